@@ -1,0 +1,57 @@
+"""Keep what every one of the eleven steps produced, for looking at afterwards."""
+
+from dataclasses import dataclass
+
+import torch
+
+from helpers.attention import MultiHeadAttention
+
+SHAPES = {
+    "shape": "(b, num_tokens, d_in)",
+    "project": "(b, num_tokens, d_out)",
+    "view": "(b, num_tokens, num_heads, head_dim)",
+    "transpose": "(b, num_heads, num_tokens, head_dim)",
+    "scores": "(b, num_heads, num_tokens, num_tokens)",
+    "mask": "(b, num_heads, num_tokens, num_tokens)",
+    "softmax": "(b, num_heads, num_tokens, num_tokens)",
+    "context": "(b, num_heads, num_tokens, head_dim)",
+    "reformat": "(b, num_tokens, num_heads, head_dim)",
+    "combine": "(b, num_tokens, d_out)",
+    "out_proj": "(b, num_tokens, d_out)",
+}
+
+STEPS = tuple(SHAPES)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a forward pass: its number from 1 to 11, its name, its tensors by name."""
+
+    number: int
+    name: str
+    tensors: dict[str, torch.Tensor]
+
+
+def trace(mha: MultiHeadAttention, x: torch.Tensor) -> list[Step]:
+    """Run mha on x and return its eleven steps in order.
+
+    Args:
+        mha: a module whose forward takes a record, as MultiHeadAttention does.
+        x: (b, num_tokens, d_in).
+
+    Returns:
+        Eleven Steps. Their tensors are detached copies, strides kept, named x | queries, keys,
+        values (steps 2 to 4) | scores | masked | weights | context (8 to 10) | out.
+
+    Raises:
+        TypeError, ValueError: as mha does for an x that does not fit.
+    """
+    steps: list[Step] = []
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        copies = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+        steps.append(Step(len(steps) + 1, name, copies))
+
+    with torch.no_grad():
+        mha(x, record=record)
+    return steps
