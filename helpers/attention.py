@@ -235,7 +235,7 @@ def check_dropout(dropout: float) -> None:
 
 
 def check_input(x: torch.Tensor, layer: nn.Linear, context_length: int) -> None:
-    """Raise unless x is (b, num_tokens, d_in), fits layer, and has at most context_length tokens."""
+    """Raise unless x is (b, num_tokens, d_in), fits layer and context_length."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x is a {type(x).__name__}: a tensor (b, num_tokens, d_in) is expected")
     if x.dim() != 3:

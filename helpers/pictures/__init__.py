@@ -1,0 +1,16 @@
+"""Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
+
+from helpers.pictures.memory import draw_memory
+from helpers.pictures.svg import HEAD_COLOURS, Picture
+from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
+
+__all__ = [
+    "HEAD_COLOURS",
+    "Picture",
+    "Shown",
+    "draw_memory",
+    "draw_product",
+    "draw_steps",
+    "draw_tensor",
+    "draw_tensors",
+]

@@ -1,0 +1,216 @@
+"""The one primitive, a grid of numbers, and the Picture that every drawing ends in."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+CELL_WIDTH, CELL_HEIGHT, GAP = 42, 22, 16
+CHARACTER = 7.4  # the width of one monospaced character at 12 px
+TITLE_HEIGHT = 34
+
+# JupyterLab's own variables carry its theme; the fallbacks are for pages that do not set them.
+INK = "var(--jp-content-font-color1, #212121)"
+GROUND = "var(--jp-layout-color0, #ffffff)"
+LINE = "var(--jp-border-color0, #757575)"
+SANS = "var(--jp-content-font-family, system-ui, 'DejaVu Sans', sans-serif)"
+MONO = "var(--jp-code-font-family, ui-monospace, 'DejaVu Sans Mono', monospace)"
+
+# Masataka Okabe and Kei Ito's colours for every kind of colour vision, dark and light in turn.
+HEAD_COLOURS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#d55e00",
+    "#56b4e9",
+    "#8c8c8c",
+    "#f0e442",
+)
+NEUTRAL = "#808080"
+TINT = 0.28  # opaque enough to tell the heads apart, clear enough to read INK through it
+
+
+def head_colour(head: int | None) -> str:
+    """Return the colour of a head, the same in every picture; None is a grey, for no head."""
+    return NEUTRAL if head is None else HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Hold a drawing, its title and its description, ready for a notebook to show.
+
+    Args:
+        body: SVG elements inside a width x height canvas, below a title line if it has one.
+        width, height: the canvas, in CSS pixels.
+        title: what there is to see, in a sentence; drawn above the body and read aloud.
+        description: the same finding in words and shapes, for whoever cannot see the picture.
+    """
+
+    body: str
+    width: float
+    height: float
+    title: str
+    description: str
+
+    @property
+    def svg(self) -> str:
+        """The whole drawing as one SVG string, equal for equal content."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'aria-label="{escape(self.title)} {escape(self.description)}" '
+            f'width="{self.width:g}" height="{self.height:g}" '
+            f'viewBox="0 0 {self.width:g} {self.height:g}" style="max-width:100%;height:auto">'
+            f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
+            f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
+            f'<g style="fill:{INK};font:12px {MONO}">'
+            + text(self.title, 0, 18, style=f"font:600 14px {SANS}")
+            + f"{self.body}</g></svg>"
+        )
+
+    def padded(self, width: float, height: float) -> "Picture":
+        """Return the picture on a canvas of at least this size, so that films do not jump."""
+        return replace(self, width=max(width, self.width), height=max(height, self.height))
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {
+            "text/html": self.svg,
+            "image/svg+xml": self.svg,
+            "text/plain": f"{self.title} {self.description}",
+        }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Hold SVG elements that fill width x height from their own top left corner."""
+
+    body: str
+    width: float
+    height: float
+
+
+def text(content: str, x: float, y: float, anchor: str = "start", style: str = "") -> str:
+    """Return one line of text; anchor is start, middle or end."""
+    where = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    look = f' style="{style}"' if style else ""
+    return f'<text x="{x:g}" y="{y:g}"{where}{look}>{escape(content)}</text>'
+
+
+def number(value: float) -> str:
+    """Write a number in at most five characters, as the cells of a grid do."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "-\N{INFINITY}" if value < 0 else "\N{INFINITY}"
+    decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    written = f"{value:.{decimals}f}"
+    return written.replace("-", "") if float(written) == 0 else written
+
+
+def grid(
+    rows: Sequence[Sequence[float]],
+    heads: Sequence[Sequence[int | None]] | None = None,
+    shades: Sequence[Sequence[float]] | None = None,
+    marked: Iterable[tuple[int, int]] = (),
+    row_labels: Sequence[str] = (),
+    column_labels: Sequence[str] = (),
+    foot_labels: Sequence[str] = (),
+) -> Drawing:
+    """Draw numbers in cells, one colour per head.
+
+    Args:
+        rows: the numbers, row by row; -inf is written so, on hatched ground.
+        heads: the head each cell belongs to, laid out as rows; None is no head.
+        shades: how strong each cell's colour is, from 0 to 1, laid out as rows.
+        marked: (row, column) of the cells to frame.
+        row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
+    """
+    left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
+    top = 16 if column_labels else 0
+    paths: dict[tuple[str, float], list[str]] = {}
+    hatch, numbers, frames = [], [], []
+    marked = set(marked)
+    for i, row in enumerate(rows):
+        y = top + i * CELL_HEIGHT
+        for j, value in enumerate(row):
+            x = left + j * CELL_WIDTH
+            box = f"M{x:g} {y:g}h{CELL_WIDTH}v{CELL_HEIGHT}h-{CELL_WIDTH}z"
+            colour = head_colour(heads[i][j] if heads else None)
+            opacity = TINT if shades is None else round(0.06 + 0.5 * shades[i][j], 2)
+            if value == -math.inf:
+                opacity = 0.06
+                hatch.append(f"M{x:g} {y + CELL_HEIGHT:g}l{CELL_WIDTH} -{CELL_HEIGHT}")
+            paths.setdefault((colour, opacity), []).append(box)
+            numbers.append(text(number(value), x + CELL_WIDTH / 2, y + 15))
+            if (i, j) in marked:
+                frames.append(box)
+    cells = "".join(
+        f'<path d="{"".join(boxes)}" fill="{colour}" fill-opacity="{opacity:g}" '
+        f'stroke="{colour}" stroke-width="1"/>'
+        for (colour, opacity), boxes in paths.items()
+    )
+    if hatch:
+        cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
+    if frames:
+        cells += f'<path d="{"".join(frames)}" fill="none" stroke-width="3" style="stroke:{INK}"/>'
+    bottom = top + CELL_HEIGHT * len(rows)
+    labels = "".join(
+        text(label, left - 6, top + i * CELL_HEIGHT + 15, "end")
+        for i, label in enumerate(row_labels)
+    ) + "".join(
+        text(label, left + (j + 0.5) * CELL_WIDTH, y, "middle")
+        for y, line in ((11, column_labels), (bottom + 13, foot_labels))
+        for j, label in enumerate(line)
+    )
+    width = left + CELL_WIDTH * max(map(len, rows), default=0)
+    body = f'{cells}<g text-anchor="middle">{"".join(numbers)}</g>{labels}'
+    return Drawing(body, width, bottom + (16 if foot_labels else 0))
+
+
+def heading(name: str, facts: str) -> Drawing:
+    """Write a name in bold and what is known of it."""
+    body = text(name, 0, 13, style="font-weight:700")
+    body += text(facts, CHARACTER * (len(name) + 1) + 4, 13)
+    return Drawing(body, CHARACTER * (len(name) + len(facts) + 2), 20)
+
+
+def labelled(label: str, drawing: Drawing) -> Drawing:
+    """Put a line of text above a drawing."""
+    height = 18
+    body = text(label, 0, 12) + at(0, height, drawing)
+    return Drawing(body, max(drawing.width, CHARACTER * len(label)), drawing.height + height)
+
+
+def at(x: float, y: float, drawing: Drawing) -> str:
+    """Place a drawing's top left corner at (x, y)."""
+    return f'<g transform="translate({x:g} {y:g})">{drawing.body}</g>'
+
+
+def beside(drawings: Sequence[Drawing], max_width: float = 780, gap: float = GAP) -> Drawing:
+    """Lay drawings from left to right, in as many lines as max_width asks for."""
+    body, x, y, width, line = "", 0.0, 0.0, 0.0, 0.0
+    for drawing in drawings:
+        if x and x + drawing.width > max_width:
+            x, y, line = 0.0, y + line + gap / 2, 0.0
+        body += at(x, y, drawing)
+        width, line = max(width, x + drawing.width), max(line, drawing.height)
+        x += drawing.width + gap
+    return Drawing(body, width, y + line)
+
+
+def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
+    """Lay drawings from top to bottom."""
+    body, y = "", 0.0
+    for drawing in drawings:
+        body += at(0, y, drawing)
+        y += drawing.height + gap
+    return Drawing(body, max((d.width for d in drawings), default=0), max(y - gap, 0))
+
+
+def picture(drawing: Drawing, title: str, description: str) -> Picture:
+    """Finish a drawing: a title line above it, a margin around it."""
+    width = max(drawing.width + 4, 8.8 * len(title))
+    body = at(2, TITLE_HEIGHT, drawing)
+    return Picture(body, width, drawing.height + TITLE_HEIGHT + 6, title, description)

@@ -1,0 +1,224 @@
+"""Tensors as grids: one, several in a row of changes, a matrix product; the strip of steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from helpers.pictures.svg import (
+    CHARACTER,
+    GAP,
+    GROUND,
+    INK,
+    LINE,
+    SANS,
+    Drawing,
+    Picture,
+    at,
+    below,
+    beside,
+    grid,
+    heading,
+    labelled,
+    picture,
+    text,
+)
+
+# What one index along an axis counts.
+COUNTS = {
+    "b": "sequence",
+    "num_tokens": "token",
+    "num_heads": "head",
+    "head_dim": "feature",
+    "d_in": "feature",
+    "d_out": "feature",
+}
+MAX_COLUMNS, MAX_GRIDS = 18, 40
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Say how to draw a tensor.
+
+    Args:
+        tensor: the numbers, two to four dimensions.
+        name: what the course calls it, "queries" for one.
+        letters: its axes in the course's letters, "b num_tokens d_out" for one.
+        num_heads: where no axis is called num_heads but the last one holds the heads side by side,
+            their number; None draws it grey.
+        only_head: the one head that all of the tensor belongs to, or None.
+        marked: indices of the elements to frame.
+        shade: whether the colour's strength follows the number, from 0 to 1.
+    """
+
+    tensor: torch.Tensor
+    name: str
+    letters: str
+    num_heads: int | None = None
+    only_head: int | None = None
+    marked: Sequence[tuple[int, ...]] = ()
+    shade: bool = False
+
+    def __post_init__(self):
+        if not 2 <= self.tensor.dim() <= 4 or self.tensor.dim() != len(self.axes):
+            raise ValueError(
+                f"{self.name} has shape {tuple(self.tensor.shape)}, but its letters are "
+                f"({', '.join(self.axes)}): two to four axes, one letter each, are expected"
+            )
+
+    @property
+    def axes(self) -> list[str]:
+        """The letters as a list."""
+        return self.letters.split()
+
+    @property
+    def shape(self) -> str:
+        """The shape in letters and in numbers."""
+        return f"({', '.join(self.axes)}) = {tuple(self.tensor.shape)}"
+
+    def head(self, index: tuple[int, ...]) -> int | None:
+        """Return the head that the element at index belongs to."""
+        if "num_heads" in self.axes:
+            return index[self.axes.index("num_heads")]
+        if self.num_heads is None:
+            return self.only_head
+        return index[-1] * self.num_heads // self.tensor.shape[-1]
+
+
+def draw_tensor(shown: Shown, title: str) -> Picture:
+    """Draw one tensor as grids of numbers; the title says what to see."""
+    return draw_tensors([shown], title)
+
+
+def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> Picture:
+    """Draw tensors one below the other.
+
+    Args:
+        shown: the tensors, in the order in which they come about.
+        title: what there is to see, in a sentence.
+        between: what is done between each tensor and the next, written beside an arrow.
+    """
+    parts = []
+    for i, one in enumerate(shown):
+        parts.append(block(one))
+        if i < len(between):
+            parts.append(arrow(between[i]))
+    description = "; ".join(f"{one.name} {one.shape}" for one in shown) + "."
+    return picture(below(parts, gap=10), title, description)
+
+
+def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: int) -> Picture:
+    """Draw a matrix product of 2-D tensors, with one row, one column and the cell they make framed.
+
+    Args:
+        left, right, product: as in product = left @ right.
+        row, column: the element of product to follow.
+    """
+    inner = left.tensor.shape[1]
+    if not (0 <= row < len(product.tensor) and 0 <= column < product.tensor.shape[1]):
+        raise ValueError(
+            f"row {row}, column {column} is not in {product.name}, whose shape is "
+            f"{tuple(product.tensor.shape)}"
+        )
+    marks = (
+        [(row, k) for k in range(inner)],
+        [(k, column) for k in range(inner)],
+        [(row, column)],
+    )
+    a, b, c = (
+        labelled(f"{one.name} {tuple(one.tensor.shape)}", plane(one, (), marked=marked))
+        for one, marked in zip((left, right, product), marks, strict=True)
+    )
+    edge, drop = a.width + 2 * GAP, b.height + GAP
+    together = Drawing(
+        at(0, drop, a) + at(edge, 0, b) + at(edge, drop, c),
+        edge + max(b.width, c.width),
+        drop + max(a.height, c.height),
+    )
+    value = product.tensor[row, column].item()
+    return picture(
+        together,
+        f"Row {row} of {left.name} meets column {column} of {right.name}: {value:.4f}",
+        f"{product.name} {product.shape} is {left.name} {left.shape} times {right.name} "
+        f"{right.shape}; each element is one dot product over {inner} pairs.",
+    )
+
+
+def draw_steps(names: Sequence[str], today: int = 0) -> Picture:
+    """Draw the strip of the eleven names, with today's framed; today is 1 to 11, or 0 for none."""
+    width, height = 68, 44
+    body = ""
+    for number, name in enumerate(names, start=1):
+        x = (number - 1) * (width + 4)
+        here = number == today
+        body += (
+            f'<rect x="{x}" y="1" width="{width}" height="{height}" rx="6" '
+            f'style="fill:{INK if here else GROUND};stroke:{INK if here else LINE}"/>'
+        )
+        look = f"font:{'700' if here else '400'} 12px {SANS};fill:{GROUND if here else INK}"
+        body += text(str(number), x + width / 2, 18, "middle", look)
+        body += text(name, x + width / 2, 35, "middle", look)
+    drawing = Drawing(body, len(names) * (width + 4) - 4, height + 2)
+    if not today:
+        return picture(drawing, "Eleven steps", f"In order: {', '.join(names)}.")
+    return picture(
+        drawing,
+        f"Step {today} of {len(names)}: {names[today - 1]}",
+        f"In order: {', '.join(names)}.",
+    )
+
+
+def block(shown: Shown) -> Drawing:
+    """Draw a tensor under its name and shape, one grid per index of the leading axes."""
+    *outer, rows, columns = shown.tensor.shape
+    count = 1
+    for size in outer:
+        count *= size
+    if columns > MAX_COLUMNS or count * rows > MAX_GRIDS * 4:
+        raise ValueError(
+            f"{shown.name} has shape {tuple(shown.tensor.shape)}: at most {MAX_COLUMNS} columns "
+            f"and {MAX_GRIDS * 4} rows can be drawn as numbers"
+        )
+    grids = []
+    for where in torch.cartesian_prod(*map(torch.arange, outer)).view(-1, len(outer)).tolist():
+        named = zip(shown.axes, where, strict=False)
+        label = ", ".join(
+            f"{COUNTS[a]} {i}" for a, i in named if a != "b" or shown.tensor.shape[0] > 1
+        )
+        drawing = plane(shown, tuple(where))
+        grids.append(labelled(label, drawing) if label else drawing)
+    return below([heading(shown.name, shown.shape), beside(grids)], gap=2)
+
+
+def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]] = ()) -> Drawing:
+    """Draw the matrix at an index of the leading axes, its rows and columns labelled."""
+    matrix = shown.tensor[where]
+    rows, columns = (COUNTS.get(axis, axis) for axis in shown.axes[-2:])
+    if rows == columns == "token":
+        rows, columns = "query", "key"
+    size = range(matrix.shape[0]), range(matrix.shape[1])
+    values = matrix.tolist()
+    inside = [i[len(where) :] for i in shown.marked if i[: len(where)] == where]
+    return grid(
+        values,
+        heads=[[shown.head((*where, i, j)) for j in size[1]] for i in size[0]],
+        shades=values if shown.shade else None,
+        marked=[*inside, *marked],
+        row_labels=[f"{rows} {i}" for i in size[0]],
+        column_labels=column_labels(shown, columns),
+    )
+
+
+def column_labels(shown: Shown, counts: str) -> list[str]:
+    """Number the columns; where heads lie side by side, name the head over its first column."""
+    width = shown.tensor.shape[-1]
+    if shown.num_heads is None or "num_heads" in shown.axes:
+        return [f"key {j}" if counts == "key" else str(j) for j in range(width)]
+    head_dim = width // shown.num_heads
+    return [f"h{j // head_dim}" if j % head_dim == 0 else "" for j in range(width)]
+
+
+def arrow(label: str) -> Drawing:
+    """Draw an arrow down, with the operation written beside it."""
+    body = f'<path d="M12 1v14m-5 -5l5 6l5 -6" fill="none" stroke-width="2" style="stroke:{INK}"/>'
+    return Drawing(body + text(label, 28, 14), 28 + CHARACTER * len(label), 20)
