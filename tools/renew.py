@@ -1,0 +1,146 @@
+"""Re-execute notebooks from clean kernels and write their normal form, or check that form.
+
+    python tools/renew.py [--check] [NOTEBOOK ...]      (default: all of notebooks/)
+
+The normal form is what a re-run reproduces to the byte: outputs without widget views, error
+tracebacks cut to their last line, and no metadata but tags and what follows from them. A cell
+tagged nbval-ignore-output shows measured times: it keeps its stored outputs until its source
+changes or its outputs are cleared.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+VIEW = "application/vnd.jupyter.widget-view+json"
+MEASURED = "nbval-ignore-output"
+METADATA = {
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {"name": "python"},
+}
+
+
+def main() -> int:
+    """Renew or check the notebooks named on the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="run nothing, only compare the form")
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    options = parser.parse_args()
+    paths = options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    if options.check:
+        irregular = [path for path in paths if normal_form(read(path)) != path.read_text("utf-8")]
+        print(*(f"{path}: not in normal form" for path in irregular), sep="\n", end="")
+        return len(irregular) > 0
+    failures = asyncio.run(renew_all(paths))
+    return failures > 0
+
+
+async def renew_all(paths: list[Path]) -> int:
+    """Renew every notebook, as many at a time as there are cores; return how many failed."""
+    kernels = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def report(path: Path) -> bool:
+        async with kernels:
+            try:
+                changed = await renew(path)
+            except Exception as error:
+                print(f"{path}: FAILED, left as it was\n{error}", file=sys.stderr)
+                return True
+        print(f"{path}: {'renewed' if changed else 'unchanged'}")
+        return False
+
+    return sum(await asyncio.gather(*map(report, paths)))
+
+
+async def renew(path: Path) -> bool:
+    """Execute one notebook in a fresh kernel, write its normal form, return whether it changed."""
+    notebook = read(path)
+    kept = {cell.id: cell.outputs for cell in notebook.cells if is_measured(cell)}
+    client = NotebookClient(
+        notebook,
+        timeout=60,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+    )
+    await client.async_execute()
+    for cell in notebook.cells:
+        if cell.id in kept:
+            cell.outputs = kept[cell.id]
+        if MEASURED in cell.metadata.get("tags", []):
+            cell.metadata.measured_source = digest(cell)
+    before, after = path.read_text("utf-8"), normal_form(notebook)
+    if after != before:
+        path.write_text(after, encoding="utf-8", newline="\n")
+    return after != before
+
+
+def read(path: Path) -> NotebookNode:
+    """Read a notebook; a cell that has no id yet gets one from its place."""
+    notebook = nbformat.reads(path.read_text("utf-8"), as_version=nbformat.NO_CONVERT)
+    notebook.nbformat_minor = 5
+    for place, cell in enumerate(notebook.cells):
+        cell.setdefault("id", f"cell-{place}")
+    return notebook
+
+
+def normal_form(notebook: NotebookNode) -> str:
+    """Return the text that notebook is stored as."""
+    notebook = nbformat.from_dict(notebook)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for cell in notebook.cells:
+        cell.metadata = normal_metadata(cell)
+        for output in cell.get("outputs", []):
+            if "data" in output:
+                output.data.pop(VIEW, None)
+            if "metadata" in output:
+                output.metadata = NotebookNode()
+            if "traceback" in output:
+                output.traceback = [f"{output.ename}: {output.evalue}"]
+            if "execution_count" in output:
+                output.execution_count = cell.execution_count
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
+
+
+def normal_metadata(cell: NotebookNode) -> NotebookNode:
+    """Return the tags of a cell and what follows from them: a solution starts out folded."""
+    metadata = NotebookNode()
+    if tags := cell.metadata.get("tags"):
+        metadata.tags = tags
+    if "solution" in (tags or []):
+        if cell.cell_type == "markdown":
+            metadata["jp-MarkdownHeadingCollapsed"] = True
+        else:
+            metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
+    if "measured_source" in cell.metadata:
+        metadata.measured_source = cell.metadata.measured_source
+    return metadata
+
+
+def is_measured(cell: NotebookNode) -> bool:
+    """Say whether a cell holds measurements of the very source it shows."""
+    return bool(cell.get("outputs")) and cell.metadata.get("measured_source") == digest(cell)
+
+
+def digest(cell: NotebookNode) -> str:
+    """Return a short fingerprint of a cell's source."""
+    return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
