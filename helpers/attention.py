@@ -259,7 +259,9 @@ def check_input(x: torch.Tensor, layer: nn.Linear, context_length: int) -> None:
         )
     if not x.is_floating_point():
         raise TypeError(f"x holds {x.dtype}: floating-point numbers are expected; try x.float()")
-    if x.dtype != layer.weight.dtype and not torch.is_autocast_enabled(x.device.type):
+    kind = x.device.type
+    autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    if x.dtype != layer.weight.dtype and not autocast:
         raise TypeError(
             f"x holds {x.dtype}, but the weights hold {layer.weight.dtype}: convert one of them, "
             f"x.to({layer.weight.dtype}) for one"

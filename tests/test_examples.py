@@ -1,0 +1,185 @@
+"""The data files say what is true, and a bad one is refused with its name."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from helpers import examples
+from helpers.attention import MultiHeadAttention
+from helpers.examples import load_example, load_whiteboard
+
+NAMES = sorted(file.stem for file in examples.DATA.glob("*.json"))
+GOOD = {"value": [[1, 2.5], [3, 4]], "shape": [2, 2], "meaning": "a matrix", "source": "here"}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write text as the only data file, broken.json."""
+    monkeypatch.setattr(examples, "DATA", tmp_path)
+    return (tmp_path / "broken.json").write_text
+
+
+def entry(**changes):
+    """Return a data file's text with one entry, t: GOOD with changes; None drops a field."""
+    changed = {key: value for key, value in (GOOD | changes).items() if value is not None}
+    return json.dumps({"about": "a test", "tensors": {"t": changed}})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tensor_has_a_meaning_a_source_and_a_line_in_the_docstring(name):
+    example = load_example(name)
+    assert example.tensors.keys() == example.meanings.keys() == example.sources.keys()
+    listing = examples.__doc__.split("Examples and their tensors:")[1].replace(",", " ").split()
+    start = listing.index(name) + 1
+    assert listing[start : start + len(example.tensors)] == list(example.tensors)
+
+
+def test_the_whiteboard_is_three_tokens_of_six_features():
+    x = load_whiteboard()
+    assert (x.shape, x.dtype) == ((1, 3, 6), torch.float32)
+    assert x[0, 2].tolist() == pytest.approx([0.77, 0.25, 0.10, 0.05, 0.80, 0.55])
+    assert load_example("whiteboard").rows["W"] == ("token 0", "token 1", "token 2")
+
+
+def test_the_lectures_prints_keep_their_float64_and_shape():
+    example = load_example("whiteboard")
+    for key in ("queries_after_view", "context_after_reformat"):
+        assert (example[key].dtype, example[key].shape) == (torch.float64, (1, 3, 2, 3))
+    assert example["queries_after_view"][0, 1, 1].tolist() == [2.0534, -4.3369, 3.2125]
+
+
+def test_loading_works_from_any_folder_and_gives_fresh_tensors(tmp_path):
+    code = "from helpers.examples import load_whiteboard; print(tuple(load_whiteboard().shape))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "(1, 3, 6)\n"
+    load_whiteboard().zero_()
+    assert load_whiteboard().any()
+
+
+def test_journey_names_its_six_words():
+    rows = load_example("journey").rows
+    assert rows["J"] == ("Your", "journey", "starts", "with", "one", "step")
+    assert load_example("journey")["J"].shape == (6, 3)
+
+
+def test_batched_product_is_each_head_times_its_own_transpose():
+    example = load_example("batched_product")
+    a, product = example["a"], example["product"]
+    assert_prints_as(a @ a.transpose(2, 3), product)
+    for head in range(2):
+        assert_prints_as(a[0, head] @ a[0, head].T, product[0, head])
+
+
+def test_single_head_by_hand():
+    t = load_example("by_hand_single")
+    for weights, projected in (("W_q", "Q"), ("W_k", "K"), ("W_v", "V")):
+        assert torch.equal(t["X"] @ t[weights], t[projected])
+    weights = torch.softmax(t["Q"] @ t["K"].T / math.sqrt(2), dim=-1)
+    assert_prints_as(weights, t["weights"])
+    assert torch.equal(weights.round(decimals=2), t["weights_rounded"])
+    assert torch.equal(t["weights_rounded"] @ t["V"], t["H"])
+    assert torch.equal(t["H"] @ t["W_o"], t["Y"])
+
+
+def test_multi_head_by_hand():
+    t = load_example("by_hand_multi")
+    for name in "QKVH":
+        assert torch.equal(torch.cat([t[f"{name}0"], t[f"{name}1"]], dim=1), t[name])
+    assert torch.equal(t["H"] @ t["W_o"], t["Y"])
+
+
+def test_intuition_products_and_rows():
+    t = load_example("intuition")
+    assert torch.equal(t["Q"] @ t["K"].T, t["scores"])
+    torch.testing.assert_close(t["weights"].sum(dim=1), torch.ones(4))
+    assert t.rows["weights"] == ("Hello", "I", "love", "you")
+
+
+def test_models_are_counted():
+    t = load_example("models")
+    d, layers = t["d_out"], t["num_layers"]
+    embeddings = (t["vocabulary"] + t["context_length"]) * d
+    mlp, norms = 8 * d**2 + 5 * d, 4 * d
+    attention_with_bias = t["attention_parameters"] + 3 * d
+    counted = embeddings + layers * (attention_with_bias + mlp + norms) + 2 * d
+    assert torch.equal(t["parameters_counted"], counted)
+    for width, context_length, num_heads, expected in zip(
+        d.tolist(),
+        t["context_length"].tolist(),
+        t["num_heads"].tolist(),
+        t["attention_parameters"].tolist(),
+        strict=True,
+    ):
+        with torch.device("meta"):
+            mha = MultiHeadAttention(width, width, context_length, 0.0, num_heads)
+        assert sum(p.numel() for p in mha.parameters()) == expected
+    assert t["attention_parameters"][0] == 2_360_064
+    assert t["parameters_published"][0] == 117_000_000
+    assert t["parameters_counted"][0] // 1_000_000 == 124
+
+
+def test_an_optional_dtype_is_kept(write):
+    write(entry(dtype="float64"))
+    assert load_example("broken")["t"].dtype == torch.float64
+    write(entry(dtype="int64", value=[[2**40, 2], [3, 4]]))
+    assert load_example("broken")["t"][0, 0] == 2**40
+
+
+def test_a_missing_file_names_those_that_exist(write):
+    write(entry())
+    with pytest.raises(FileNotFoundError, match=r"absent\.json.*examples in .* are broken"):
+        load_example("absent")
+
+
+def test_a_missing_tensor_names_those_that_exist():
+    with pytest.raises(KeyError, match="'batched_product' has no 'b': it has a, product"):
+        load_example("batched_product")["b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("{", ["is not JSON"]),
+        ("[]", ["list", "object is expected"]),
+        ('{"about": "a test"}', ["no tensors"]),
+        ('{"about": "a test", "tensors": [1]}', ["tensors is [1]", "object is expected"]),
+        ('{"about": 5, "tensors": {}}', ["about is 5", "text is expected"]),
+        ('{"about": "a test", "tensors": {"t": 7}}', ["'t'", "int", "object is expected"]),
+        (entry(value=None), ["'t'", "no value"]),
+        (entry(shape=None, source=None), ["'t'", "no shape, source"]),
+        (entry(units="m"), ["'t'", "units", "dtype, meaning, rows, shape, source, value"]),
+        (entry(meaning=""), ["'t'", "meaning is ''", "text is expected"]),
+        (entry(shape=[4]), ["'t'", "[2, 2]", "[4] is declared"]),
+        (entry(shape="2x2"), ["'t'", "[2, 2]", "2x2 is declared"]),
+        (entry(value=[[1, 2], [3]]), ["'t'", "ragged", "[2], [1]"]),
+        (entry(value=[[1, 2], 3]), ["'t'", "ragged", "[2], []"]),
+        (entry(value=[[1, 2], [3, "4"]]), ["'t'", "'4'", "finite torch.float32"]),
+        (entry(value=[[1, 2], [3, True]]), ["'t'", "True", "finite torch.float32"]),
+        (entry(value=[[1, 2], [3, math.nan]]), ["'t'", "nan", "finite torch.float32"]),
+        (entry(value=[[1, 2], [3, 1e300]]), ["'t'", "1e+300", "finite torch.float32"]),
+        (entry(dtype="int64"), ["'t'", "2.5", "finite torch.int64"]),
+        (entry(dtype="int64", value=[[2**70, 1], [1, 1]]), ["'t'", str(2**70), "torch.int64"]),
+        (entry(dtype="half"), ["'t'", "'half'", "float32, float64, int64"]),
+        (entry(dtype=["float64"]), ["'t'", "['float64']", "float32, float64, int64"]),
+        (entry(rows=["only one"]), ["'t'", "only one", "[2, 2]", "one text for each row"]),
+        (entry(rows=[1, 2]), ["'t'", "[1, 2]", "one text for each row"]),
+        (entry(rows=["one"], value=1, shape=[]), ["'t'", "shape []", "one text for each row"]),
+    ],
+)
+def test_a_bad_file_is_named_with_its_fault(write, text, parts):
+    write(text)
+    with pytest.raises(ValueError) as caught:
+        load_example("broken")
+    for part in ["broken.json", *parts]:
+        assert part in str(caught.value)
+
+
+def assert_prints_as(actual, published):
+    """Compare to the four decimals that were printed."""
+    assert torch.equal((actual * 1e4).round(), (published * 1e4).round())

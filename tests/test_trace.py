@@ -1,0 +1,122 @@
+"""The trace: eleven steps in order, true shapes, copies that later steps leave alone."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import example, given
+from sizes import TELLING, build, legal_sizes, steady
+
+from helpers.trace import SHAPES, STEPS, trace
+
+NAMES = [
+    ["x"],
+    *[["queries", "keys", "values"]] * 3,
+    *[["scores"], ["masked"], ["weights"]],
+    *[["context"]] * 3,
+    ["out"],
+]
+
+
+@given(sizes=legal_sizes())
+@example(sizes=TELLING)
+@example(sizes=(30, 50, 512, 512, 8))
+@steady
+def test_shapes_of_all_eleven_steps(sizes):
+    mha, x = build(sizes)
+    names = dict(zip(("b", "num_tokens", "d_in", "d_out", "num_heads"), sizes, strict=True))
+    names["head_dim"] = mha.head_dim
+    for step in trace(mha, x):
+        for tensor in step.tensors.values():
+            assert tensor.shape == eval(SHAPES[step.name], names)
+
+
+def test_eleven_steps_in_order():
+    steps = trace(*build(TELLING))
+    assert [step.number for step in steps] == list(range(1, 12))
+    assert [step.name for step in steps] == list(STEPS) == list(SHAPES)
+    assert " ".join(STEPS) == (
+        "shape project view transpose scores mask softmax context reformat combine out_proj"
+    )
+    assert [list(step.tensors) for step in steps] == NAMES
+
+
+def test_the_last_step_is_the_output():
+    mha, x = build(TELLING)
+    steps = trace(mha, x)
+    assert torch.equal(steps[0].tensors["x"], x)
+    assert torch.equal(steps[10].tensors["out"], mha(x))
+
+
+def test_scores_do_not_show_the_mask_of_the_next_step():
+    scores, masked = (step.tensors for step in trace(*build(TELLING))[4:6])
+    assert scores["scores"].isfinite().all()
+    assert masked["masked"].isneginf().any()
+
+
+def test_tensors_are_detached_copies_with_their_strides():
+    mha, x = build(TELLING)
+    steps = trace(mha, x.requires_grad_())
+    tensors = [tensor for step in steps for tensor in step.tensors.values()]
+    assert len({tensor.data_ptr() for tensor in [x, *tensors]}) == 1 + len(tensors)
+    assert not any(tensor.requires_grad for tensor in tensors)
+    view, transpose = steps[2].tensors["queries"], steps[3].tensors["queries"]
+    assert view.is_contiguous()
+    assert not transpose.is_contiguous()
+    assert transpose.stride() == view.transpose(1, 2).stride()
+    assert not steps[8].tensors["context"].is_contiguous()
+    assert steps[9].tensors["context"].is_contiguous()
+
+
+def test_what_was_recorded_outlives_a_change_of_the_input():
+    mha, x = build(TELLING)
+    steps, before = trace(mha, x), x.clone()
+    x.zero_()
+    assert torch.equal(steps[0].tensors["x"], before)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_mode_gradients_and_grad_mode_are_left_alone(training):
+    mha, x = build(TELLING)
+    mha.train(training)
+    trace(mha, x)
+    assert {module.training for module in mha.modules()} == {training}
+    assert all(parameter.requires_grad for parameter in mha.parameters())
+    assert all(parameter.grad is None for parameter in mha.parameters())
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize(
+    ("dropout", "training", "moves"), [(0.5, True, True), (0.5, False, False), (0.0, True, False)]
+)
+def test_random_numbers_are_drawn_for_dropout_only(dropout, training, moves):
+    mha, x = build(TELLING, dropout=dropout)
+    mha.train(training)
+    before = torch.get_rng_state()
+    trace(mha, x)
+    assert torch.equal(torch.get_rng_state(), before) is not moves
+
+
+def test_a_step_cannot_be_rebound():
+    step = trace(*build(TELLING))[0]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        step.name = "other"
+
+
+def test_errors_of_the_module_come_through():
+    mha, x = build(TELLING)
+    with pytest.raises(ValueError, match=r"4 features per token, but d_in is 5"):
+        trace(mha, x[..., :4])
+
+
+def test_importing_helpers_draws_no_random_numbers():
+    code = """
+import torch
+before = torch.get_rng_state()
+import helpers.attention, helpers.examples, helpers.trace
+print(torch.equal(torch.get_rng_state(), before))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n"
