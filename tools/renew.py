@@ -1,6 +1,6 @@
 """Re-execute notebooks from clean kernels and write their normal form, or check that form.
 
-    python tools/renew.py [--check] [NOTEBOOK ...]      (default: all of notebooks/)
+Usage: python tools/renew.py [--check] [NOTEBOOK ...], all of notebooks/ unless named.
 
 The normal form is what a re-run reproduces to the byte: outputs without widget views, error
 tracebacks cut to their last line, and no metadata but tags and what follows from them. A cell
@@ -73,8 +73,8 @@ async def renew(path: Path) -> bool:
         timeout=60,
         kernel_name="python3",
         record_timing=False,
-        coalesce_streams=True,
         store_widget_state=False,
+        extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     await client.async_execute()
@@ -104,6 +104,8 @@ def normal_form(notebook: NotebookNode) -> str:
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         cell.metadata = normal_metadata(cell)
+        if cell.cell_type == "code":
+            cell.outputs = merge_streams(cell.outputs)
         for output in cell.get("outputs", []):
             if "data" in output:
                 output.data.pop(VIEW, None)
@@ -130,6 +132,17 @@ def normal_metadata(cell: NotebookNode) -> NotebookNode:
     if "measured_source" in cell.metadata:
         metadata.measured_source = cell.metadata.measured_source
     return metadata
+
+
+def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Join texts of one stream that follow each other: where a kernel splits them is chance."""
+    merged: list[NotebookNode] = []
+    for output in outputs:
+        if merged and output.output_type == "stream" and merged[-1].get("name") == output.name:
+            merged[-1].text += output.text
+        else:
+            merged.append(nbformat.from_dict(output))
+    return merged
 
 
 def is_measured(cell: NotebookNode) -> bool:

@@ -1,0 +1,87 @@
+"""Strict nbval: every cell of every notebook is a test, and all of its stored outputs count.
+
+On top of nbval's own comparison: PNG pictures, the order and kinds of outputs, execution counts,
+and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as in JupyterLab.
+"""
+
+import sys
+
+# jsonschema would load a grammar of web addresses for over a second; notebooks need none.
+sys.modules.setdefault("rfc3987_syntax", None)
+
+import nbval.plugin  # noqa: E402
+import pytest  # noqa: E402
+from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel  # noqa: E402
+from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
+from renew import VIEW, merge_streams  # noqa: E402
+
+pytest_plugins = ["nbval.plugin"]
+nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    collectors = yield
+    return [
+        StrictNotebook.from_parent(parent, path=file_path) if type(c) is IPyNbFile else c
+        for c in collectors
+    ]
+
+
+class StrictNotebook(IPyNbFile):
+    """A notebook whose pictures are compared like its texts."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.skip_compare = tuple(set(self.skip_compare) - {"image/png", "image/jpeg"})
+
+    def setup(self):
+        """Start the notebook's kernel."""
+        self.kernel = StrictKernel(CURRENT_ENV_KERNEL_NAME, cwd=str(self.path.parent))
+
+    def collect(self):
+        """Yield the code cells, each with the execution count it must be stored with."""
+        count = 0
+        for cell in super().collect():
+            strict = StrictCell.from_parent(
+                self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options
+            )
+            if cell.cell.source.strip():
+                strict.count = count = count + 1
+            yield strict
+
+
+class StrictKernel(RunningKernel):
+    """A kernel that runs a cell as JupyterLab does: nbval's own way ignores a trailing ";"."""
+
+    def execute_cell_input(self, cell_input, allow_stdin=None):
+        """Send a cell to the kernel and return the message's id."""
+        return self.kc.execute(cell_input, allow_stdin=allow_stdin, stop_on_error=False)
+
+
+class StrictCell(IPyNbCell):
+    """A cell that fails on every difference between its stored and its new outputs."""
+
+    count = None
+
+    def runtest(self):
+        """Run the cell and compare; then compare what nbval leaves out."""
+        super().runtest()
+        raised = any(output.output_type == "error" for output in self.test_outputs)
+        if self.options["check_exception"] and not raised:
+            self.raise_cell_error("The cell is tagged raises-exception, but raised nothing")
+        stored, new = kinds(self.cell.outputs), kinds(self.test_outputs)
+        if stored != new:
+            self.raise_cell_error(f"Kinds or order of outputs: stored {stored}, now {new}")
+        if self.cell.execution_count != self.count:
+            self.raise_cell_error(
+                f"Execution count: stored {self.cell.execution_count}, expected {self.count}"
+            )
+
+
+def kinds(outputs):
+    """Return the kind of each output; a stored notebook keeps no widget views."""
+    return [
+        (output.output_type, output.get("name", ""), *sorted({*output.get("data", {})} - {VIEW}))
+        for output in merge_streams(outputs)
+    ]

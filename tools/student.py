@@ -1,0 +1,33 @@
+"""Write copies of the notebooks without their solutions to student/.
+
+Usage: python tools/student.py [NOTEBOOK ...], all of notebooks/ unless named.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbconvert.preprocessors import TagRemovePreprocessor
+from nbformat import NotebookNode
+from renew import NOTEBOOKS, normal_form, read
+
+STUDENT = NOTEBOOKS.parent / "student"
+
+
+def without_solutions(notebook: NotebookNode) -> NotebookNode:
+    """Return a notebook without the cells tagged solution."""
+    remover = TagRemovePreprocessor(remove_cell_tags={"solution"})
+    return remover.preprocess(nbformat.from_dict(notebook), {})[0]
+
+
+def main() -> None:
+    """Write a copy of each notebook named on the command line."""
+    STUDENT.mkdir(exist_ok=True)
+    for path in map(Path, sys.argv[1:] or sorted(NOTEBOOKS.glob("*.ipynb"))):
+        copy = STUDENT / path.name
+        copy.write_text(normal_form(without_solutions(read(path))), encoding="utf-8", newline="\n")
+        print(copy)
+
+
+if __name__ == "__main__":
+    main()
