@@ -2,11 +2,24 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
+import torch
 
-from helpers.pictures import Picture
+from helpers.attention import MultiHeadAttention
+from helpers.examples import load_whiteboard
+from helpers.pictures import (
+    Picture,
+    Shown,
+    draw_memory,
+    draw_product,
+    draw_tensor,
+    draw_tensors,
+    storage,
+)
+from helpers.trace import SHAPES, trace
 
 MOST = 40
 
@@ -22,6 +35,20 @@ LABELS = {
     "key": "key token",
     "token": "token",
 }
+
+# ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
+# letters typed on the handle reach JupyterLab as commands: this makes all three right.
+NAME_SLIDERS = """<style onload="
+const film = this.closest('.film');
+const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
+  const handle = slider.querySelector('[role=slider]');
+  handle.setAttribute('aria-label', slider.querySelector('label').textContent);
+  handle.setAttribute('aria-valuetext', slider.querySelector('.widget-readout').textContent);
+  handle.dataset.lmSuppressShortcuts = true;
+});
+new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
+name();
+"></style>"""
 
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]
 
@@ -42,7 +69,8 @@ class Film(widgets.VBox):
         names: tuple[str, ...],
         start: tuple,
     ):
-        super().__init__([controls])
+        naming = widgets.HTML(NAME_SLIDERS, layout={"display": "none"})
+        super().__init__([controls, naming], _dom_classes=("film",))
         self.pictures = pictures
         self.names = names
         self.start = start
@@ -142,3 +170,227 @@ def controls(
 def divisors(d_out: int) -> list[int]:
     """Return the numbers of heads that d_out can be split into."""
     return [n for n in range(1, d_out + 1) if d_out % n == 0]
+
+
+WIDTHS = (2, 4, 6, 8, 12)
+START = {"b": 1, "num_tokens": 3, "d_out": 6, "num_heads": 2}
+
+
+def explore_shape() -> Film:
+    """Move the sequences and tokens of the input x (b, num_tokens, d_in)."""
+    return film(shape_at, START, b=(1, 2, 3), num_tokens=range(1, 7))
+
+
+def explore_heads() -> Film:
+    """Move d_out and num_heads, and see which features each head gets."""
+    return film(heads_at, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def explore_project() -> Film:
+    """Move d_out and num_heads of one projection, with each head's share of W_query."""
+    return film(project_at, START, d_out=WIDTHS[:4], num_heads=divisors)
+
+
+def explore_view() -> Film:
+    """Move d_out and num_heads over the queries before and after step 3."""
+    return film(view_at, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def explore_transpose() -> Film:
+    """Move d_out and num_heads over the queries before and after step 4."""
+    return film(transpose_at, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def explore_scores() -> Film:
+    """Move d_out and num_heads over the queries, the keys and their scores."""
+    return film(scores_at, START, d_out=WIDTHS[:3], num_heads=divisors)
+
+
+def explore_scores_tokens() -> Film:
+    """Move num_tokens over the scores of two heads: they grow with its square."""
+    return film(scores_grow_at, START, num_tokens=range(1, 7))
+
+
+def explore_mask() -> Film:
+    """Move num_tokens and num_heads over the scores before and after the mask."""
+    return film(mask_at, START, num_tokens=range(1, 7), num_heads=(1, 2))
+
+
+def explore_softmax() -> Film:
+    """Move num_tokens and num_heads over the masked scores and their weights."""
+    return film(softmax_at, START, num_tokens=range(1, 7), num_heads=(1, 2))
+
+
+def explore_context() -> Film:
+    """Move d_out and num_heads over the weights, the values and the context."""
+    return film(context_at, START, d_out=WIDTHS[:3], num_heads=divisors)
+
+
+def explore_reformat() -> Film:
+    """Move d_out and num_heads over the context before and after step 9."""
+    return film(reformat_at, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def explore_combine() -> Film:
+    """Move d_out and num_heads over the context before and after step 10."""
+    return film(combine_at, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def explore_out_proj() -> Film:
+    """Move d_out and num_heads over the last matrix product."""
+    return film(out_proj_at, START, d_out=WIDTHS[:4], num_heads=divisors)
+
+
+def explore_memory(before: str, after: str) -> Film:
+    """Move d_out and num_heads over the storage of two tensors, as "project.queries"."""
+    draw = partial(memory_at, which=(before, after))
+    return film(draw, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def shape_at(b: int, num_tokens: int) -> Picture:
+    """Draw x for b equal sequences of num_tokens tokens."""
+    shown = Shown(tokens(num_tokens).expand(b, -1, -1), "x", "b num_tokens d_in")
+    return draw_tensor(shown, f"{count(b, 'sequence')} of {count(num_tokens, 'token')}")
+
+
+def heads_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the numbers of d_out features, one colour per head."""
+    shown = Shown(torch.arange(d_out)[None], "feature numbers", "one_token d_out", num_heads)
+    return draw_tensor(shown, f"d_out = {d_out}: {split(d_out, num_heads)}")
+
+
+def project_at(d_out: int, num_heads: int) -> Picture:
+    """Draw queries = x @ W_query, each column in the colour of the head that will own it."""
+    mha, steps = run(d_out, num_heads)
+    return draw_product(
+        Shown(tokens()[0], "x", "num_tokens d_in"),
+        Shown(mha.W_query.weight.detach().T, "W_query", "d_in d_out", num_heads),
+        Shown(steps["project"]["queries"][0], "queries", "num_tokens d_out", num_heads),
+        row=1,
+        column=d_out - 1,
+    )
+
+
+def view_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the queries before and after step 3."""
+    shown = at_steps(run(d_out, num_heads), "project.queries", "view.queries")
+    return draw_tensors(shown, f"Each token keeps {split(d_out, num_heads)}", ["view"])
+
+
+def transpose_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the queries before and after step 4."""
+    shown = at_steps(run(d_out, num_heads), "view.queries", "transpose.queries")
+    title = f"{count(num_heads, 'head')}, each with all {START['num_tokens']} tokens"
+    return draw_tensors(shown, title, ["transpose(1, 2)"])
+
+
+def scores_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the queries, the keys and the scores of every head."""
+    which = "transpose.queries", "transpose.keys", "scores.scores"
+    shown = at_steps(run(d_out, num_heads), *which)
+    title = f"{count(num_heads, 'table')} of scores, however wide d_out = {d_out} is"
+    return draw_tensors(shown, title, ["and", "queries @ keys.transpose(2, 3)"])
+
+
+def scores_grow_at(num_tokens: int) -> Picture:
+    """Draw the scores of num_tokens tokens in two heads."""
+    (shown,) = at_steps(run(num_tokens=num_tokens), "scores.scores")
+    return draw_tensor(shown, f"{count(num_tokens, 'token')}: {num_tokens**2} scores in each head")
+
+
+def mask_at(num_tokens: int, num_heads: int) -> Picture:
+    """Draw the scores before and after step 6."""
+    shown = at_steps(run(6, num_heads, num_tokens), "scores.scores", "mask.masked")
+    future = num_tokens * (num_tokens - 1) // 2
+    title = f"{count(num_tokens, 'token')}: {future} of {num_tokens**2} scores per head are future"
+    return draw_tensors(shown, title, ["masked_fill(future, -inf)"])
+
+
+def softmax_at(num_tokens: int, num_heads: int) -> Picture:
+    """Draw the masked scores and the weights that step 7 makes of them."""
+    shown = at_steps(run(6, num_heads, num_tokens), "mask.masked", "softmax.weights")
+    title = f"{count(num_tokens * num_heads, 'row')} of weights, each adds up to 1"
+    return draw_tensors(shown, title, [f"softmax(masked / {6 // num_heads}**0.5)"])
+
+
+def context_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the weights, the values and the context that step 8 makes of them."""
+    which = "softmax.weights", "transpose.values", "context.context"
+    shown = at_steps(run(d_out, num_heads), *which)
+    return draw_tensors(shown, "Weights mix the values of one head", ["and", "weights @ values"])
+
+
+def reformat_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the context before and after step 9."""
+    shown = at_steps(run(d_out, num_heads), "context.context", "reformat.context")
+    title = f"Each token gets its {count(num_heads, 'head')} back"
+    return draw_tensors(shown, title, ["transpose(1, 2)"])
+
+
+def combine_at(d_out: int, num_heads: int) -> Picture:
+    """Draw the context before and after step 10."""
+    shown = at_steps(run(d_out, num_heads), "reformat.context", "combine.context")
+    title = f"{split(d_out, num_heads)}, side by side: d_out = {d_out}"
+    return draw_tensors(shown, title, ["contiguous().view(b, num_tokens, d_out)"])
+
+
+def out_proj_at(d_out: int, num_heads: int) -> Picture:
+    """Draw out = context @ weight + bias, the context in the colours of its heads."""
+    mha, steps = run(d_out, num_heads)
+    out = steps["out_proj"]["out"][0] - mha.out_proj.bias.detach()
+    return draw_product(
+        Shown(steps["combine"]["context"][0], "context", "num_tokens d_out", num_heads),
+        Shown(mha.out_proj.weight.detach().T, "out_proj weight", "d_out d_out"),
+        Shown(out, "out - bias", "num_tokens d_out"),
+        row=1,
+        column=d_out - 1,
+    )
+
+
+def memory_at(d_out: int, num_heads: int, which: tuple[str, str]) -> Picture:
+    """Draw the storage of a tensor before and after a step, as "view.queries"."""
+    before, after = at_steps(run(d_out, num_heads), *which)
+    moved = not torch.equal(storage(before.tensor), storage(after.tensor))
+    title = "The numbers are copied into a new order" if moved else "No number moves in memory"
+    return draw_memory([before, after], title, [which[1].split(".")[0]])
+
+
+Run = tuple[MultiHeadAttention, dict[str, dict[str, torch.Tensor]]]
+
+
+def run(d_out: int = 6, num_heads: int = 2, num_tokens: int = 3) -> Run:
+    """Build the lesson's module at these sizes and return it with the tensors of each step.
+
+    At the sizes of the whiteboard its numbers are those of the notebooks (seed 123).
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        mha = MultiHeadAttention(6, d_out, 6, 0.0, num_heads)
+    return mha, {step.name: step.tensors for step in trace(mha, tokens(num_tokens))}
+
+
+def tokens(num_tokens: int = 3) -> torch.Tensor:
+    """Return x (1, num_tokens, 6): the whiteboard's three tokens, then up to three made-up ones."""
+    more = torch.rand(1, 3, 6, generator=torch.Generator().manual_seed(123))
+    return torch.cat([load_whiteboard(), more], dim=1)[:, :num_tokens]
+
+
+def at_steps(run: Run, *which: str) -> list[Shown]:
+    """Name tensors of a run as "step.tensor" and get them ready to draw."""
+    mha, steps = run
+    shown = []
+    for step, name in (one.split(".") for one in which):
+        letters = SHAPES[step].strip("()").replace(",", "")
+        by_head = mha.num_heads if step in ("project", "combine") else None
+        shown.append(Shown(steps[step][name], name, letters, by_head, shade=step == "softmax"))
+    return shown
+
+
+def split(d_out: int, num_heads: int) -> str:
+    """Write num_heads times head_dim in words."""
+    return f"{count(num_heads, 'head')} of {count(d_out // num_heads, 'feature')}"
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number and a noun, in the plural unless there is one."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,6 +1,6 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
-from helpers.pictures.memory import draw_memory
+from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
 
@@ -13,4 +13,5 @@ __all__ = [
     "draw_steps",
     "draw_tensor",
     "draw_tensors",
+    "storage",
 ]

@@ -1,29 +1,29 @@
 """What a tensor is in memory: one flat row of numbers, and strides that say how to walk it."""
 
+from collections.abc import Sequence
+
 import torch
 
 from helpers.pictures.svg import Drawing, Picture, below, grid, heading, picture
-from helpers.pictures.tensors import Shown
+from helpers.pictures.tensors import Shown, chain
 
 PER_LINE = 18
 
 
-def draw_memory(shown: Shown, title: str) -> Picture:
-    """Draw a tensor's storage in order, and its shape, stride and whether it is contiguous.
+def draw_memory(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> Picture:
+    """Draw the storage of tensors in order, each with its shape, stride and whether contiguous.
 
     Args:
-        shown: the tensor, its letters and its heads, as for draw_tensor.
-        title: what there is to see, in a sentence.
+        shown, title, between: as for draw_tensors.
     """
-    drawing, facts = strip(shown)
-    return picture(drawing, title, f"{shown.name}: {facts}.")
+    strips, facts = zip(*map(strip, shown), strict=True)
+    return picture(chain(strips, between), title, "; ".join(facts) + ".")
 
 
 def strip(shown: Shown) -> tuple[Drawing, str]:
     """Return the storage strip of a tensor and its facts in words."""
-    tensor = shown.tensor
-    size = tensor.untyped_storage().nbytes() // tensor.element_size()
-    storage = tensor.as_strided((size,), (1,), 0)
+    tensor, numbers = shown.tensor, storage(shown.tensor).tolist()
+    size = len(numbers)
     heads: list[int | None] = [None] * size
     for place, index in zip(places(tensor), indices(tensor), strict=True):
         heads[place] = shown.head(index)
@@ -33,7 +33,7 @@ def strip(shown: Shown) -> tuple[Drawing, str]:
         owners = heads[start:stop]
         lines.append(
             grid(
-                [storage[start:stop].tolist()],
+                [numbers[start:stop]],
                 heads=[owners],
                 column_labels=list(map(str, range(start, stop))),
                 foot_labels=["" if head is None else f"h{head}" for head in owners],
@@ -41,7 +41,13 @@ def strip(shown: Shown) -> tuple[Drawing, str]:
         )
     contiguous = "contiguous" if tensor.is_contiguous() else "not contiguous"
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, {contiguous}"
-    return below([heading(shown.name, facts), *lines], gap=4), facts
+    return below([heading(shown.name, facts), *lines], gap=4), f"{shown.name} {facts}"
+
+
+def storage(tensor: torch.Tensor) -> torch.Tensor:
+    """Return all numbers of a tensor's storage in order, however the tensor walks them."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.as_strided((size,), (1,), 0)
 
 
 def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:

@@ -1,7 +1,9 @@
 """Tensors as grids: one, several in a row of changes, a matrix product; the strip of steps."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product, zip_longest
 
 import torch
 
@@ -98,13 +100,8 @@ def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()
         title: what there is to see, in a sentence.
         between: what is done between each tensor and the next, written beside an arrow.
     """
-    parts = []
-    for i, one in enumerate(shown):
-        parts.append(block(one))
-        if i < len(between):
-            parts.append(arrow(between[i]))
     description = "; ".join(f"{one.name} {one.shape}" for one in shown) + "."
-    return picture(below(parts, gap=10), title, description)
+    return picture(chain([block(one) for one in shown], between), title, description)
 
 
 def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: int) -> Picture:
@@ -171,21 +168,19 @@ def draw_steps(names: Sequence[str], today: int = 0) -> Picture:
 def block(shown: Shown) -> Drawing:
     """Draw a tensor under its name and shape, one grid per index of the leading axes."""
     *outer, rows, columns = shown.tensor.shape
-    count = 1
-    for size in outer:
-        count *= size
+    count = math.prod(outer)
     if columns > MAX_COLUMNS or count * rows > MAX_GRIDS * 4:
         raise ValueError(
             f"{shown.name} has shape {tuple(shown.tensor.shape)}: at most {MAX_COLUMNS} columns "
             f"and {MAX_GRIDS * 4} rows can be drawn as numbers"
         )
     grids = []
-    for where in torch.cartesian_prod(*map(torch.arange, outer)).view(-1, len(outer)).tolist():
+    for where in product(*map(range, outer)):
         named = zip(shown.axes, where, strict=False)
         label = ", ".join(
             f"{COUNTS[a]} {i}" for a, i in named if a != "b" or shown.tensor.shape[0] > 1
         )
-        drawing = plane(shown, tuple(where))
+        drawing = plane(shown, where)
         grids.append(labelled(label, drawing) if label else drawing)
     return below([heading(shown.name, shown.shape), beside(grids)], gap=2)
 
@@ -216,6 +211,14 @@ def column_labels(shown: Shown, counts: str) -> list[str]:
         return [f"key {j}" if counts == "key" else str(j) for j in range(width)]
     head_dim = width // shown.num_heads
     return [f"h{j // head_dim}" if j % head_dim == 0 else "" for j in range(width)]
+
+
+def chain(drawings: Sequence[Drawing], between: Sequence[str]) -> Drawing:
+    """Lay drawings from top to bottom with an arrow after each for which between has a label."""
+    parts = []
+    for drawing, label in zip_longest(drawings, between):
+        parts += [drawing] if label is None else [drawing, arrow(label)]
+    return below(parts, gap=10)
 
 
 def arrow(label: str) -> Drawing:
