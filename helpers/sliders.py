@@ -255,7 +255,7 @@ def shape_at(b: int, num_tokens: int) -> Picture:
 
 def heads_at(d_out: int, num_heads: int) -> Picture:
     """Draw the numbers of d_out features, one colour per head."""
-    shown = Shown(torch.arange(d_out)[None], "feature numbers", "one_token d_out", num_heads)
+    shown = Shown(torch.arange(d_out)[None], "features", "num_tokens d_out", num_heads)
     return draw_tensor(shown, f"d_out = {d_out}: {split(d_out, num_heads)}")
 
 

@@ -1,5 +1,6 @@
 """Keep what every one of the eleven steps produced, for looking at afterwards."""
 
+import inspect
 from dataclasses import dataclass
 
 import torch
@@ -55,3 +56,17 @@ def trace(mha: MultiHeadAttention, x: torch.Tensor) -> list[Step]:
     with torch.no_grad():
         mha(x, record=record)
     return steps
+
+
+def step_source(name: str) -> str:
+    """Return the lines of MultiHeadAttention.forward that are one step, without its record.
+
+    Raises:
+        ValueError: name is not one of the eleven steps.
+    """
+    if name not in STEPS:
+        raise ValueError(f"no step is called {name!r}: expected one of {', '.join(STEPS)}")
+    forward = inspect.getsource(MultiHeadAttention.forward)
+    lines = forward.partition(f" {name}\n")[2].partition("\n\n")[0].splitlines()
+    kept = [line.strip() for line in lines if not line.strip().startswith(("record(", "return"))]
+    return "\n".join(kept)
