@@ -241,6 +241,13 @@ def test_the_lectures_checkpoint_loads_into_a_module_built_on_meta(with_mask, as
     assert_prints_as(mha(load_whiteboard())[0], load_example("whiteboard")["out"])
 
 
+def test_the_mask_of_an_assigned_checkpoint_lies_where_its_weights_lie():
+    mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
+    elsewhere = {key: value.to("meta") for key, value in lecture_state_dict().items()}
+    mha.load_state_dict(elsewhere, assign=True)
+    assert mha.mask.device == mha.W_query.weight.device == torch.device("meta")
+
+
 @pytest.mark.parametrize("with_mask", [False, True])
 def test_the_lectures_checkpoint_loads_inside_a_parent(with_mask):
     parent = nn.ModuleDict({"block": nn.ModuleList([MultiHeadAttention(6, 6, 6, 0.0, 2)])})

@@ -1,0 +1,246 @@
+"""GPT-2's attention weights, loaded into ours, give what the transformers library gives."""
+
+import pickle
+import socket
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from helpers.gpt2 import load_attention
+from helpers.trace import trace
+
+PREFIXES = ["", "transformer."]
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        import transformers
+
+        yield transformers
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    def refuse(*args):
+        raise AssertionError(f"a connection was tried: {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+def random_model(transformers, d, num_heads, context_length, num_layers=3):
+    """Return transformers' model, every parameter random: a fresh one has zero biases."""
+    config = transformers.GPT2Config(
+        n_embd=d,
+        n_head=num_heads,
+        n_positions=context_length,
+        n_layer=num_layers,
+        vocab_size=11,
+        attn_implementation="sdpa",
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=d**-0.5)
+    return model
+
+
+def checkpoint(d=128, dtype=torch.float32, prefix="", **changes):
+    """Return the tensors of layer 0 by name; changes replace or, with None, drop some."""
+    torch.manual_seed(0)
+    shapes = {
+        "c_attn.weight": (d, 3 * d),
+        "c_attn.bias": (3 * d,),
+        "c_proj.weight": (d, d),
+        "c_proj.bias": (d,),
+    }
+    tensors = {name: torch.randn(shape).to(dtype) for name, shape in shapes.items()} | changes
+    named = {f"{prefix}h.0.attn.{name}": tensor for name, tensor in tensors.items()}
+    return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save tensors as a safetensors file and return its path."""
+
+    def save(tensors):
+        save_file(tensors, tmp_path / "model.safetensors")
+        return tmp_path / "model.safetensors"
+
+    return save
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    ("d", "num_heads", "context_length"), [(12, 3, 7), (64, 1, 16), (192, None, 32), (768, None, 9)]
+)
+def test_equals_transformers(transformers, save, prefix, d, num_heads, context_length):
+    model = random_model(transformers, d, num_heads or d // 64, context_length)
+    state_dict = model.transformer.state_dict()
+    path = save({f"{prefix}{name}": tensor for name, tensor in state_dict.items()})
+    x = torch.randn(2, context_length, d)
+    outs = []
+    for layer, block in enumerate(model.transformer.h):
+        mha = load_attention(path, layer, num_heads=num_heads)
+        assert mha.context_length == context_length
+        assert block.attn.config._attn_implementation == "sdpa"
+        outs.append(mha(x))
+        torch.testing.assert_close(outs[-1], block.attn(x)[0], rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(outs[0], outs[1], atol=0.1)
+
+
+def test_equals_transformers_on_a_checkpoint_as_the_library_saves_it(transformers, tmp_path):
+    model = random_model(transformers, 128, 2, 16)
+    model.save_pretrained(tmp_path)
+    mha = load_attention(str(tmp_path / "model.safetensors"), 2)
+    x = torch.randn(1, 5, 128)
+    expected = model.transformer.h[2].attn(x)[0]
+    torch.testing.assert_close(mha(x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_wide_matrix_is_cut_and_transposed(save):
+    tensors = checkpoint()
+    mha = load_attention(save(tensors), 0)
+    wide, x = tensors["h.0.attn.c_attn.weight"], torch.randn(2, 4, 128)
+    projected = trace(mha, x)[1].tensors
+    together = torch.cat([projected["queries"], projected["keys"], projected["values"]], dim=-1)
+    torch.testing.assert_close(together, x @ wide + tensors["h.0.attn.c_attn.bias"])
+    assert all(parameter.is_contiguous() for parameter in mha.parameters())
+    assert all(parameter.requires_grad for parameter in mha.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_checkpoints_dtype_is_kept(save, dtype):
+    mha = load_attention(save(checkpoint(dtype=dtype)), 0)
+    assert {parameter.dtype for parameter in mha.parameters()} == {dtype}
+    assert mha(torch.randn(1, 3, 128, dtype=dtype)).isfinite().all()
+
+
+def test_sizes_default_to_those_of_the_published_models(save):
+    mha = load_attention(save(checkpoint(d=192)), 0)
+    assert (mha.num_heads, mha.head_dim, mha.context_length) == (3, 64, 1024)
+    assert torch.equal(mha.mask, torch.ones(1024, 1024, dtype=torch.bool).triu(1))
+
+
+def test_loading_draws_no_random_numbers_and_lets_go_of_the_file(save):
+    tensors = checkpoint()
+    path, before = save(tensors), torch.get_rng_state()
+    mha = load_attention(path, 0)
+    assert torch.equal(torch.get_rng_state(), before)
+    path.write_bytes(bytes(path.stat().st_size))
+    assert torch.equal(mha.out_proj.bias, tensors["h.0.attn.c_proj.bias"])
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    for path in (tmp_path / "absent.safetensors", tmp_path):
+        assert_refused(FileNotFoundError, [str(path), "local safetensors"], path, 0)
+
+
+@pytest.mark.parametrize("content", [b"", b"short", bytes(100), b"\xff" * 100])
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    assert_refused(ValueError, [str(path), "is not a safetensors file"], path, 0)
+
+
+def test_a_cut_file_is_refused(save):
+    path = save(checkpoint())
+    path.write_bytes(path.read_bytes()[:-1])
+    assert_refused(ValueError, [str(path), "is not a safetensors file"], path, 0)
+
+
+class Trap:
+    """Pickled, this creates a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return self.path.touch, ()
+
+
+@pytest.mark.parametrize("dump", [torch.save, lambda trap, path: path.write_bytes(trap)])
+def test_a_pickle_is_refused_and_never_run(tmp_path, dump):
+    path, sprung = tmp_path / "model.safetensors", tmp_path / "sprung"
+    trap = Trap(sprung)
+    dump(trap if dump is torch.save else pickle.dumps(trap), path)
+    assert_refused(ValueError, [str(path), "is not a safetensors file"], path, 0)
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize("layer", [1, -1])
+def test_a_missing_layer_names_those_that_exist(save, layer):
+    third = {name.replace("h.0.", "h.2."): tensor.clone() for name, tensor in checkpoint().items()}
+    path = save(checkpoint() | third)
+    assert_refused(ValueError, [f"layer is {layer}", str(path), "layers 0, 2"], path, layer)
+
+
+@pytest.mark.parametrize(("layer", "kind"), [(0.0, "float"), ("0", "str"), (True, "bool")])
+def test_a_layer_that_is_no_int_is_refused(save, layer, kind):
+    parts = [f"layer is {layer!r}", kind, "an int"]
+    assert_refused(TypeError, parts, save(checkpoint()), layer)
+
+
+def test_other_names_are_refused(save):
+    path = save({"model.layers.0.self_attn.q_proj.weight": torch.zeros(2, 2)})
+    assert_refused(ValueError, [str(path), "no h.N.attn.c_attn.weight", "GPT-2's names"], path, 0)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", ["c_attn.bias", "c_proj.weight", "c_proj.bias"])
+def test_a_missing_tensor_is_named(save, prefix, name):
+    path = save(checkpoint(prefix=prefix, **{name: None}))
+    assert_refused(ValueError, [str(path), f"no {prefix}h.0.attn.{name}"], path, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "expected"),
+    [
+        ("c_attn.weight", (384, 128), "(128, 384) is expected"),
+        ("c_attn.weight", (128, 256), "(128, 384) is expected"),
+        ("c_attn.weight", (), "(128, 384) is expected"),
+        ("c_attn.bias", (128,), "(384,) is expected"),
+        ("c_proj.weight", (128, 64), "(128, 128) is expected"),
+        ("c_proj.bias", (1, 128), "(128,) is expected"),
+    ],
+)
+def test_a_wrong_size_is_named(save, name, shape, expected):
+    path = save(checkpoint(**{name: torch.zeros(shape)}))
+    assert_refused(ValueError, [f"h.0.attn.{name}", f"has shape {shape}", expected], path, 0)
+
+
+@pytest.mark.parametrize("shape", [(16, 64), (16,), ()])
+def test_position_embeddings_of_a_wrong_size_are_named(save, shape):
+    path = save(checkpoint() | {"wpe.weight": torch.zeros(shape)})
+    assert_refused(ValueError, ["wpe.weight", str(shape), "(context_length, 128)"], path, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool, torch.float8_e4m3fn])
+def test_weights_that_are_no_floating_point_numbers_are_refused(save, dtype):
+    path = save(checkpoint(dtype=dtype))
+    assert_refused(
+        TypeError, ["c_attn.weight", str(dtype), "floating-point of 16 bits or more"], path, 0
+    )
+
+
+def test_mixed_dtypes_are_refused(save):
+    path = save(checkpoint(**{"c_proj.weight": torch.zeros(128, 128, dtype=torch.float64)}))
+    parts = ["h.0.attn.c_proj.weight", "torch.float64", "torch.float32 is expected"]
+    assert_refused(TypeError, parts, path, 0)
+
+
+def test_heads_that_do_not_fit_are_refused(save):
+    path = save(checkpoint(d=96))
+    assert_refused(ValueError, ["d_out is 96", "head_dim 64", "say num_heads"], path, 0)
+    assert_refused(ValueError, ["d_out is 96", "num_heads is 5"], path, 0, num_heads=5)
+    assert_refused(TypeError, ["num_heads is 2.0", "float"], path, 0, num_heads=2.0)
+    assert load_attention(path, 0, num_heads=2).head_dim == 48
+
+
+def assert_refused(error, parts, *arguments, **options):
+    with pytest.raises(error) as caught:
+        load_attention(*arguments, **options)
+    for part in parts:
+        assert part in str(caught.value)
