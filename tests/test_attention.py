@@ -349,6 +349,17 @@ def test_dropout_zeroes_weights_and_scales_the_kept_ones():
     assert 0 < kept.sum() < past.sum()
 
 
+def test_record_gets_the_live_tensors_and_no_step_changes_an_earlier_one():
+    mha, x = build(TELLING)
+    live = {}
+    out = mha(x, record=lambda name, **tensors: live.update({name: tensors}))
+    assert live["shape"]["x"] is x
+    assert live["out_proj"]["out"] is out
+    for step in trace(mha, x):
+        for name, tensor in step.tensors.items():
+            assert torch.equal(live[step.name][name], tensor)
+
+
 # Shape comments
 
 
