@@ -1,0 +1,112 @@
+"""The notebooks as a series: their order, links, headings, text alternatives and stored form."""
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+import renew
+
+from helpers.trace import STEPS
+
+PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
+NAMES = [path.name for path in PATHS]
+LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
+TAGS = {"nbval-ignore-output", "raises-exception", "solution"}
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(")
+FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^(#{1,6}) +(.+?) *$", re.MULTILINE)
+NETWORK = re.compile(r"https?:|ftp:|\bwww\.|urlopen|from_pretrained|\bpip install|\bgit clone")
+LOADED = re.compile(r"""(?:src|data)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//|@import""")
+
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=NAMES)
+
+
+def code_cells(path):
+    return [cell for cell in renew.read(path).cells if cell.cell_type == "code"]
+
+
+def prose(path):
+    """Return the Markdown of a notebook without its fenced code."""
+    texts = [cell.source for cell in renew.read(path).cells if cell.cell_type == "markdown"]
+    return FENCED.sub("", "\n\n".join(texts))
+
+
+class Pictures(HTMLParser):
+    """Collect the pictures of a piece of HTML or SVG, and which of them say what they show."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.pictures = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        says = dict(attributes)
+        if tag == "img":
+            self.pictures.append(bool((says.get("alt") or "").strip()))
+        elif tag == "svg":
+            named = says.get("role") == "img" and (says.get("aria-label") or "").strip()
+            self.pictures.append(says.get("aria-hidden") == "true" or bool(named))
+
+
+def test_the_eleven_steps_stand_in_order():
+    steps = [f"{number:02}_{name}.ipynb" for number, name in enumerate(STEPS, 1)]
+    assert NAMES[:13] == ["00_start_here.ipynb", *steps, "12_the_class.ipynb"]
+    assert [int(name[:2]) for name in NAMES] == list(range(len(NAMES)))
+
+
+@every_notebook
+def test_links_lead_somewhere_and_to_the_neighbours(path):
+    targets = [unquote(link) for link in LINK.findall(prose(path))]
+    files = {link.partition("#")[0] for link in targets if ":" not in link} - {""}
+    assert not [file for file in files if not (path.parent / file).exists()]
+    place = NAMES.index(path.name)
+    assert set(NAMES[place + 1 : place + 2]) <= files
+    assert set(NAMES[max(place - 1, 0) : place]) <= files
+
+
+@every_notebook
+def test_one_title_and_no_level_skipped(path):
+    levels = [len(marks) for marks, _ in HEADING.findall(prose(path))]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+@every_notebook
+def test_every_picture_has_a_text_alternative(path):
+    text = prose(path)
+    assert all(alternative.strip() for alternative in PICTURE.findall(text))
+    assert all(Pictures(text).pictures)
+    for cell in code_cells(path):
+        for data in (output.data for output in cell.outputs if "data" in output):
+            html, svg = data.get("text/html", ""), data.get("image/svg+xml", "")
+            assert all(Pictures(html + svg).pictures), cell.source
+            if "image/png" in data or "image/jpeg" in data:
+                assert Pictures(html).pictures, f"an <img alt> must stand beside: {cell.source}"
+
+
+@every_notebook
+def test_no_network_is_needed(path):
+    for cell in code_cells(path):
+        assert not NETWORK.search(cell.source), cell.source
+        assert not LOADED.search(str(cell.outputs)), cell.source
+
+
+@every_notebook
+def test_stored_executed_in_normal_form(path):
+    stored = path.read_text("utf-8")
+    assert stored == renew.normal_form(renew.read(path)), f"run: make notebooks OPTIONS={path}"
+    counts = [cell.execution_count for cell in code_cells(path) if cell.source.strip()]
+    assert counts == list(range(1, len(counts) + 1))
+    assert len(stored.encode()) < LARGEST
+
+
+@every_notebook
+def test_nothing_escapes_the_comparison(path):
+    for cell in code_cells(path):
+        assert set(cell.metadata.get("tags", [])) <= TAGS, cell.source
+        assert "NBVAL_" not in cell.source, "nbval would obey this comment"
+        assert not [output for output in cell.outputs if output.get("name") == "stderr"]
