@@ -82,7 +82,8 @@ class MultiHeadAttention(_Causal):
 
         Args:
             x: floating point, (b, num_tokens, d_in), at most context_length tokens.
-            record: called once a step as record(name, **tensors), with the live tensors.
+            record: called once a step as record(name, **tensors), with the live tensors: copy what
+                you keep, since steps 6 and 7 write over the scores.
 
         Raises:
             TypeError: x is not a floating-point tensor of the module's dtype.
@@ -118,11 +119,11 @@ class MultiHeadAttention(_Causal):
 
         # 6 mask
         future = self.mask[:num_tokens, :num_tokens]  # (num_tokens, num_tokens)
-        masked = scores.masked_fill(future, -torch.inf)  # (b, num_heads, num_tokens, num_tokens)
+        masked = scores.masked_fill_(future, -torch.inf)  # (b, num_heads, num_tokens, num_tokens)
         record("mask", masked=masked)
 
         # 7 softmax
-        scaled = masked / self.head_dim**0.5  # (b, num_heads, num_tokens, num_tokens)
+        scaled = masked.div_(self.head_dim**0.5)  # (b, num_heads, num_tokens, num_tokens)
         weights = torch.softmax(scaled, dim=-1)  # (b, num_heads, num_tokens, num_tokens)
         weights = self.dropout(weights)  # (b, num_heads, num_tokens, num_tokens)
         record("softmax", weights=weights)

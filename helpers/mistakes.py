@@ -107,8 +107,8 @@ _SWAP_KEYS = "keys = keys.transpose(1, 2)"
 _SWAP_VALUES = "values = values.transpose(1, 2)"
 _SCORES = "scores = queries @ keys.transpose(2, 3)"
 _FUTURE = "future = self.mask[:num_tokens, :num_tokens]"
-_MASKED = "masked = scores.masked_fill(future, -torch.inf)"
-_SCALED = "scaled = masked / self.head_dim**0.5"
+_MASKED = "masked = scores.masked_fill_(future, -torch.inf)"
+_SCALED = "scaled = masked.div_(self.head_dim**0.5)"
 _SOFTMAX = "weights = torch.softmax(scaled, dim=-1)"
 _DROPOUT = "weights = self.dropout(weights)"
 _CONTEXT = "context = weights @ values"
@@ -519,7 +519,7 @@ _LIST = (
         "The mask is the wrong way round, it hides the token itself and its past: hide what lies "
         "above the diagonal (`masked_fill` drops where True, torch's SDPA keeps where True).",
         "The last token has nothing left to look at: its row is NaN.",
-        ((_MASKED, "masked = scores.masked_fill(~future, -torch.inf)"),),
+        ((_MASKED, "masked = scores.masked_fill_(~future, -torch.inf)"),),
     ),
     Mistake(
         "past_masked",
@@ -550,21 +550,21 @@ _LIST = (
         6,
         "Future scores are set to 0, or to a tiny number: set them to -inf.",
         "exp(0) is 1: the future keeps a share of the weights.",
-        ((_MASKED, "masked = scores.masked_fill(future, 0.0)"),),
+        ((_MASKED, "masked = scores.masked_fill_(future, 0.0)"),),
     ),
     Mistake(
         "mask_too_weak",
         6,
         "Future scores are set to a moderate number: set them to -inf.",
         "Other scores may lie below it, and then the future wins.",
-        ((_MASKED, "masked = scores.masked_fill(future, -10.0)"),),
+        ((_MASKED, "masked = scores.masked_fill_(future, -10.0)"),),
     ),
     Mistake(
         "mask_plus_inf",
         6,
         "Future scores are set to +inf: set them to -inf.",
         "The softmax of +inf is NaN.",
-        ((_MASKED, "masked = scores.masked_fill(future, torch.inf)"),),
+        ((_MASKED, "masked = scores.masked_fill_(future, torch.inf)"),),
     ),
     Mistake(
         "mask_times_inf",
@@ -669,7 +669,7 @@ _LIST = (
         "The scores are divided by the square root of d_out; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products, not d_out, so the weights come out too even.",
-        ((_SCALED, "scaled = masked / self.d_out**0.5"),),
+        ((_SCALED, "scaled = masked.div_(self.d_out**0.5)"),),
     ),
     Mistake(
         "scale_sqrt_d_in",
@@ -677,7 +677,7 @@ _LIST = (
         "The scores are divided by the square root of d_in; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products; what the input was as wide as does not matter.",
-        ((_SCALED, "scaled = masked / self.d_in**0.5"),),
+        ((_SCALED, "scaled = masked.div_(self.d_in**0.5)"),),
     ),
     Mistake(
         "scale_head_dim",
@@ -685,7 +685,7 @@ _LIST = (
         "The scores are divided by head_dim; it should be its square root. Look at the line "
         "before the softmax.",
         "The spread of a sum of head_dim products grows with the square root.",
-        ((_SCALED, "scaled = masked / self.head_dim"),),
+        ((_SCALED, "scaled = masked.div_(self.head_dim)"),),
     ),
     Mistake(
         "scale_sqrt_num_heads",
@@ -693,7 +693,7 @@ _LIST = (
         "The scores are divided by the square root of num_heads; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products; how many heads there are does not matter.",
-        ((_SCALED, "scaled = masked / self.num_heads**0.5"),),
+        ((_SCALED, "scaled = masked.div_(self.num_heads**0.5)"),),
     ),
     Mistake(
         "scale_sqrt_num_tokens",
@@ -701,7 +701,7 @@ _LIST = (
         "The scores are divided by the square root of num_tokens; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "The same tokens would get other weights whenever the text grows.",
-        ((_SCALED, "scaled = masked / num_tokens**0.5"),),
+        ((_SCALED, "scaled = masked.div_(num_tokens**0.5)"),),
     ),
     Mistake(
         "scale_multiplied",
@@ -709,7 +709,7 @@ _LIST = (
         "The scores are multiplied by the square root of head_dim; divide by it. Look at the line "
         "before the softmax.",
         "The weights are pushed to 0 and 1, where the gradient vanishes.",
-        ((_SCALED, "scaled = masked * self.head_dim**0.5"),),
+        ((_SCALED, "scaled = masked.mul_(self.head_dim**0.5)"),),
     ),
     Mistake(
         "scaled_after_softmax",
@@ -724,7 +724,7 @@ _LIST = (
         7,
         "The scores are used as weights without a softmax: apply `torch.softmax(scaled, dim=-1)`.",
         "Weights are shares: none below 0, and 1 in all.",
-        ((_MASKED, "masked = scores.masked_fill(future, 0.0)"), (_SOFTMAX, "weights = scaled")),
+        ((_MASKED, "masked = scores.masked_fill_(future, 0.0)"), (_SOFTMAX, "weights = scaled")),
     ),
     Mistake(
         "sigmoid_for_softmax",
@@ -788,7 +788,7 @@ _LIST = (
         7,
         "Dropout hits the scores before the softmax: apply it to the weights after the softmax.",
         "A score of 0 is no weight of 0: exp(0) is 1, so nothing is dropped.",
-        ((_SCALED, "scaled = self.dropout(masked / self.head_dim**0.5)"), (_DROPOUT, "pass")),
+        ((_SCALED, "scaled = self.dropout(masked.div_(self.head_dim**0.5))"), (_DROPOUT, "pass")),
         also=(5, 6),
     ),
     Mistake(

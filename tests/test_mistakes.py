@@ -91,7 +91,9 @@ def test_all_eleven_steps_have_mistakes_in_order():
 
 
 def test_the_lines_are_shown_side_by_side():
-    assert show_lines("no_scale") == ("- scaled = masked / self.head_dim**0.5\n+ scaled = masked")
+    assert show_lines("no_scale") == (
+        "- scaled = masked.div_(self.head_dim**0.5)\n+ scaled = masked"
+    )
     for identifier in MISTAKES:
         lines = show_lines(identifier).splitlines()
         assert any(line.startswith("+ ") for line in lines), identifier
