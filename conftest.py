@@ -11,7 +11,7 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 import nbval.plugin  # noqa: E402
 import pytest  # noqa: E402
-from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel  # noqa: E402
+from kernels import Kernel  # noqa: E402
 from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
 from renew import VIEW, merge_streams  # noqa: E402
 
@@ -37,7 +37,7 @@ class StrictNotebook(IPyNbFile):
 
     def setup(self):
         """Start the notebook's kernel."""
-        self.kernel = StrictKernel(CURRENT_ENV_KERNEL_NAME, cwd=str(self.path.parent))
+        self.kernel = Kernel(str(self.path.parent))
 
     def collect(self):
         """Yield the code cells, each with the execution count it must be stored with."""
@@ -49,14 +49,6 @@ class StrictNotebook(IPyNbFile):
             if cell.cell.source.strip():
                 strict.count = count = count + 1
             yield strict
-
-
-class StrictKernel(RunningKernel):
-    """A kernel that runs a cell as JupyterLab does: nbval's own way ignores a trailing ";"."""
-
-    def execute_cell_input(self, cell_input, allow_stdin=None):
-        """Send a cell to the kernel and return the message's id."""
-        return self.kc.execute(cell_input, allow_stdin=allow_stdin, stop_on_error=False)
 
 
 class StrictCell(IPyNbCell):

@@ -1,0 +1,73 @@
+"""Kernels for the tests, forked from a process that has imported what every notebook imports.
+
+A forked kernel starts at once; apart from that its cells find what they find in any new kernel:
+an empty namespace, and the course's own helpers not imported yet.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from ipykernel.kernelapp import IPKernelApp
+from jupyter_client import BlockingKernelClient
+from jupyter_client.connect import write_connection_file
+from nbval.kernel import RunningKernel
+
+# Forking after imports like these is safe on Linux only; elsewhere each kernel imports for itself.
+METHOD, TRANSPORT = ("forkserver", "ipc") if sys.platform == "linux" else ("spawn", "tcp")
+PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch"]
+STARTUP = 60  # seconds
+
+# Matplotlib reads this when it is imported; a kernel would set it first, a forked one comes later.
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+
+processes = multiprocessing.get_context(METHOD)
+if METHOD == "forkserver":
+    processes.set_forkserver_preload(PRELOADED)
+
+
+class Kernel(RunningKernel):
+    """Run cells as JupyterLab does: with counts, so that a trailing ";" hides a value."""
+
+    def __init__(self, cwd: str):
+        self.folder = tempfile.TemporaryDirectory(prefix="kernel")
+        path = str(Path(self.folder.name, "connection.json"))
+        write_connection_file(path, ip=f"{path}-ipc", transport=TRANSPORT)
+        self.process = processes.Process(target=serve, args=(path, cwd), daemon=True)
+        self.process.start()
+        self.kc = BlockingKernelClient(connection_file=path)
+        self.kc.load_connection_file()
+        self.kc.start_channels()
+        self.await_reply(self.kc.kernel_info(), timeout=STARTUP)
+        self._ensure_iopub_up()
+
+    def execute_cell_input(self, cell_input, allow_stdin=None):
+        """Send a cell to the kernel and return the message's id."""
+        return self.kc.execute(cell_input, allow_stdin=allow_stdin, stop_on_error=False)
+
+    def is_alive(self):
+        """Say whether the kernel's process runs."""
+        return self.process.is_alive()
+
+    def interrupt(self):
+        """Stop the running cell."""
+        os.kill(self.process.pid, signal.SIGINT)
+
+    def stop(self):
+        """End the kernel's process and forget its connection."""
+        self.kc.stop_channels()
+        self.process.kill()
+        self.process.join()
+        self.folder.cleanup()
+
+
+def serve(connection_file: str, cwd: str) -> None:
+    """Be a kernel; runs in the kernel's own process."""
+    os.chdir(cwd)
+    options = ["--log-level=CRITICAL", "--HistoryManager.hist_file=:memory:"]
+    if METHOD == "forkserver":
+        options.append(f"--IPKernelApp.parent_handle={os.getppid()}")  # end when the tests end
+    IPKernelApp.launch_instance([*options, f"-f={connection_file}"])
