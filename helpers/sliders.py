@@ -13,13 +13,14 @@ from helpers.examples import load_whiteboard
 from helpers.pictures import (
     Picture,
     Shown,
+    draw_map,
     draw_memory,
     draw_product,
     draw_tensor,
     draw_tensors,
     storage,
 )
-from helpers.trace import SHAPES, trace
+from helpers.trace import SHAPES, Step, trace
 
 MOST = 40
 
@@ -34,6 +35,7 @@ LABELS = {
     "query": "query token",
     "key": "key token",
     "token": "token",
+    "feature": "feature",
 }
 
 # ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
@@ -167,13 +169,18 @@ def controls(
     return widgets.VBox([slider, stack])
 
 
-def divisors(d_out: int) -> list[int]:
+def divisors(d_out: int, **before: Any) -> list[int]:
     """Return the numbers of heads that d_out can be split into."""
     return [n for n in range(1, d_out + 1) if d_out % n == 0]
 
 
 WIDTHS = (2, 4, 6, 8, 12)
 START = {"b": 1, "num_tokens": 3, "d_out": 6, "num_heads": 2}
+
+
+def explore_map() -> Film:
+    """Move num_tokens, d_out and num_heads over the map of the whole block."""
+    return film(map_at, START, num_tokens=(2, 3, 4), d_out=(4, 6, 12), num_heads=divisors)
 
 
 def explore_shape() -> Film:
@@ -226,6 +233,11 @@ def explore_context() -> Film:
     return film(context_at, START, d_out=WIDTHS[:3], num_heads=divisors)
 
 
+def explore_context_product() -> Film:
+    """Move the head, the query token and the feature over one number of the context."""
+    return film(context_product_at, {"query": 1}, head=range(2), query=range(3), feature=range(3))
+
+
 def explore_reformat() -> Film:
     """Move d_out and num_heads over the context before and after step 9."""
     return film(reformat_at, START, d_out=WIDTHS, num_heads=divisors)
@@ -245,6 +257,11 @@ def explore_memory(before: str, after: str) -> Film:
     """Move d_out and num_heads over the storage of two tensors, as "project.queries"."""
     draw = partial(memory_at, which=(before, after))
     return film(draw, START, d_out=WIDTHS, num_heads=divisors)
+
+
+def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
+    """Draw the map of the whole block."""
+    return draw_map(traced(d_out, num_heads, num_tokens)[1])
 
 
 def shape_at(b: int, num_tokens: int) -> Picture:
@@ -320,6 +337,20 @@ def context_at(d_out: int, num_heads: int) -> Picture:
     return draw_tensors(shown, "Weights mix the values of one head", ["and", "weights @ values"])
 
 
+def context_product_at(head: int, query: int, feature: int) -> Picture:
+    """Draw context = weights @ values of one head, following the query's feature."""
+    _, steps = run()
+    left, right, product = (
+        Shown(steps[step][name][0, head], name, letters, only_head=head)
+        for step, name, letters in (
+            ("softmax", "weights", "num_tokens num_tokens"),
+            ("transpose", "values", "num_tokens head_dim"),
+            ("context", "context", "num_tokens head_dim"),
+        )
+    )
+    return draw_product(left, right, product, row=query, column=feature)
+
+
 def reformat_at(d_out: int, num_heads: int) -> Picture:
     """Draw the context before and after step 9."""
     shown = at_steps(run(d_out, num_heads), "context.context", "reformat.context")
@@ -363,10 +394,16 @@ def run(d_out: int = 6, num_heads: int = 2, num_tokens: int = 3) -> Run:
 
     At the sizes of the whiteboard its numbers are those of the notebooks (seed 123).
     """
+    mha, every = traced(d_out, num_heads, num_tokens)
+    return mha, {step.name: step.tensors for step in every}
+
+
+def traced(d_out: int, num_heads: int, num_tokens: int) -> tuple[MultiHeadAttention, list[Step]]:
+    """Build the lesson's module as run does, and return it with its trace."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(123)
         mha = MultiHeadAttention(6, d_out, 6, 0.0, num_heads)
-    return mha, {step.name: step.tensors for step in trace(mha, tokens(num_tokens))}
+    return mha, trace(mha, tokens(num_tokens))
 
 
 def tokens(num_tokens: int = 3) -> torch.Tensor:

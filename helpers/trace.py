@@ -32,6 +32,11 @@ class Step:
     name: str
     tensors: dict[str, torch.Tensor]
 
+    @property
+    def letters(self) -> str:
+        """The axes of its tensors in letters, "(b, num_tokens, d_out)" for one."""
+        return SHAPES[self.name]
+
 
 def trace(mha: MultiHeadAttention, x: torch.Tensor) -> list[Step]:
     """Run mha on x and return its eleven steps in order.

@@ -1,5 +1,6 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
+from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
@@ -8,6 +9,7 @@ __all__ = [
     "HEAD_COLOURS",
     "Picture",
     "Shown",
+    "draw_map",
     "draw_memory",
     "draw_product",
     "draw_steps",

@@ -117,6 +117,8 @@ def grid(
     row_labels: Sequence[str] = (),
     column_labels: Sequence[str] = (),
     foot_labels: Sequence[str] = (),
+    cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
+    written: bool = True,
 ) -> Drawing:
     """Draw numbers in cells, one colour per head.
 
@@ -126,47 +128,51 @@ def grid(
         shades: how strong each cell's colour is, from 0 to 1, laid out as rows.
         marked: (row, column) of the cells to frame.
         row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
+        cell: width and height of a cell.
+        written: whether the numbers are written; if not, shades are all there is to see.
     """
+    width, height = cell
     left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     top = 16 if column_labels else 0
     paths: dict[tuple[str, float], list[str]] = {}
     hatch, numbers, frames = [], [], []
     marked = set(marked)
     for i, row in enumerate(rows):
-        y = top + i * CELL_HEIGHT
+        y = top + i * height
         for j, value in enumerate(row):
-            x = left + j * CELL_WIDTH
-            box = f"M{x:g} {y:g}h{CELL_WIDTH}v{CELL_HEIGHT}h-{CELL_WIDTH}z"
+            x = left + j * width
+            box = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
             colour = head_colour(heads[i][j] if heads else None)
             opacity = TINT if shades is None else round(0.06 + 0.5 * shades[i][j], 2)
             if value == -math.inf:
                 opacity = 0.06
-                hatch.append(f"M{x:g} {y + CELL_HEIGHT:g}l{CELL_WIDTH} -{CELL_HEIGHT}")
+                hatch.append(f"M{x:g} {y + height:g}l{width:g} -{height:g}")
             paths.setdefault((colour, opacity), []).append(box)
-            numbers.append(text(number(value), x + CELL_WIDTH / 2, y + 15))
+            if written:
+                numbers.append(text(number(value), x + width / 2, y + height / 2 + 4))
             if (i, j) in marked:
                 frames.append(box)
     cells = "".join(
         f'<path d="{"".join(boxes)}" fill="{colour}" fill-opacity="{opacity:g}" '
-        f'stroke="{colour}" stroke-width="1"/>'
+        f'stroke="{colour}" stroke-width="{1 if written else 0.2}"/>'
         for (colour, opacity), boxes in paths.items()
     )
     if hatch:
         cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
     if frames:
         cells += f'<path d="{"".join(frames)}" fill="none" stroke-width="3" style="stroke:{INK}"/>'
-    bottom = top + CELL_HEIGHT * len(rows)
+    bottom = top + height * len(rows)
     labels = "".join(
-        text(label, left - 6, top + i * CELL_HEIGHT + 15, "end")
+        text(label, left - 6, top + (i + 0.5) * height + 4, "end")
         for i, label in enumerate(row_labels)
     ) + "".join(
-        text(label, left + (j + 0.5) * CELL_WIDTH, y, "middle")
+        text(label, left + (j + 0.5) * width, y, "middle")
         for y, line in ((11, column_labels), (bottom + 13, foot_labels))
         for j, label in enumerate(line)
     )
-    width = left + CELL_WIDTH * max(map(len, rows), default=0)
+    right = left + width * max(map(len, rows), default=0)
     body = f'{cells}<g text-anchor="middle">{"".join(numbers)}</g>{labels}'
-    return Drawing(body, width, bottom + (16 if foot_labels else 0))
+    return Drawing(body, right, bottom + (16 if foot_labels else 0))
 
 
 def heading(name: str, facts: str) -> Drawing:
