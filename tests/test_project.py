@@ -9,7 +9,6 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import lab
-import nbformat
 import pytest
 import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -133,7 +132,7 @@ def test_student_copies_have_no_solutions():
         new_code_cell("42", metadata=tag),
         new_code_cell("answer = ..."),
     ]
-    notebook = nbformat.from_dict(new_notebook(cells=cells))
+    notebook = new_notebook(cells=cells)
     left = student.without_solutions(notebook)
     assert [cell.source for cell in left.cells] == ["your turn", "answer = ..."]
     assert len(notebook.cells) == 4

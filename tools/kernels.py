@@ -11,7 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ipykernel.kernelapp import IPKernelApp
 from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from nbval.kernel import RunningKernel
@@ -66,6 +65,8 @@ class Kernel(RunningKernel):
 
 def serve(connection_file: str, cwd: str) -> None:
     """Be a kernel; runs in the kernel's own process."""
+    from ipykernel.kernelapp import IPKernelApp  # only a kernel needs it
+
     os.chdir(cwd)
     options = ["--log-level=CRITICAL", "--HistoryManager.hist_file=:memory:"]
     if METHOD == "forkserver":

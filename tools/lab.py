@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-from jupyterlab.labapp import LabApp
 from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +40,8 @@ def main() -> None:
     # JupyterLab finds the course's settings this way, and your own still come first.
     settings = [os.environ.get("JUPYTER_CONFIG_PATH"), str(ROOT / "tools" / "jupyterlab")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
+    from jupyterlab.labapp import LabApp  # takes a second, and copying does without
+
     LabApp.launch_instance([str(copies[0]), *sys.argv[1:]])
 
 

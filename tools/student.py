@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 from renew import NOTEBOOKS, normal_form, read
 
@@ -16,8 +15,9 @@ STUDENT = NOTEBOOKS.parent / "student"
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
     """Return a notebook without the cells tagged solution."""
-    remover = TagRemovePreprocessor(remove_cell_tags={"solution"})
-    return remover.preprocess(nbformat.from_dict(notebook), {})[0]
+    copy = nbformat.from_dict(notebook)
+    copy.cells = [cell for cell in copy.cells if "solution" not in cell.metadata.get("tags", [])]
+    return copy
 
 
 def main() -> None:
