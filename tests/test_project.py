@@ -31,9 +31,13 @@ MAY_IMPORT = {
     "examples": set(),
     "pictures": set(),
     "trace": {"attention"},
-    "checks": {"attention", "trace"},
+    "charts": set(),
     "gpt2": {"attention"},
     "mistakes": {"attention"},
+    "guard": set(),
+    "looks": {"attention", "guard", "mistakes"},
+    "probes": {"attention", "guard", "looks", "trace"},
+    "checks": {"attention", "guard", "looks", "mistakes", "probes", "trace"},
     "sliders": {"attention", "examples", "pictures", "trace", "checks"},
 }
 # What these need beyond torch, they import where they use it.
@@ -79,7 +83,8 @@ def test_every_direct_dependency_is_pinned():
     used = {name.split(".")[0] for path in OURS for name in imports(ast.walk(tree(path)))}
     distributions = packages_distributions()
     direct = {
-        distributions[name][0].lower() for name in used - set(sys.stdlib_module_names) - LOCAL
+        distributions[name][0].lower().replace("_", "-")
+        for name in used - set(sys.stdlib_module_names) - LOCAL
     }
     assert REQUIREMENTS[-1] == "-e ."
     assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in REQUIREMENTS[:-1])
