@@ -78,10 +78,11 @@ class Film(widgets.VBox):
         self.start = start
 
     def __repr__(self) -> str:
+        start = self.pictures[self.start]
         every = "".join(picture.svg for picture in self.pictures.values())
         places = ", ".join(" ".join(map(str, position)) for position in self.pictures)
         return (
-            f"{self.pictures[self.start]}\n"
+            f"{start.title} {start.description}\n"
             f"{len(self.pictures)} positions ({', '.join(self.names)}): {places}\n"
             f"hash over all pictures: {hashlib.sha256(every.encode()).hexdigest()[:16]}"
         )
