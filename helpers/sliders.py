@@ -372,7 +372,7 @@ def out_proj_at(d_out: int, num_heads: int) -> Picture:
     out = steps["out_proj"]["out"][0] - mha.out_proj.bias.detach()
     return draw_product(
         Shown(steps["combine"]["context"][0], "context", "num_tokens d_out", num_heads),
-        Shown(mha.out_proj.weight.detach().T, "out_proj weight", "d_out d_out"),
+        Shown(mha.out_proj.weight.detach().T, "out_proj.weight.T", "d_out d_out"),
         Shown(out, "out - bias", "num_tokens d_out"),
         row=1,
         column=d_out - 1,
