@@ -15,16 +15,16 @@ from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 from nbval.kernel import RunningKernel
 
-# Forking after imports like these is safe on Linux only; elsewhere each kernel imports for itself.
-METHOD, TRANSPORT = ("forkserver", "ipc") if sys.platform == "linux" else ("spawn", "tcp")
+FORKS = sys.platform == "linux"  # elsewhere it is not safe, and each kernel imports for itself
 PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch"]
 STARTUP = 60  # seconds
+ROOT = Path(__file__).resolve().parents[1]
 
-# Matplotlib reads this when it is imported; a kernel would set it first, a forked one comes later.
+# Matplotlib reads this when it is imported; a kernel sets it first, but a forked one comes later.
 os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
-processes = multiprocessing.get_context(METHOD)
-if METHOD == "forkserver":
+processes = multiprocessing.get_context("forkserver" if FORKS else "spawn")
+if FORKS:
     processes.set_forkserver_preload(PRELOADED)
 
 
@@ -34,7 +34,8 @@ class Kernel(RunningKernel):
     def __init__(self, cwd: str):
         self.folder = tempfile.TemporaryDirectory(prefix="kernel")
         path = str(Path(self.folder.name, "connection.json"))
-        write_connection_file(path, ip=f"{path}-ipc", transport=TRANSPORT)
+        sockets = {"transport": "ipc", "ip": f"{path}-ipc"} if FORKS else {}
+        write_connection_file(path, **sockets)
         self.process = processes.Process(target=serve, args=(path, cwd), daemon=True)
         self.process.start()
         self.kc = BlockingKernelClient(connection_file=path)
@@ -68,7 +69,9 @@ def serve(connection_file: str, cwd: str) -> None:
     from ipykernel.kernelapp import IPKernelApp  # only a kernel needs it
 
     os.chdir(cwd)
+    # A notebook can import what is installed, not the tools and tests that pytest sees.
+    sys.path[:] = [place for place in sys.path if ROOT not in (Path(place), Path(place).parent)]
     options = ["--log-level=CRITICAL", "--HistoryManager.hist_file=:memory:"]
-    if METHOD == "forkserver":
+    if FORKS:
         options.append(f"--IPKernelApp.parent_handle={os.getppid()}")  # end when the tests end
     IPKernelApp.launch_instance([*options, f"-f={connection_file}"])
