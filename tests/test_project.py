@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -25,20 +26,16 @@ REQUIREMENTS = [
     if line and not line.startswith("#")
 ]
 
-# Which helper may import which: attention stands alone, so that it can be read alone.
+# What the first helpers may import; the others build on them as they need, in no circle.
 MAY_IMPORT = {
     "attention": set(),
     "examples": set(),
     "pictures": set(),
-    "trace": {"attention"},
     "charts": set(),
-    "gpt2": {"attention"},
-    "mistakes": {"attention"},
     "guard": set(),
-    "looks": {"attention", "guard", "mistakes"},
-    "probes": {"attention", "guard", "looks", "trace"},
-    "checks": {"attention", "guard", "looks", "mistakes", "probes", "trace"},
-    "sliders": {"attention", "examples", "pictures", "trace", "checks"},
+    "trace": {"attention"},
+    "mistakes": {"attention"},
+    "gpt2": {"attention"},
 }
 # What these need beyond torch, they import where they use it.
 QUICK_TO_IMPORT = {"attention", "trace", "examples", "pictures"}
@@ -68,19 +65,32 @@ def helper_of(path):
 HELPERS = [path for path in OURS if path.is_relative_to(ROOT / "helpers")]
 
 
+def siblings(path):
+    """Return the other helpers that a helper's file imports."""
+    modules = imports(ast.walk(tree(path)))
+    helpers = {name.split(".")[1] for name in modules if name.startswith("helpers.")}
+    return helpers - {helper_of(path)}
+
+
 @pytest.mark.parametrize("path", HELPERS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_helpers_import_in_one_direction(path):
-    everywhere = imports(ast.walk(tree(path)))
-    siblings = {name.split(".")[1] for name in everywhere if name.startswith("helpers.")}
-    assert siblings - {helper_of(path)} <= MAY_IMPORT.get(helper_of(path), set())
-    assert not {name.split(".")[0] for name in everywhere} & (NETWORK | {"tools", "notebooks"})
-    if helper_of(path) in QUICK_TO_IMPORT:
+def test_helpers_import_what_they_may(path):
+    helper, modules = helper_of(path), imports(ast.walk(tree(path)))
+    assert siblings(path) <= MAY_IMPORT.get(helper, siblings(path))
+    assert not {name.split(".")[0] for name in modules} & (NETWORK | {"tools", "notebooks"})
+    if helper in QUICK_TO_IMPORT:
         at_the_top = {name.split(".")[0] for name in imports(tree(path).body)}
         assert not at_the_top & {"matplotlib", "ipywidgets", "IPython"}
 
 
+def test_helpers_import_each_other_in_no_circle():
+    graph = {}
+    for path in HELPERS:
+        graph.setdefault(helper_of(path), set()).update(siblings(path))
+    TopologicalSorter(graph).prepare()
+
+
 def test_every_direct_dependency_is_pinned():
-    used = {name.split(".")[0] for path in OURS for name in imports(ast.walk(tree(path)))}
+    used = {name.split(".")[0] for path in OURS for name in imports(tree(path).body)}
     distributions = packages_distributions()
     direct = {
         distributions[name][0].lower().replace("_", "-")
