@@ -11,6 +11,9 @@ lab: $(READY)        ## copy the notebooks to my_notebooks/ and open them in Jup
 test: $(READY)       ## run the unit tests and compare every cell of every notebook
 	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile $(OPTIONS)
 
+browser: $(READY)    ## open every notebook in JupyterLab in a headless browser
+	$(BIN)/python -m pytest -m browser tests/browser $(OPTIONS)
+
 notebooks: $(READY)  ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
 
@@ -29,4 +32,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.PHONY: lab test notebooks student lint help
+.PHONY: lab test browser notebooks student lint help
