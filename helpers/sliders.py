@@ -13,6 +13,7 @@ from helpers.examples import load_whiteboard
 from helpers.pictures import (
     Picture,
     Shown,
+    draw_follow,
     draw_map,
     draw_memory,
     draw_product,
@@ -36,6 +37,7 @@ LABELS = {
     "key": "key token",
     "token": "token",
     "feature": "feature",
+    "place": "number to follow",
 }
 
 # ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
@@ -51,6 +53,15 @@ const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
 new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
 name();
 "></style>"""
+
+# What the sliders over one number of a tensor are called.
+AXES = {
+    "num_tokens": "token",
+    "num_heads": "head",
+    "head_dim": "feature",
+    "d_in": "feature",
+    "d_out": "feature",
+}
 
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]
 
@@ -184,6 +195,50 @@ def explore_map() -> Film:
     return film(map_at, START, num_tokens=(2, 3, 4), d_out=(4, 6, 12), num_heads=divisors)
 
 
+# A journey through all kinds of numbers, and two that end on the way: a future token's score,
+# and the one score of the first token, whose weight is 1 whatever it is.
+FOLLOWED = (
+    "x[0, 0, 1]",
+    "x[0, 2, 0]",
+    "queries[0, 1, 5]",
+    "queries[0, 2, 0]",
+    "keys[0, 0, 1]",
+    "keys[0, 2, 4]",
+    "values[0, 1, 1]",
+    "values[0, 2, 5]",
+    "scores[0, 0, 2, 1]",
+    "scores[0, 0, 0, 2]",
+    "scores[0, 0, 0, 0]",
+    "masked[0, 1, 2, 0]",
+    "weights[0, 0, 2, 1]",
+    "context[0, 1, 2]",
+    "context[0, 2, 3]",
+    "out[0, 0, 0]",
+    "out[0, 2, 5]",
+)
+
+
+def explore_follow() -> Film:
+    """Move over telling numbers of the whole block, and see where each comes from and goes."""
+    return film(follow_at, place=FOLLOWED)
+
+
+def explore_neighbours(name: str, *steps: str) -> Film:
+    """Move over all numbers of a tensor, as "view.queries", and follow each through some steps.
+
+    Raises:
+        ValueError: as draw_follow does, or there are more than 40 numbers.
+    """
+    step, _, tensor = name.partition(".")
+    shape = run()[1][step][tensor].shape[1:]
+    letters = SHAPES[step].strip("()").split(", ")[1:]
+    names = [AXES[letter] for letter in letters]
+    if names[-2:] == ["token", "token"]:
+        names[-2:] = ["query", "key"]
+    choices = dict(zip(names, map(range, shape), strict=True))
+    return film(partial(neighbours_at, which=(name, steps)), **choices)
+
+
 def explore_shape() -> Film:
     """Move the sequences and tokens of the input x (b, num_tokens, d_in)."""
     return film(shape_at, START, b=(1, 2, 3), num_tokens=range(1, 7))
@@ -263,6 +318,18 @@ def explore_memory(before: str, after: str) -> Film:
 def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
     """Draw the map of the whole block."""
     return draw_map(traced(d_out, num_heads, num_tokens)[1])
+
+
+def follow_at(place: str) -> Picture:
+    """Draw the whole block with one number followed, named as "scores[0, 0, 2, 1]"."""
+    name, index = place.strip("]").split("[")
+    return draw_follow(traced()[1], name, list(map(int, index.split(","))))
+
+
+def neighbours_at(which: tuple[str, tuple[str, ...]], **index: int) -> Picture:
+    """Draw some steps with the number followed that stands at an index of a tensor."""
+    name, steps = which
+    return draw_follow(traced()[1], name, (0, *index.values()), steps)
 
 
 def shape_at(b: int, num_tokens: int) -> Picture:
@@ -399,7 +466,9 @@ def run(d_out: int = 6, num_heads: int = 2, num_tokens: int = 3) -> Run:
     return mha, {step.name: step.tensors for step in every}
 
 
-def traced(d_out: int, num_heads: int, num_tokens: int) -> tuple[MultiHeadAttention, list[Step]]:
+def traced(
+    d_out: int = 6, num_heads: int = 2, num_tokens: int = 3
+) -> tuple[MultiHeadAttention, list[Step]]:
     """Build the lesson's module as run does, and return it with its trace."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(123)

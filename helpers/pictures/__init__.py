@@ -1,7 +1,9 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
+from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
+from helpers.pictures.reach import reach
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
 
@@ -9,11 +11,13 @@ __all__ = [
     "HEAD_COLOURS",
     "Picture",
     "Shown",
+    "draw_follow",
     "draw_map",
     "draw_memory",
     "draw_product",
     "draw_steps",
     "draw_tensor",
     "draw_tensors",
+    "reach",
     "storage",
 ]

@@ -1,71 +1,24 @@
 """The whole block in one picture: eleven panels, from numbers at small sizes to outlines."""
 
-import math
 from collections.abc import Sequence
-from itertools import product, zip_longest
-from typing import Protocol
 
-import torch
-
-from helpers.pictures.svg import (
-    GROUND,
-    INK,
-    LINE,
-    SANS,
-    TINT,
-    Drawing,
-    Picture,
-    at,
-    below,
-    beside,
-    grid,
-    head_colour,
-    labelled,
-    picture,
-    text,
+from helpers.pictures.panels import (
+    DOTS,
+    OPERATIONS,
+    ROWS,
+    SMALL,
+    SPACE,
+    axes,
+    box,
+    ends,
+    line,
+    named,
+    panel,
+    row,
+    shape_of,
 )
-from helpers.pictures.tensors import COUNTS, Shown
-
-WIDTH, SPACE, PAD = 796, 10, 9
-COLUMN = (WIDTH - 2 * SPACE) / 3
-INSIDE = COLUMN - 2 * PAD
-MOST_HEIGHT = 112  # of one tensor in a panel, before numbers give way to shades
-NUMBERS = (38.0, 18.0)  # a cell that holds five characters of 11 px
-SHADES = tuple((side, side) for side in (16.0, 12.0, 8.0, 6.0, 4.0))
-OUTLINE = 58.0  # the height of an outline
-EMPTY = Drawing("", 0, 0)
-DOTS = "\N{HORIZONTAL ELLIPSIS}"
-SMALL = 6.7  # the width of one monospaced character at 11 px
-
-OPERATIONS = {
-    "shape": "read the sizes off x",
-    "project": "W_query(x), W_key(x), W_value(x)",
-    "view": "give each head an axis",
-    "transpose": "transpose(1, 2): heads first",
-    "scores": "queries @ keys.transpose(2, 3)",
-    "mask": "masked_fill(future, -inf)",
-    "softmax": "softmax(masked / head_dim**0.5)",
-    "context": "weights @ values",
-    "reformat": "transpose(1, 2): tokens first",
-    "combine": "heads side by side again",
-    "out_proj": "out_proj(context): the heads mix",
-}
-ROWS = (
-    ("shape",),
-    ("project", "view", "transpose"),
-    ("scores", "mask", "softmax"),
-    ("context", "reformat", "combine"),
-    ("out_proj",),
-)
-
-
-class TracedStep(Protocol):
-    """What the map asks of a step: helpers.trace.Step is one."""
-
-    number: int
-    name: str
-    letters: str
-    tensors: dict[str, torch.Tensor]
+from helpers.pictures.svg import Drawing, Picture, below, picture, text
+from helpers.pictures.tensors import TracedStep
 
 
 def draw_map(steps: Sequence[TracedStep]) -> Picture:
@@ -117,170 +70,6 @@ def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:
     return sizes
 
 
-def axes(step: TracedStep) -> list[str]:
-    """List the letters of a step's tensors."""
-    return step.letters.strip("()").split(", ")
-
-
-def shape_of(step: TracedStep) -> str:
-    """Write the shape of a step's tensors in letters and in numbers."""
-    return f"{step.letters} = {tuple(next(iter(step.tensors.values())).shape)}"
-
-
-def row(panels: Sequence[Sequence[Drawing]]) -> Drawing:
-    """Frame panels of one row, the last as wide as is left, with their parts aligned."""
-    heights = [max(d.height for d in part) for part in zip_longest(*panels, fillvalue=EMPTY)]
-    height = sum(heights) + SPACE * (len(heights) - 1) + 2 * PAD
-    drawn, x = "", 0.0
-    for i, parts in enumerate(panels):
-        width = COLUMN if i < len(panels) - 1 else WIDTH - x
-        drawn += (
-            f'<rect x="{x + 0.5:g}" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="6" '
-            f'fill="none" style="stroke:{LINE}" stroke-opacity="0.6"/>'
-        )
-        y = PAD
-        for part, deep in zip(parts, heights, strict=False):
-            drawn += at(x + PAD, y, part)
-            y += deep + SPACE
-        x += width + SPACE
-    return Drawing(f'<g style="font-size:11px">{drawn}</g>', WIDTH, height)
-
-
-def panel(step: TracedStep, num_heads: int) -> list[Drawing]:
-    """Draw what a step does, then its tensors."""
-    letters, numbers = shape_of(step).split(" = ")
-    what = [line(OPERATIONS[step.name]), line(letters, f"font-family:{SANS}"), line(f"= {numbers}")]
-    parts = [below([title(step), *what], gap=3)]
-    for name, tensor in step.tensors.items():
-        side_by_side = num_heads if step.name in ("project", "combine") else None
-        shown = Shown(tensor[:1], name, " ".join(axes(step)), side_by_side, shade=name == "weights")
-        parts.append(below([line(name, "font-weight:700"), fitted(shown)], gap=2))
-    return parts
-
-
-def title(step: TracedStep) -> Drawing:
-    """Write a step's number in a disc and its name."""
-    look = f"font:700 12px {SANS}"
-    name = named(step.name)
-    body = f'<circle cx="10" cy="10" r="10" style="fill:{INK}"/>'
-    body += text(str(step.number), 10, 14, "middle", f"{look};fill:{GROUND}")
-    return Drawing(body + at(27, 0, name), 27 + name.width, 21)
-
-
-def line(content: str, style: str = "") -> Drawing:
-    """Write one line of 11 px."""
-    return Drawing(text(content, 0, 11, style=style), SMALL * len(content), 14)
-
-
-def fitted(shown: Shown) -> Drawing:
-    """Draw the first sequence of a tensor with as much detail as fits."""
-    if not shown.tensor.is_meta:
-        for cell in (NUMBERS, *SHADES):
-            drawing = grids(shown, cell)
-            if drawing is not None:
-                return drawing
-    return outline(shown)
-
-
-def grids(shown: Shown, cell: tuple[float, float]) -> Drawing | None:
-    """Draw a tensor's grids with cells of this size; None if they do not fit."""
-    outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
-    gap, per_grid = 8, columns * cell[0]
-    per_line = int((INSIDE + gap) // (per_grid + gap))
-    lines = math.ceil(math.prod(outer) / max(per_line, 1))
-    owners = outer[0] if outer else shown.num_heads or 0
-    labels = names(
-        shown.axes[1] if outer else "num_heads", owners, per_grid / (1 if outer else max(owners, 1))
-    )
-    if not per_line or lines * (rows * cell[1] + 22) > MOST_HEIGHT + 22 or len(labels) < owners:
-        return None
-    numbers = shown.tensor[0]
-    strength = shades(numbers) if cell != NUMBERS or shown.shade else None
-    drawn = []
-    for where in product(*map(range, outer)):
-        drawing = grid(
-            numbers[where].tolist(),
-            heads=[[shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)],
-            shades=None if strength is None else strength[where].tolist(),
-            cell=cell,
-            written=cell == NUMBERS,
-        )
-        drawn.append(labelled(labels[where[0]], drawing) if outer else drawing)
-    if not outer and owners:
-        band = per_grid / owners
-        top = "".join(text(one, (i + 0.5) * band, 11, "middle") for i, one in enumerate(labels))
-        drawn = [below([Drawing(top, per_grid, 13), *drawn], gap=2)]
-    return beside(drawn, INSIDE, gap)
-
-
-def shades(numbers: torch.Tensor) -> torch.Tensor:
-    """Say how large each number is among the finite ones of its tensor, from 0 to 1."""
-    finite = numbers[numbers.isfinite()]
-    if not len(finite) or finite.max() == finite.min():
-        return torch.ones_like(numbers)
-    return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)
-
-
-def names(axis: str, count: int, room: float) -> list[str]:
-    """Name every index along an axis, in full or in short; no name where neither fits."""
-    for noun in (f"{COUNTS[axis]} ", COUNTS[axis][0]):
-        every = [f"{noun}{i}" for i in range(count)]
-        if max(map(len, every), default=0) * SMALL <= room:
-            return every
-    return []
-
-
-def outline(shown: Shown) -> Drawing:
-    """Draw a tensor as labelled boxes: every head or token, or the first few and the last."""
-    outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
-    axis, count = shown.axes[1] if outer else "num_heads", outer[0] if outer else shown.num_heads
-    if count is None:
-        body = box(None, 0, 0, INSIDE, OUTLINE)
-        return below([Drawing(body, INSIDE, OUTLINE), line(f"{rows} x {columns}")], gap=4)
-    gap = 3 if outer else 0
-    least = SMALL * max(len(str(count - 1)), 2 if axis == "num_heads" else len(f"h{rows}")) + 4
-    chosen = ends(count, int((INSIDE + gap) // (least + gap)))
-    each = (INSIDE + gap) / len(chosen) - gap
-    body = ""
-    for place, i in enumerate(chosen):
-        x = place * (each + gap)
-        body += text(DOTS if i is None else str(i), x + each / 2, 11, "middle")
-        if i is None:
-            continue
-        if axis == "num_heads":
-            body += box(i, x, 16, each, OUTLINE, shown.name in ("masked", "weights"))
-            continue
-        bands = ends(rows, int(OUTLINE // 14))
-        for band, head in enumerate(bands):
-            deep = OUTLINE / len(bands)
-            y = 16 + band * deep
-            body += box(head, x, y, each, deep) if head is not None else ""
-            name = DOTS if head is None else f"h{head}"
-            body += text(name, x + each / 2, y + deep / 2 + 4, "middle")
-    size = f"{count} {COUNTS[axis]}s, each {rows} x {columns if outer else columns // count}"
-    return below([Drawing(body, INSIDE, OUTLINE + 16), line(size)], gap=4)
-
-
-def ends(count: int, most: int) -> list[int | None]:
-    """List 0 to count - 1, or the first ones, None for those left out, and the last."""
-    if count <= most:
-        return list(range(count))
-    return [*range(max(most - 2, 1)), None, count - 1]
-
-
-def box(
-    head: int | None, x: float, y: float, width: float, height: float, triangle: bool = False
-) -> str:
-    """Draw a box in a head's colour, or only its lower triangle filled."""
-    colour = head_colour(head)
-    shape = f"M{x:g} {y:g}l{width:g} {height:g}h-{width:g}z"
-    whole = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
-    return (
-        f'<path d="{shape if triangle else whole}" fill="{colour}" fill-opacity="{TINT}"/>'
-        f'<path d="{whole}" fill="none" stroke="{colour}"/>'
-    )
-
-
 def sizes_panel(sizes: dict[str, int]) -> list[Drawing]:
     """Write what step 1 reads and chooses."""
     d_out, num_heads = sizes["d_out"], sizes["num_heads"]
@@ -319,8 +108,3 @@ def legend(sizes: dict[str, int]) -> list[Drawing]:
         lines.append(f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way.")
     first = [named("How to read it"), Drawing(chips, x, 22), line(lines[0])]
     return [below(first, gap=6), below(list(map(line, lines[1:])), gap=3)]
-
-
-def named(what: str) -> Drawing:
-    """Write the name of a panel that is no step."""
-    return Drawing(text(what, 0, 15, style=f"font:700 14px {SANS}"), 9 * len(what), 21)

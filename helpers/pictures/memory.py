@@ -25,8 +25,8 @@ def strip(shown: Shown) -> tuple[Drawing, str]:
     tensor, numbers = shown.tensor, storage(shown.tensor).tolist()
     size = len(numbers)
     heads: list[int | None] = [None] * size
-    for place, index in zip(places(tensor), indices(tensor), strict=True):
-        heads[place] = shown.head(index)
+    for index in indices(tensor):
+        heads[place(tensor, index)] = shown.head(index)
     lines = []
     for start in range(0, size, PER_LINE):
         stop = min(start + PER_LINE, size)
@@ -55,10 +55,7 @@ def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:
     return list(map(tuple, torch.ones(tensor.shape).nonzero().tolist()))
 
 
-def places(tensor: torch.Tensor) -> list[int]:
-    """List where in storage each element lies, in the order of indices."""
-    strides = tensor.stride()
-    return [
-        tensor.storage_offset() + sum(i * s for i, s in zip(index, strides, strict=True))
-        for index in indices(tensor)
-    ]
+def place(tensor: torch.Tensor, index: Sequence[int]) -> int:
+    """Say where in storage the element at an index lies."""
+    steps = zip(index, tensor.stride(), strict=True)
+    return tensor.storage_offset() + sum(i * stride for i, stride in steps)

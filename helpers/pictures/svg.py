@@ -29,6 +29,7 @@ HEAD_COLOURS = (
 )
 NEUTRAL = "#808080"
 TINT = 0.28  # opaque enough to tell the heads apart, clear enough to read INK through it
+FAINT, STEP = 0.06, 0.05  # where shades begin, and how far apart their ten steps are
 
 
 def head_colour(head: int | None) -> str:
@@ -119,6 +120,7 @@ def grid(
     foot_labels: Sequence[str] = (),
     cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
     written: bool = True,
+    kept: Sequence[Sequence[bool]] | None = None,
 ) -> Drawing:
     """Draw numbers in cells, one colour per head.
 
@@ -130,11 +132,12 @@ def grid(
         row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
         cell: width and height of a cell.
         written: whether the numbers are written; if not, shades are all there is to see.
+        kept: which cells to draw in full, laid out as rows; the others stay empty.
     """
     width, height = cell
     left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     top = 16 if column_labels else 0
-    paths: dict[tuple[str, float], list[str]] = {}
+    paths: dict[tuple[str, float], dict[float, list[str]]] = {}
     hatch, numbers, frames = [], [], []
     marked = set(marked)
     for i, row in enumerate(rows):
@@ -142,20 +145,26 @@ def grid(
         for j, value in enumerate(row):
             x = left + j * width
             box = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
-            colour = head_colour(heads[i][j] if heads else None)
-            opacity = TINT if shades is None else round(0.06 + 0.5 * shades[i][j], 2)
-            if value == -math.inf:
-                opacity = 0.06
+            colour, line = head_colour(heads[i][j] if heads else None), 1 if written else 0.2
+            opacity = TINT if shades is None else FAINT + STEP * round(shades[i][j] * 10)
+            if kept is not None and not kept[i][j]:
+                colour, line, opacity = NEUTRAL, 0.4, 0.0
+            elif value == -math.inf:
+                opacity = FAINT
                 hatch.append(f"M{x:g} {y + height:g}l{width:g} -{height:g}")
-            paths.setdefault((colour, opacity), []).append(box)
-            if written:
+            paths.setdefault((colour, line), {}).setdefault(opacity, []).append(box)
+            if written and (kept is None or kept[i][j]):
                 numbers.append(text(number(value), x + width / 2, y + height / 2 + 4))
             if (i, j) in marked:
                 frames.append(box)
     cells = "".join(
-        f'<path d="{"".join(boxes)}" fill="{colour}" fill-opacity="{opacity:g}" '
-        f'stroke="{colour}" stroke-width="{1 if written else 0.2}"/>'
-        for (colour, opacity), boxes in paths.items()
+        f'<g fill="{colour}" stroke="{colour}" stroke-width="{line}">'
+        + "".join(
+            f'<path d="{"".join(boxes)}" fill-opacity="{opacity:g}"/>'
+            for opacity, boxes in by_opacity.items()
+        )
+        + "</g>"
+        for (colour, line), by_opacity in paths.items()
     )
     if hatch:
         cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
@@ -171,7 +180,9 @@ def grid(
         for j, label in enumerate(line)
     )
     right = left + width * max(map(len, rows), default=0)
-    body = f'{cells}<g text-anchor="middle">{"".join(numbers)}</g>{labels}'
+    body = cells + labels
+    if numbers:
+        body += f'<g text-anchor="middle">{"".join(numbers)}</g>'
     return Drawing(body, right, bottom + (16 if foot_labels else 0))
 
 
@@ -191,6 +202,8 @@ def labelled(label: str, drawing: Drawing) -> Drawing:
 
 def at(x: float, y: float, drawing: Drawing) -> str:
     """Place a drawing's top left corner at (x, y)."""
+    if not x and not y:
+        return drawing.body
     return f'<g transform="translate({x:g} {y:g})">{drawing.body}</g>'
 
 
@@ -217,6 +230,14 @@ def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
 
 def picture(drawing: Drawing, title: str, description: str) -> Picture:
     """Finish a drawing: a title line above it, a margin around it."""
-    width = max(drawing.width + 4, 8.8 * len(title))
+    width = max(drawing.width + 4, title_width(title))
     body = at(2, TITLE_HEIGHT, drawing)
     return Picture(body, width, drawing.height + TITLE_HEIGHT + 6, title, description)
+
+
+def title_width(title: str) -> float:
+    """Say how wide a title can get, whichever font the page has for it."""
+    wide = sum(character in "mwMW%@" for character in title)
+    narrow = sum(character in " '.,:;/|!()[]-fijltrIJ" for character in title)
+    capital = sum(character.isupper() or character in "+<=>#" for character in title)
+    return 10 * len(title) + 5.5 * wide - 3 * narrow + 2 * capital

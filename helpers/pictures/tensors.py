@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product, zip_longest
+from typing import Protocol
 
 import torch
 
@@ -85,6 +86,15 @@ class Shown:
         if self.num_heads is None:
             return self.only_head
         return index[-1] * self.num_heads // self.tensor.shape[-1]
+
+
+class TracedStep(Protocol):
+    """What a picture asks of a traced step: helpers.trace.Step is one."""
+
+    number: int
+    name: str
+    letters: str
+    tensors: dict[str, torch.Tensor]
 
 
 def draw_tensor(shown: Shown, title: str) -> Picture:
