@@ -13,6 +13,7 @@ from helpers.examples import load_whiteboard
 from helpers.pictures import (
     Picture,
     Shown,
+    draw_attention,
     draw_follow,
     draw_map,
     draw_memory,
@@ -21,6 +22,7 @@ from helpers.pictures import (
     draw_tensors,
     storage,
 )
+from helpers.pictures.memory import pieces, read_by
 from helpers.trace import SHAPES, Step, trace
 
 MOST = 40
@@ -239,6 +241,12 @@ def explore_neighbours(name: str, *steps: str) -> Film:
     return film(partial(neighbours_at, which=(name, steps)), **choices)
 
 
+def explore_storage(*which: str) -> Film:
+    """Move num_heads and the head whose places are framed in storage, as "transpose.queries"."""
+    draw = partial(storage_at, which=which)
+    return film(draw, START, num_heads=(1, 2, 3, 6), head=lambda num_heads: range(num_heads))
+
+
 def explore_shape() -> Film:
     """Move the sequences and tokens of the input x (b, num_tokens, d_in)."""
     return film(shape_at, START, b=(1, 2, 3), num_tokens=range(1, 7))
@@ -282,6 +290,11 @@ def explore_mask() -> Film:
 def explore_softmax() -> Film:
     """Move num_tokens and num_heads over the masked scores and their weights."""
     return film(softmax_at, START, num_tokens=range(1, 7), num_heads=(1, 2))
+
+
+def explore_attention() -> Film:
+    """Move the head and the query token over one row of attention, from score to context."""
+    return film(attention_at, {"query": 2}, head=range(2), query=range(6))
 
 
 def explore_context() -> Film:
@@ -398,6 +411,11 @@ def softmax_at(num_tokens: int, num_heads: int) -> Picture:
     return draw_tensors(shown, title, [f"softmax(masked / {6 // num_heads}**0.5)"])
 
 
+def attention_at(head: int, query: int) -> Picture:
+    """Draw one row of attention, of six tokens."""
+    return draw_attention(traced(num_tokens=6)[1], head, query)
+
+
 def context_at(d_out: int, num_heads: int) -> Picture:
     """Draw the weights, the values and the context that step 8 makes of them."""
     which = "softmax.weights", "transpose.values", "context.context"
@@ -452,6 +470,17 @@ def memory_at(d_out: int, num_heads: int, which: tuple[str, str]) -> Picture:
     moved = not torch.equal(storage(before.tensor), storage(after.tensor))
     title = "The numbers are copied into a new order" if moved else "No number moves in memory"
     return draw_memory([before, after], title, [which[1].split(".")[0]])
+
+
+def storage_at(num_heads: int, head: int, which: tuple[str, ...]) -> Picture:
+    """Draw the storage of tensors with the places framed that one head reads."""
+    shown = at_steps(run(6, num_heads), *which)
+    found = [
+        count(len(pieces(i for i, heads in read_by(one).items() if head in heads)), "piece")
+        for one in shown
+    ]
+    title = f"Head {head} of {num_heads} reads {', '.join(found)}"
+    return draw_memory(shown, title, head=head)
 
 
 Run = tuple[MultiHeadAttention, dict[str, dict[str, torch.Tensor]]]

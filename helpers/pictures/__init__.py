@@ -1,5 +1,6 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
+from helpers.pictures.attention import draw_attention
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
@@ -11,6 +12,7 @@ __all__ = [
     "HEAD_COLOURS",
     "Picture",
     "Shown",
+    "draw_attention",
     "draw_follow",
     "draw_map",
     "draw_memory",

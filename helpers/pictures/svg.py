@@ -176,14 +176,14 @@ def grid(
         for i, label in enumerate(row_labels)
     ) + "".join(
         text(label, left + (j + 0.5) * width, y, "middle")
-        for y, line in ((11, column_labels), (bottom + 13, foot_labels))
+        for y, line in ((11, column_labels), (bottom + 14, foot_labels))
         for j, label in enumerate(line)
     )
     right = left + width * max(map(len, rows), default=0)
     body = cells + labels
     if numbers:
         body += f'<g text-anchor="middle">{"".join(numbers)}</g>'
-    return Drawing(body, right, bottom + (16 if foot_labels else 0))
+    return Drawing(body, right, bottom + (17 if foot_labels else 0))
 
 
 def heading(name: str, facts: str) -> Drawing:
