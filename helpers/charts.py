@@ -2,7 +2,8 @@
 
 import base64
 import io
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -42,13 +43,13 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
     """Draw how evenly the softmax spreads its weights, and how steep it is, against head_dim.
 
     Args:
-        scores: for each head_dim, its scores (rows, keys), not scaled yet.
+        scores: for each head_dim, in rising order, its scores (rows, keys), not scaled yet.
         title: what there is to see, in a sentence.
 
     Returns:
         Two charts side by side, each with and without the division by sqrt(head_dim): the entropy
         of a row of weights in bits, and the slope of a weight in its own score, weight times
-        (1 - weight). Both are means over all rows.
+        (1 - weight). Both are means over all that scores hold.
 
     Source: "Attention Is All You Need" (2017), section 3.2.1, on why the scores are scaled.
     """
@@ -82,14 +83,16 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
     return Chart(png.getvalue(), f"{title}. From head_dim {first} to {last}: {facts}.")
 
 
-def measured(measure, weights: Mapping[str, list[torch.Tensor]]) -> dict[str, list[float]]:
+def measured(
+    measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
+) -> dict[str, list[float]]:
     """Return the mean of a measure for every tensor of weights, under the same names."""
     return {name: [measure(w).mean().item() for w in each] for name, each in weights.items()}
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:
     """Return the entropy of each row in bits: 0 if one weight has all, log2(keys) if all equal."""
-    return -torch.special.xlogy(weights, weights).sum(dim=-1) / torch.log(torch.tensor(2.0))
+    return -torch.special.xlogy(weights, weights).sum(dim=-1) / math.log(2)
 
 
 def slope(weights: torch.Tensor) -> torch.Tensor:
