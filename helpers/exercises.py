@@ -1,0 +1,194 @@
+"""Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
+
+import copy
+import re
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import torch
+
+from helpers import progress
+from helpers.compare import fault, same, type_name
+from helpers.growing import how_far
+from helpers.guard import Failure, TimeUp, attempt, kept_state, time_limit
+from helpers.mistakes import MISTAKES
+from helpers.scenes import PLACES, play
+from helpers.tasks import TASKS, Explain, Grow, Parts, Slip, Task, Write, catalogued
+
+SECONDS = 5.0
+LOOKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
+WRONG = "✗", "warn"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What check says of an answer; true if it is right.
+
+    Args:
+        exercise: the identifier, "scores.1" for one.
+        kind: right, unfinished, so far (right as far as it goes), or what is wrong: type, shape,
+            nan, value, mistake, error; unknown where there is no such exercise.
+        message: one or two sentences for the learner.
+        mistake: the identifier of the catalogued mistake that the message names, or None.
+        note: what there is to say about writing the progress down.
+    """
+
+    exercise: str
+    kind: str
+    message: str
+    mistake: str | None = None
+    note: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is right."""
+        return self.kind == "right"
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        mark, _ = LOOKS.get(self.kind, WRONG)
+        return " ".join(filter(None, (f"{mark} {self.exercise}: {self.message}", self.note)))
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        mark, colour = LOOKS.get(self.kind, WRONG)
+        said = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(f"{self.message} {self.note}".strip()))
+        html = (
+            f'<div style="border-left:4px solid var(--jp-{colour}-color1,#757575);'
+            f'padding:2px 10px">{mark} <strong>{escape(self.exercise)}:</strong> {said}</div>'
+        )
+        return {"text/html": html, "text/plain": str(self)}
+
+
+def check(identifier: str, answer: Any, record: bool = True) -> Outcome:
+    """Try an answer, say what is wrong with it, and remember an exercise that is done.
+
+    Args:
+        identifier: the exercise, "scores.1" for the first of step 5.
+        answer: what the exercise asks for, a function or a number. Whatever comes is looked at:
+            a function runs on copies, for SECONDS at most, and what it prints or raises stays
+            inside.
+        record: whether a right answer counts as progress; a solution only proves itself.
+    """
+    task = TASKS.get(identifier) if type(identifier) is str else None
+    if task is None:
+        return Outcome("check", "unknown", f"the exercises are called {', '.join(TASKS)}.")
+    with kept_state():
+        try:
+            with time_limit(SECONDS):
+                outcome = attempt(judge, task, answer)
+        except TimeUp:
+            outcome = Outcome(identifier, "error", f"no end after {SECONDS:g} seconds of running.")
+    if isinstance(outcome, Failure):
+        outcome = Outcome(identifier, "type", f"this cannot be looked at: {outcome.text}.")
+    if record and outcome.passed:
+        return replace(outcome, note=progress.record(identifier))
+    return outcome
+
+
+def judge(task: Task, answer: Any) -> Outcome:
+    """Say of an answer what check says, unless the answer breaks out of it."""
+    if answer is ... or answer is None:
+        return unfinished(task)
+    if isinstance(task, Grow):
+        return Outcome(task.identifier, *how_far(answer))
+    return judge_value(task, answer) if isinstance(task, Explain) else judge_function(task, answer)
+
+
+def unfinished(task: Task) -> Outcome:
+    """Return the line for an answer that is still open."""
+    return Outcome(task.identifier, "unfinished", "not answered yet.")
+
+
+# Numbers
+
+
+def judge_value(task: Explain, answer: Any) -> Outcome:
+    """Compare a number, or a row of numbers, with the one asked for."""
+
+    def outcome(kind: str, message: str, mistake: str | None = None) -> Outcome:
+        return Outcome(task.identifier, kind, message, mistake)
+
+    if isinstance(answer, list | tuple) and any(item is ... or item is None for item in answer):
+        return unfinished(task)
+    right = torch.tensor(task.answer, dtype=torch.float64)
+    wanted = f"a row of {len(right)} numbers" if right.dim() else "one number"
+    numbers = attempt(as_numbers, answer)
+    if isinstance(numbers, Failure):
+        return outcome("type", f"{wanted} is expected; this is of type {type_name(answer)}.")
+    if numbers.isnan().any():
+        return outcome("nan", f"{wanted} is expected; NaN is not a number.")
+    if close(numbers, right, 1e-4):
+        return outcome("right", "right.")
+    for number, said in task.slips.items():
+        if close(numbers, torch.tensor(number, dtype=torch.float64), 1e-2):
+            slip = catalogued(said) if said in MISTAKES else Slip(said)
+            return outcome("mistake", slip.sentence, slip.mistake)
+    if numbers.shape != right.shape:
+        shape = tuple(numbers.shape)
+        return outcome("shape", f"{wanted} is expected; this has shape {shape}.")
+    return outcome("value", "another number is asked for. The hints below help you along.")
+
+
+def as_numbers(answer: Any) -> torch.Tensor:
+    """Return numbers of any kind as a float64 tensor; raise for anything else."""
+    if type(answer) is int:  # however large
+        answer = float(max(min(answer, 10**300), -(10**300)))
+    if not isinstance(answer, torch.Tensor):
+        answer = torch.as_tensor(np.asarray(answer))
+    if answer.dtype == torch.bool or answer.is_complex():
+        raise TypeError
+    return answer.detach().double()
+
+
+def close(numbers: torch.Tensor, others: torch.Tensor, apart: float) -> bool:
+    """Say whether two tensors have one shape and nearly the same numbers."""
+    return numbers.shape == others.shape and torch.allclose(numbers, others, 1e-7, apart)
+
+
+# Functions
+
+
+def judge_function(task: Write, answer: Any) -> Outcome:
+    """Run a function in every place and compare what it returns."""
+
+    def outcome(kind: str, message: str, mistake: str | None = None) -> Outcome:
+        return Outcome(task.identifier, kind, message, mistake)
+
+    if not callable(answer):
+        return outcome(
+            "type",
+            f"a function is expected; this is of type {type_name(answer)}. Hand over the "
+            f"function's name, without brackets.",
+        )
+    scenes, returned = [], []
+    for place in PLACES:
+        scenes.append(play(place))
+        returned.append(as_parts(task, attempt(answer, *copy.deepcopy(task.gets(scenes[-1])))))
+        if any(part is ... for part in returned[-1]):
+            return unfinished(task)
+    faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
+    first = next((place for place, found in enumerate(faults) if found), None)
+    if first is None:
+        return outcome("right", "right, on the whiteboard and everywhere else it was tried.")
+    # Slips may look alike in one place, so one that explains all places comes before others.
+    for tried in range(len(scenes)), [first]:
+        if len(tried) == 1 and isinstance(returned[first][0], Failure):
+            break  # an error in one place has many causes
+        for place, slip in enumerate(task.usual()):
+            if all(same(returned[i], task.slipped(slip, scenes[i])) for i in tried):
+                if task.planted and place == 0:
+                    return outcome("unfinished", "not repaired yet, it still does what it did.")
+                return outcome("mistake", slip.sentence, slip.mistake)
+    kind, message = faults[first]
+    partly = f"right {scenes[0].sizes.where}, but not everywhere: " if first else ""
+    return outcome(kind, partly + message)
+
+
+def as_parts(task: Write, returned: Any) -> Parts:
+    """Return what came, one part for each name if there are as many."""
+    several = len(task.names) > 1 and type(returned) in (list, tuple)
+    return tuple(returned) if several else (returned,)

@@ -1,0 +1,136 @@
+"""Remember which exercises are done, in one small file on this computer that anyone may delete.
+
+The file is my_notebooks/progress.json, or whatever the environment variable ELEVEN_STEPS_PROGRESS
+names. No notebook and no network is involved.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers.pictures import Picture
+from helpers.pictures.svg import INK, LINE, text
+from helpers.tasks import TASKS
+
+VARIABLE = "ELEVEN_STEPS_PROGRESS"
+COURSE = "eleven steps to multi-head attention"
+
+
+class Unusable(Exception):
+    """The file cannot be read as progress."""
+
+
+def file() -> Path:
+    """Return where the progress is kept."""
+    default = Path(__file__).resolve().parents[1] / "my_notebooks" / "progress.json"
+    return Path(os.environ.get(VARIABLE) or default)
+
+
+def record(identifier: str) -> str:
+    """Remember that an exercise is done; nothing that was done before is forgotten.
+
+    A file that is broken, or is not this course's, is renamed and a new one begun.
+
+    Returns:
+        What the learner should know about it, or "".
+    """
+    path, note = file(), ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with alone(path.parent):
+            try:
+                done = read(path)
+            except Unusable as error:
+                aside = free_name(path)
+                path.rename(aside)
+                done, note = [], f"{path} {error}; it is now {aside.name}, and a new one is begun."
+            if identifier not in done:
+                write(path, [*done, identifier])
+    except OSError as error:
+        return f"Your progress is not written down: {path}: {error.strerror}."
+    return note
+
+
+def draw_progress() -> Picture:
+    """Draw which exercises are done: a column for each step, a box for each exercise."""
+    path, note = file(), ""
+    try:
+        done = read(path)
+    except (OSError, Unusable) as error:
+        done, note = [], f" {path.name} cannot be used and is left as it is: {error}."
+    steps = list(dict.fromkeys(identifier.partition(".")[0] for identifier in TASKS))
+    body, finished = "", [identifier for identifier in TASKS if identifier in done]
+    for column, step in enumerate(steps):
+        x = 72 * column
+        body += text(step, x + 34, 46, "middle", "font-size:11px")
+        for row, identifier in enumerate(i for i in TASKS if i.partition(".")[0] == step):
+            y, ready = 58 + 30 * row, identifier in done
+            body += (
+                f'<rect x="{x + 10}" y="{y}" width="48" height="24" rx="4" fill-opacity="0.15" '
+                f'style="fill:{INK if ready else "none"};stroke:{LINE}"/>'
+            ) + text(f"{row + 1} ✓" if ready else f"{row + 1}", x + 34, y + 16, "middle")
+    title = f"{len(finished)} of {len(TASKS)} exercises are done"
+    return Picture(
+        body,
+        72 * len(steps),
+        150,
+        title,
+        (f"Done: {', '.join(finished)}." if finished else "None is done yet.") + note,
+    )
+
+
+def read(path: Path) -> list[str]:
+    """Return the identifiers of what is done; raise Unusable for a broken or foreign file."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return []
+    except (ValueError, RecursionError):
+        raise Unusable("is not JSON") from None
+    done = content.get("done") if isinstance(content, dict) else None
+    if not isinstance(done, list) or content.get("course") != COURSE:
+        raise Unusable("is not this course's progress")
+    if not all(isinstance(identifier, str) for identifier in done):
+        raise Unusable("lists something other than exercises")
+    return done
+
+
+def write(path: Path, done: list[str]) -> None:
+    """Replace the file at path in one go, so that a reader never meets half of it."""
+    content = json.dumps({"course": COURSE, "done": done}, indent=1) + "\n"
+    handle, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as new:
+            new.write(content)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def free_name(path: Path) -> Path:
+    """Return a name beside path that no file has."""
+    number = 1
+    while (aside := path.with_name(f"{path.stem}-set-aside-{number}{path.suffix}")).exists():
+        number += 1
+    return aside
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other notebooks waiting while one reads and writes, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,455 @@
+"""What each exercise asks: what a learner's function gets, what is right, which slips are usual.
+
+TASKS maps identifiers to tasks, in the order of the course. What is right, and what a mistake of
+the catalogue gives instead, is read off recorded forward passes; nothing is computed twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from helpers.guard import Failure, attempt
+from helpers.mistakes import MISTAKES
+from helpers.scenes import Scene, play
+from helpers.trace import SHAPES
+
+Parts = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A usual wrong answer: its sentence, what a function then returns, its name in the catalogue.
+
+    Without a function of its own, the catalogued mistake is planted and played.
+    """
+
+    sentence: str
+    returns: Callable[[Scene], Parts] | None = None
+    mistake: str | None = None
+
+
+def catalogued(identifier: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
+    """Return the slip that is a mistake of the catalogue."""
+    known = MISTAKES[identifier]
+    return Slip(f"{known.sentence} {known.why}", returns, identifier)
+
+
+@dataclass(frozen=True)
+class Write:
+    """Ask for a function: to write, or, where a slip is planted, to repair.
+
+    Args:
+        identifier: "scores.1" for the first exercise of step 5.
+        gets: the arguments for a scene; whoever calls the function copies them first.
+        names: what it returns, as the trace calls it.
+        slips: the usual wrong answers; texts are identifiers of the catalogue.
+        planted: the slip that the exercise ships with.
+        right: what it must return, where that is not what the trace calls by these names.
+    """
+
+    identifier: str
+    gets: Callable[[Scene], Parts]
+    names: tuple[str, ...]
+    slips: tuple[str | Slip, ...]
+    planted: str | Slip | None = None
+    right: Callable[[Scene], Parts] | None = None
+
+    @property
+    def step(self) -> str:
+        """The name of the step that the exercise belongs to."""
+        return self.identifier.partition(".")[0]
+
+    @property
+    def letters(self) -> str:
+        """The shape of each tensor it returns, in letters."""
+        return SHAPES[self.step]
+
+    def answer(self, scene: Scene) -> Parts:
+        """Return what is right for the scene of the right class, or came out of a wrong one."""
+        if self.right:
+            return self.right(scene)
+        return tuple(scene[self.step][name] for name in self.names)
+
+    def usual(self) -> list[Slip]:
+        """Return all slips, the planted one first."""
+        every = [self.planted, *self.slips] if self.planted else self.slips
+        return [catalogued(slip) if isinstance(slip, str) else slip for slip in every]
+
+    def slipped(self, slip: Slip, scene: Scene) -> Parts:
+        """Return what a function with this slip returns or raises; scene is the right class's."""
+        if slip.returns:
+            parts = attempt(slip.returns, scene)
+            return (parts,) if isinstance(parts, Failure) else parts
+        wrong = play(scene.sizes, slip.mistake)
+        return self.answer(wrong) if self.step in wrong.steps else (wrong.failure,)
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Ask for a number or a row of numbers, to be found by thinking.
+
+    Args:
+        identifier: "scores.2" for the second exercise of step 5.
+        answer: the number, or a tuple of them.
+        slips: sentences for wrong answers, or identifiers of the catalogue.
+    """
+
+    identifier: str
+    answer: float | tuple[float, ...]
+    slips: dict[float | tuple[float, ...], str]
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Ask for a whole class, which may be filled in as far as any step."""
+
+    identifier: str
+
+
+Task = Write | Explain | Grow
+
+
+def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
+    """Return what reads these tensors of a step off a scene."""
+    return lambda scene: tuple(scene[step][name] for name in names)
+
+
+_QKV = ("queries", "keys", "values")
+_VIEWS = ("view_straight", "view_tokens_last", "view_mixes_batch")
+_SCORES = (
+    "keys_not_flipped",
+    "keys_viewed",
+    "products_not_summed",
+    "scores_summed_over_heads",
+    "scores_of_first_head",
+    "scores_as_cosines",
+    Slip(
+        "The scores are already divided by the square root of head_dim: leave that to step 7.",
+        lambda s: (s["scores"]["scores"] / s.sizes.head_dim**0.5,),
+    ),
+)
+_MASKS = (
+    "mask_inverted",
+    "past_masked",
+    "diagonal_masked",
+    "mask_off_by_one",
+    "mask_zero",
+    "mask_too_weak",
+    "mask_plus_inf",
+    "mask_times_inf",
+    "mask_added",
+    "mask_not_cut",
+    "mask_on_first_head",
+    "mask_on_first_item",
+)
+_SOFTMAXES = (
+    "no_scale",
+    "scale_head_dim",
+    "scale_sqrt_num_heads",
+    "scale_sqrt_num_tokens",
+    "scale_multiplied",
+    "scaled_after_softmax",
+    catalogued("no_softmax", lambda s: (s["mask"]["masked"] / s.sizes.head_dim**0.5,)),
+    "sigmoid_for_softmax",
+    "softmax_twice",
+    "softmax_over_queries",
+    "softmax_over_heads",
+    "softmax_over_batch",
+    "softmax_over_all_pairs",
+)
+_CONTEXTS = (
+    "values_added",
+    Slip(
+        "weights and values are multiplied element by element: a token's context is a sum over "
+        "tokens, a matrix product.",
+        lambda s: (s["softmax"]["weights"] * s["transpose"]["values"],),
+    ),
+)
+_REFORMATS = ("no_transpose_back", "features_swapped_back", "last_dims_swapped_back")
+_RESHAPED = Slip(
+    "The numbers are only read in another shape: `view` and `reshape` keep their order in memory, "
+    "so tokens and heads are mixed up. Swap the two axes.",
+    lambda s: (s["context"]["context"].reshape(s["reformat"]["context"].shape),),
+)
+_COMBINES = ("not_contiguous", "heads_interleaved", "heads_averaged", "heads_summed")
+_OUTS = ("out_proj_missing", "out_proj_twice", "out_proj_bias_not_added", "context_added")
+
+_LIST: tuple[Task, ...] = (
+    Write(
+        "shape.1",
+        lambda s: (s["shape"]["x"], s.sizes.d_out, s.sizes.num_heads),
+        ("b", "num_tokens", "head_dim"),
+        (
+            catalogued(
+                "sizes_swapped", lambda s: (s.sizes.num_tokens, s.sizes.b, s.sizes.head_dim)
+            ),
+            catalogued(
+                "head_dim_not_divided", lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.d_out)
+            ),
+            catalogued(
+                "head_dim_from_d_in",
+                lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.d_in // s.sizes.num_heads),
+            ),
+        ),
+        right=lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.head_dim),
+    ),
+    Explain(
+        "shape.2",
+        64,
+        {
+            768: "head_dim_not_divided",
+            9216: "d_out_per_head",
+            12: "12 is the number of heads; the question is how many features each of them gets.",
+        },
+    ),
+    Write(
+        "shape.3",
+        lambda s: (s["shape"]["x"], s.sizes.d_out, s.sizes.num_heads),
+        ("head_dim",),
+        (catalogued("head_dim_not_divided", lambda s: (s.sizes.d_out,)),),
+        planted=catalogued("head_dim_from_d_in", lambda s: (s.sizes.d_in // s.sizes.num_heads,)),
+        right=lambda s: (s.sizes.head_dim,),
+    ),
+    Write(
+        "project.1",
+        lambda s: (s["shape"]["x"], s.module.W_query, s.module.W_key, s.module.W_value),
+        _QKV,
+        (
+            "keys_from_W_query",
+            "queries_from_W_key",
+            "queries_from_W_value",
+            "keys_from_W_value",
+            "queries_and_values_swapped",
+            "keys_and_values_swapped",
+            "weights_not_transposed",
+            "bias_not_added",
+            Slip(
+                "W_query and W_key have changed places: W_query makes the queries, W_key the keys.",
+                _each("project", "keys", "queries", "values"),
+            ),
+        ),
+    ),
+    Explain(
+        "project.2",
+        1_769_472,
+        {
+            589_824: "That is one of the three layers.",
+            147_456: "That is one head's share of the three layers.",
+            21_233_664: "d_out_per_head",
+            1_771_776: "That counts biases too; without qkv_bias there are none.",
+        },
+    ),
+    Write(
+        "project.3",
+        lambda s: (s["shape"]["x"], s.module.W_key),
+        ("keys",),
+        ("bias_not_added",),
+        planted="weights_not_transposed",
+    ),
+    Write(
+        "view.1",
+        lambda s: (s["project"]["queries"], s.sizes.num_heads),
+        ("queries",),
+        (*_VIEWS, "heads_and_head_dim_swapped"),
+    ),
+    Explain(
+        "view.2",
+        6,
+        {
+            7: "head_dim_before_heads",
+            2: "That one belongs to head 0: heads are counted from 0.",
+            10: "That one belongs to head 2: heads are counted from 0.",
+            5: "That is feature 1 of head 1: features are counted from 0.",
+        },
+    ),
+    Write(
+        "view.3",
+        lambda s: (s["project"]["values"], s.sizes.num_heads),
+        ("values",),
+        _VIEWS,
+        planted="heads_and_head_dim_swapped",
+    ),
+    Write(
+        "transpose.1",
+        _each("view", "queries"),
+        ("queries",),
+        ("no_transpose", "features_before_tokens", "heads_last", "view_straight"),
+    ),
+    Explain(
+        "transpose.2",
+        12,
+        {
+            4: "That is one step along num_heads. The transpose moves no number in memory.",
+            28: "A copy with the heads in one piece would walk so; the transpose copies nothing.",
+            84: "That is one step along b.",
+            1: "That is one step along head_dim.",
+        },
+    ),
+    Write(
+        "transpose.3",
+        _each("view", *_QKV),
+        _QKV,
+        ("no_transpose", "queries_not_transposed", "values_not_transposed"),
+        planted="keys_not_transposed",
+    ),
+    Write(
+        "scores.1",
+        _each("transpose", "queries", "keys"),
+        ("scores",),
+        ("scores_transposed", *_SCORES),
+    ),
+    Explain(
+        "scores.2",
+        43,
+        {
+            22: "scores_transposed",
+            39: "keys_not_flipped",
+            19: "That is query 0 with key 0.",
+            50: "That is query 1 with key 1.",
+        },
+    ),
+    Write(
+        "scores.3",
+        _each("transpose", "queries", "keys"),
+        ("scores",),
+        _SCORES,
+        planted="scores_transposed",
+    ),
+    Write(
+        "mask.1",
+        lambda s: (s["scores"]["scores"], s.module.mask),
+        ("masked",),
+        ("no_mask", *_MASKS),
+    ),
+    Explain(
+        "mask.2",
+        10,
+        {
+            15: "diagonal_masked",
+            6: "mask_off_by_one",
+            20: "That hides the past as well: only the future is hidden.",
+            25: "That hides everything: a token sees itself and its past.",
+        },
+    ),
+    Write(
+        "mask.3",
+        lambda s: (s["scores"]["scores"], s.module.mask),
+        ("masked",),
+        _MASKS,
+        planted="no_mask",
+    ),
+    Write(
+        "softmax.1",
+        lambda s: (s["mask"]["masked"], s.sizes.head_dim),
+        ("weights",),
+        _SOFTMAXES,
+    ),
+    Explain(
+        "softmax.2",
+        8,
+        {
+            64: "scale_head_dim",
+            768**0.5: "scale_sqrt_d_out",
+            12**0.5: "scale_sqrt_num_heads",
+        },
+    ),
+    Write(
+        "softmax.3",
+        lambda s: (s["mask"]["masked"], s.sizes.d_out, s.sizes.num_heads),
+        ("weights",),
+        _SOFTMAXES,
+        planted="scale_sqrt_d_out",
+    ),
+    Write(
+        "context.1",
+        lambda s: (s["softmax"]["weights"], s["transpose"]["values"]),
+        ("context",),
+        ("weights_transposed", *_CONTEXTS),
+    ),
+    Explain(
+        "context.2",
+        (1, 3),
+        {
+            (4, 4): "That is the plain mean: take each token's values by its weight.",
+            (12, 12): "That is the plain sum: take each token's values by its weight.",
+        },
+    ),
+    Write(
+        "context.3",
+        lambda s: (s["softmax"]["weights"], s["transpose"]["values"]),
+        ("context",),
+        _CONTEXTS,
+        planted="weights_transposed",
+    ),
+    Write("reformat.1", _each("context", "context"), ("context",), (*_REFORMATS, _RESHAPED)),
+    Explain(
+        "reformat.2",
+        25,
+        {
+            1: "They stand side by side in the new shape. In memory nothing has moved.",
+            28: "That is from a head's first feature to the next head's first.",
+            4: "That is from a token to the next, within one head.",
+        },
+    ),
+    Write("reformat.3", _each("context", "context"), ("context",), _REFORMATS, planted=_RESHAPED),
+    Write(
+        "combine.1",
+        _each("reformat", "context"),
+        ("context",),
+        (
+            *_COMBINES,
+            Slip(
+                "Tokens and heads are swapped once more: step 9 has put the tokens first.",
+                lambda s: (s["context"]["context"].reshape(s["combine"]["context"].shape),),
+            ),
+        ),
+    ),
+    Explain(
+        "combine.2",
+        (1, 2, 3, 4, 5, 6),
+        {
+            (1, 3, 5, 2, 4, 6): "heads_interleaved",
+            (3, 4): "heads_averaged",
+            (9, 12): "heads_summed",
+        },
+    ),
+    Write(
+        "combine.3",
+        _each("context", "context"),
+        ("context",),
+        _COMBINES,
+        planted="no_transpose_back",
+    ),
+    Write(
+        "out_proj.1",
+        lambda s: (s["context"]["context"], s.module.out_proj),
+        ("out",),
+        (
+            *_OUTS,
+            "out_proj_transposed",
+            "no_transpose_back",
+            "not_contiguous",
+            "heads_interleaved",
+        ),
+    ),
+    Explain(
+        "out_proj.2",
+        2_360_064,
+        {
+            2_359_296: "Almost: one layer of the four has a bias.",
+            1_769_472: "out_proj_missing",
+            590_592: "That is out_proj alone.",
+            2_362_368: "That gives the other three layers a bias; without qkv_bias they have none.",
+        },
+    ),
+    Write(
+        "out_proj.3",
+        lambda s: (s["combine"]["context"], s.module.out_proj),
+        ("out",),
+        _OUTS,
+        planted="out_proj_transposed",
+    ),
+    Grow("your_class.1"),
+)
+
+TASKS: dict[str, Task] = {task.identifier: task for task in _LIST}
