@@ -12,7 +12,10 @@ test: $(READY)       ## run the unit tests and compare every cell of every noteb
 	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile $(OPTIONS)
 
 browser: $(READY)    ## open every notebook in JupyterLab in a headless browser
-	$(BIN)/python -m pytest -m browser tests/browser $(OPTIONS)
+	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
+
+bench-sliders: $(READY)  ## measure how fast sliders answer, beside interact with pyplot
+	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
 
 notebooks: $(READY)  ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
@@ -32,4 +35,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.PHONY: lab test browser notebooks student lint help
+.PHONY: lab test browser bench-sliders notebooks student lint help

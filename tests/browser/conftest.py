@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from lab_page import CHROMIUM, QUIET, jupyterlab
+from lab_page import CHROMIUM, NOTEBOOKS, QUIET, jupyterlab
 from playwright.sync_api import sync_playwright
 
 
@@ -22,7 +22,7 @@ def chromium():
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
     """The address of a JupyterLab that serves copies of all notebooks."""
-    with jupyterlab(tmp_path_factory.mktemp("lab")) as address:
+    with jupyterlab(tmp_path_factory.mktemp("lab"), NOTEBOOKS) as address:
         yield address
 
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
@@ -15,7 +16,7 @@ import nbformat
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Page
 
-ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SETTINGS = {
@@ -26,8 +27,8 @@ SETTINGS = {
 
 
 @contextmanager
-def jupyterlab(folder: Path):
-    """Serve trusted copies of all notebooks from folder; yield the address."""
+def jupyterlab(folder: Path, notebooks: Iterable[Path]):
+    """Serve trusted copies of notebooks from folder; yield the address."""
     home = folder / ".jupyter"
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),
@@ -39,9 +40,7 @@ def jupyterlab(folder: Path):
         path = home / "settings" / f"{plugin}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
-    copies = [
-        Path(shutil.copy(notebook, folder)) for notebook in (ROOT / "notebooks").glob("*.ipynb")
-    ]
+    copies = [Path(shutil.copy(notebook, folder)) for notebook in notebooks]
     (home / "data").mkdir(parents=True)
     with NotebookNotary(data_dir=str(home / "data")) as notary:
         for copy in copies:

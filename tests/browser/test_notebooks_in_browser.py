@@ -4,12 +4,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lab_page import ROOT, close, open_notebook, run_all, until, walk
+from lab_page import NOTEBOOKS, close, open_notebook, run_all, until, walk
 
 from helpers import sliders
 
 AXE = (Path(__file__).parent / "axe.min.js").read_text()
-NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 SVG = "image/svg+xml"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
 
@@ -54,11 +53,11 @@ MEASURE = """pictures => pictures.map(svg => {
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_notebook(lab, page, name):
-    notebook = nbformat.read(ROOT / "notebooks" / name, as_version=4)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(lab, page, path):
+    notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    open_notebook(page, lab, name)
+    open_notebook(page, lab, path.name)
     check_pictures_before_running(page, code)
     run_all(page)
     check_errors(page, code)
@@ -138,7 +137,9 @@ def check_names(page):
 def check_nothing_is_cut(page):
     wide = page.locator(".jp-WindowedPanel-outer").first
     assert wide.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    for picture in page.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(MEASURE):
+    for picture in page.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(
+        MEASURE
+    ):
         assert picture["overflow"] <= 0.5, picture
 
 

@@ -1,0 +1,146 @@
+"""Measure how fast sliders answer in JupyterLab: the course's films beside interact with pyplot.
+
+Usage: python tools/bench_sliders.py [--presses N]
+Prints, for each: from a key press to the new picture painted (p50 and p95), and from the last of
+20 fast presses to the right picture. Both draw the same tensors; presses alternate between them.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+from playwright.sync_api import sync_playwright
+from renew import METADATA
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
+from lab_page import CHROMIUM, QUIET, jupyterlab, open_notebook, run_all
+
+FILM = "from helpers import sliders\nsliders.explore_scores_tokens()"
+INTERACT = """
+import matplotlib.pyplot as plt
+from ipywidgets import IntSlider, interact
+from helpers.sliders import run
+
+def draw(num_tokens):
+    scores = run(num_tokens=num_tokens)[1]["scores"]["scores"][0]
+    figure, panels = plt.subplots(1, 2, figsize=(7, 3))
+    for head, panel in enumerate(panels):
+        panel.imshow(scores[head], vmin=-1, vmax=1)
+        panel.set_title(f"head {head}")
+        for query in range(num_tokens):
+            for key in range(num_tokens):
+                panel.text(key, query, f"{scores[head, query, key]:.2f}", ha="center")
+    plt.show()
+
+interact(draw, num_tokens=IntSlider(3, 1, 6))
+""".strip()
+
+# Watches one output: notes when a key goes down, and when a frame with another picture is painted.
+WATCH = """output => {
+  const shown = () => {
+    const all = [...output.querySelectorAll('svg[role=img], img')].filter(e => e.checkVisibility());
+    return all.map(e => e.src ?? e.getAttribute('aria-label')).join();
+  };
+  const state = output.bench = {press: 0, paints: [], empty: 0, last: shown(), heights: new Set()};
+  output.addEventListener('keydown', () => { state.press = performance.now(); }, true);
+  const frame = () => {
+    const now = shown();
+    if (!now) state.empty += 1;
+    state.heights.add(output.offsetHeight);
+    if (now && now !== state.last) {
+      state.last = now;
+      const press = state.press;
+      requestAnimationFrame(() => state.paints.push([press, performance.now()]));
+    }
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}"""
+
+
+def main() -> None:
+    """Serve a notebook with both sliders, press keys, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--presses", type=int, default=40, help="single presses for each slider")
+    options = parser.parse_args()
+    if not CHROMIUM:
+        sys.exit("no chromium on this machine: install it (Debian: apt-get install chromium)")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        notebook = Path(folder, "bench.ipynb")
+        cells = [new_code_cell(FILM), new_code_cell(INTERACT)]
+        nbformat.write(new_notebook(cells=cells, metadata=METADATA), notebook)
+        served = Path(folder, "served")
+        served.mkdir()
+        with jupyterlab(served, [notebook]) as address:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+            page = browser.new_page(viewport={"width": 1280, "height": 1400})
+            open_notebook(page, address, notebook.name)
+            run_all(page)
+            page.wait_for_timeout(3000)
+            report(page, options.presses)
+            browser.close()
+
+
+def report(page, presses: int) -> None:
+    """Press keys on both sliders in turn and print what was measured."""
+    areas = {
+        name: page.locator(".jp-CodeCell").nth(index).locator(".jp-OutputArea").first
+        for index, name in enumerate(("film", "interact and pyplot"))
+    }
+    for area in areas.values():
+        area.evaluate(WATCH)
+    single = {name: [] for name in areas}
+    settled = {name: [] for name in areas}
+    for press in range(presses):
+        for name, area in areas.items():
+            single[name].append(
+                one_press(page, area, "ArrowRight" if press // 2 % 2 else "ArrowLeft")
+            )
+    for _ in range(5):
+        for name, area in areas.items():
+            settled[name].append(drag(page, area))
+    print("slider                  p50 ms  p95 ms  settles ms  empty frames  heights")
+    for name, area in areas.items():
+        cuts = statistics.quantiles(single[name], n=20, method="inclusive")
+        state = area.evaluate("o => [o.bench.empty, o.bench.heights.size]")
+        print(
+            f"{name:22}{statistics.median(single[name]):8.0f}{cuts[18]:8.0f}"
+            f"{statistics.median(settled[name]):12.0f}{state[0]:14}{state[1]:9}"
+        )
+    film, usual = (statistics.median(single[name]) for name in areas)
+    print(f"interact takes {usual / film:.1f} times as long")
+
+
+def one_press(page, area, key: str) -> float:
+    """Press a key and return the milliseconds until another picture is painted."""
+    area.evaluate("o => { o.bench.paints = []; }")
+    handle = area.locator("[role=slider]:visible").first
+    handle.focus()
+    page.keyboard.press(key)
+    page.wait_for_function("o => o.bench.paints.length", arg=area.element_handle())
+    (press, paint), *_ = area.evaluate("o => o.bench.paints")
+    page.wait_for_timeout(150)
+    return paint - press
+
+
+def drag(page, area) -> float:
+    """Press 20 keys 30 ms apart; return the milliseconds from the last to the last new picture."""
+    handle = area.locator("[role=slider]:visible").first
+    handle.focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(1000)
+    area.evaluate("o => { o.bench.paints = []; }")
+    for press in range(20):
+        page.keyboard.press("ArrowRight" if press // 5 % 2 == 0 else "ArrowLeft")
+        page.wait_for_timeout(30)
+    page.wait_for_timeout(2000)
+    last, paint = area.evaluate("o => [o.bench.press, o.bench.paints.at(-1)[1]]")
+    return paint - last
+
+
+if __name__ == "__main__":
+    main()
