@@ -16,20 +16,21 @@ LINE = "var(--jp-border-color0, #757575)"
 SANS = "var(--jp-content-font-family, system-ui, 'DejaVu Sans', sans-serif)"
 MONO = "var(--jp-code-font-family, ui-monospace, 'DejaVu Sans Mono', monospace)"
 
-# Masataka Okabe and Kei Ito's colours for every kind of colour vision, dark and light in turn.
+# Blue, amber, green, plum, red, sky, navy, yellow: told apart by every kind of colour vision, also
+# as tints on a light and on a dark ground. Found by search around Okabe and Ito's colours.
 HEAD_COLOURS = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#d55e00",
-    "#56b4e9",
-    "#8c8c8c",
-    "#f0e442",
+    "#1c55ce",
+    "#c88400",
+    "#32d06b",
+    "#873572",
+    "#cd2229",
+    "#6b95d0",
+    "#020a8a",
+    "#f5d51a",
 )
 NEUTRAL = "#808080"
-TINT = 0.28  # opaque enough to tell the heads apart, clear enough to read INK through it
-FAINT, STEP = 0.06, 0.05  # where shades begin, and how far apart their ten steps are
+TINT = 0.36  # opaque enough to tell the heads apart, clear enough to read INK through it
+FAINT, STEP = 0.06, 0.04  # where shades begin, and how far apart their ten steps are
 
 
 def head_colour(head: int | None) -> str:
@@ -178,6 +179,7 @@ def grid(
         text(label, left + (j + 0.5) * width, y, "middle")
         for y, line in ((11, column_labels), (bottom + 14, foot_labels))
         for j, label in enumerate(line)
+        if label
     )
     right = left + width * max(map(len, rows), default=0)
     body = cells + labels

@@ -1,0 +1,408 @@
+"""Pictures say what the tensors hold, the same every time, to every reader."""
+
+import itertools
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+from colorspacious import cspace_convert
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
+from sizes import TELLING, build
+
+from helpers.pictures import (
+    HEAD_COLOURS,
+    Shown,
+    draw_attention,
+    draw_follow,
+    draw_map,
+    draw_memory,
+    draw_product,
+    draw_steps,
+    draw_tensor,
+    draw_tensors,
+    storage,
+)
+from helpers.pictures.panels import OPERATIONS
+from helpers.pictures.svg import FAINT, NEUTRAL, STEP, TINT, head_colour, number, title_width
+from helpers.trace import STEPS, trace
+
+SVG = "{http://www.w3.org/2000/svg}"
+LETTERS = "b num_tokens num_heads head_dim"
+
+
+def tensor(*shape):
+    """Return numbers that are all different, so that a picture cannot mix them up."""
+    return (torch.arange(math.prod(shape)) + 100).view(shape).float()
+
+
+def whiteboard(b=1, num_tokens=3, d_in=6, d_out=6, num_heads=2):
+    return trace(*build((b, num_tokens, d_in, d_out, num_heads)))
+
+
+PICTURES = {
+    "tensor": lambda: draw_tensor(Shown(tensor(1, 3, 2, 3), "queries", LETTERS), "A title"),
+    "tensors": lambda: draw_tensors(
+        [Shown(tensor(2, 3), "x", "num_tokens d_in")] * 2, "Twice", ["again"]
+    ),
+    "product": lambda: draw_product(
+        Shown(tensor(3, 4), "a", "num_tokens d_in"),
+        Shown(tensor(4, 2), "b", "d_in d_out"),
+        Shown(tensor(3, 4) @ tensor(4, 2), "c", "num_tokens d_out"),
+        row=1,
+        column=1,
+    ),
+    "steps": lambda: draw_steps(STEPS, today=3),
+    "memory": lambda: draw_memory([Shown(tensor(1, 3, 2, 3), "q", LETTERS)], "Memory", head=1),
+    "map": lambda: draw_map(whiteboard()),
+    "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
+    "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
+    "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
+    "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
+}
+every_picture = pytest.mark.parametrize("name", PICTURES)
+
+
+def root(picture):
+    return ET.fromstring(picture.svg)
+
+
+def texts(picture):
+    return [element.text for element in root(picture).iter(f"{SVG}text")]
+
+
+@every_picture
+def test_a_picture_is_well_formed_and_named(name):
+    picture, svg = PICTURES[name](), root(PICTURES[name]())
+    assert svg.tag == f"{SVG}svg" and svg.get("role") == "img"
+    assert svg.find(f"{SVG}title").text == picture.title
+    assert svg.find(f"{SVG}desc").text == picture.description
+    assert svg.get("aria-label") == f"{picture.title} {picture.description}"
+    assert picture.title and picture.description.endswith(".")
+    assert picture.title in texts(picture)
+
+
+@every_picture
+def test_a_picture_can_stand_many_times_in_a_page_and_runs_nothing(name):
+    for element in root(PICTURES[name]()).iter():
+        assert element.tag != f"{SVG}script" and "href" not in "".join(element.attrib)
+        assert "id" not in element.attrib
+        assert not [key for key in element.attrib if key.startswith("on")]
+
+
+@every_picture
+def test_a_picture_is_the_same_every_time(name):
+    assert PICTURES[name]().svg == PICTURES[name]().svg
+
+
+@every_picture
+def test_a_picture_shows_its_html_its_svg_and_its_words(name):
+    picture = PICTURES[name]()
+    bundle = picture._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
+    assert bundle["text/html"] == bundle["image/svg+xml"] == picture.svg
+    assert bundle["text/plain"] == f"{picture.title} {picture.description}"
+
+
+def font_width(content, style, size):
+    """Return how wide a text is in DejaVu, about the widest of the fonts that a page may have."""
+    family = "DejaVu Sans" if "system-ui" in style else "DejaVu Sans Mono"
+    bold = "bold" if re.search(r"\b[67]00\b", style) else "normal"
+    font = FT2Font(findfont(FontProperties(family=family, weight=bold)))
+    font.set_size(float(size), 72)
+    font.set_text(content)
+    return font.get_width_height()[0] / 64
+
+
+@every_picture
+def test_everything_stays_on_the_canvas(name):
+    picture = PICTURES[name]()
+    for x, y, size, element in placed(root(picture)):
+        width = font_width(element.text, element.get("style", ""), size)
+        left = x - {"start": 0, "middle": 0.5, "end": 1}[element.get("text-anchor")] * width
+        assert left >= 0 and left + width <= picture.width, element.text
+        assert size <= y <= picture.height, element.text
+
+
+def placed(element, x=0.0, y=0.0, size=12, anchor="start"):
+    """Yield every text with where it stands on the canvas, and how large."""
+    if shift := element.get("transform"):
+        dx, dy = map(float, shift.removeprefix("translate(").removesuffix(")").split())
+        x, y = x + dx, y + dy
+    anchor = element.get("text-anchor", anchor)
+    if found := re.search(r"font[^;]*?(\d+)px", element.get("style", "")):
+        size = int(found[1])
+    if element.tag == f"{SVG}text":
+        element.set("text-anchor", anchor)
+        yield x + float(element.get("x")), y + float(element.get("y")), size, element
+    for child in element:
+        yield from placed(child, x, y, size, anchor)
+
+
+def numbers_in(picture):
+    return [t for t in texts(picture) if t.isdigit() and int(t) >= 100]
+
+
+@pytest.mark.parametrize(
+    ("letters", "shape"),
+    [
+        ("num_tokens d_in", (3, 4)),
+        ("b num_tokens d_out", (2, 3, 4)),
+        (LETTERS, (2, 2, 2, 3)),
+        ("b num_heads num_tokens num_tokens", (1, 3, 2, 2)),
+    ],
+)
+def test_a_tensor_is_drawn_number_for_number(letters, shape):
+    shown = Shown(tensor(*shape), "name", letters)
+    expected = [str(i + 100) for i in range(math.prod(shape))]
+    assert numbers_in(draw_tensor(shown, "Title")) == expected
+    strided = Shown(shown.tensor.transpose(-1, -2), "name", letters)
+    drawn = [f"{value:.0f}" for value in strided.tensor.flatten().tolist()]
+    assert numbers_in(draw_tensor(strided, "Title")) == drawn
+
+
+def test_the_map_holds_every_number_of_the_trace():
+    steps = whiteboard()
+    for i, step in enumerate(steps):
+        for j, each in enumerate(step.tensors.values()):
+            each.copy_(tensor(*each.shape) + 100 * (3 * i + j))
+    drawn = [f"{v:.0f}" for s in steps for t in s.tensors.values() for v in t.flatten().tolist()]
+    assert sorted(numbers_in(draw_map(steps))) == sorted(drawn)
+
+
+def test_the_map_writes_every_shape_in_letters_and_numbers():
+    for sizes in ((1, 3, 6, 6, 2), TELLING, (1, 70, 6, 260, 10)):
+        steps = whiteboard(*sizes)
+        picture = draw_map(steps)
+        for step in steps:
+            shape = tuple(next(iter(step.tensors.values())).shape)
+            assert step.letters in texts(picture) and f"= {shape}" in texts(picture)
+            assert f"{step.letters} = {shape}" in picture.description
+
+
+def test_large_maps_need_no_numbers_and_name_the_first_and_the_last():
+    with torch.device("meta"):
+        steps = whiteboard(1, 2048, 12288, 12288, 96)
+    picture = draw_map(steps)
+    assert {"0", "95", "2047", "h95", "96 heads, each 2048 x 128"} <= set(texts(picture))
+    assert len(picture.svg) < 100_000
+    with torch.device("meta"):
+        assert {str(i) for i in range(12)} <= set(texts(draw_map(whiteboard(1, 9, 768, 768, 12))))
+
+
+def test_a_map_stays_light_however_large_its_cells_are_many():
+    sizes = [
+        (1, n, 8, h * d, h) for n, h, d in itertools.product((1, 5, 13, 40), (1, 3, 8), (1, 7))
+    ]
+    for each in sizes:
+        picture = draw_map(whiteboard(*each))
+        assert picture.width == 800 and picture.height < 1800 and len(picture.svg) < 300_000, each
+
+
+def test_the_map_wants_the_eleven_steps():
+    with pytest.raises(ValueError, match="steps are shape, project: the eleven of a trace"):
+        draw_map(whiteboard()[:2])
+
+
+def test_the_panels_know_the_steps_of_the_trace():
+    assert tuple(OPERATIONS) == STEPS
+
+
+def test_attention_is_the_row_of_the_trace():
+    steps = whiteboard()
+    tensors = {name: t for step in steps for name, t in step.tensors.items()}
+    values = steps[3].tensors["values"][0, 1]
+    weights, masked = tensors["weights"][0, 1, 1], tensors["masked"][0, 1, 1]
+    assert torch.allclose(torch.softmax(masked / 3**0.5, -1), weights)
+    weighted = weights[:, None] * values
+    assert torch.allclose(weighted.sum(0), steps[7].tensors["context"][0, 1, 1], atol=1e-6)
+    drawn = texts(draw_attention(steps, head=1, query=1))
+    expected = [tensors["scores"][0, 1, 1], masked, masked / 3**0.5, weights, torch.tensor([1.0])]
+    expected += [*weighted.T, steps[7].tensors["context"][0, 1, 1]]
+    written = [number(v) for row in expected for v in row.tolist()]
+    cells = [
+        t for t in drawn[1:] if t.lstrip("-").replace(".", "").isdigit() or "\N{INFINITY}" in t
+    ]
+    assert cells == written
+
+
+@pytest.mark.parametrize("where", [(2, 0, 0), (0, 3, 0), (0, 0, 1), (-1, 0, 0)])
+def test_attention_to_a_row_that_is_not_there(where):
+    head, query, sequence = where
+    with pytest.raises(ValueError, match=f"sequence {sequence}, head {head}, query {query} is not"):
+        draw_attention(whiteboard(), head, query, sequence)
+
+
+def test_attention_over_too_many_keys():
+    with pytest.raises(ValueError, match="num_tokens is 13: at most 12 can be drawn"):
+        draw_attention(whiteboard(1, 13), 0, 0)
+
+
+STRIDED = {
+    "contiguous": tensor(2, 3, 4),
+    "transposed": tensor(2, 4, 3).transpose(1, 2),
+    "sliced": tensor(2, 5, 8)[:, 1:4, ::2],
+    "expanded": tensor(2, 1, 4).expand(2, 3, 4),
+    "one number": tensor(1)[:, None, None].expand(2, 3, 4),
+}
+
+
+@pytest.mark.parametrize("kind", STRIDED)
+def test_memory_shows_what_a_strided_tensor_reads_where_it_lies(kind):
+    each = STRIDED[kind]
+    shown = Shown(each, "numbers", "b num_tokens d_out")
+    picture = draw_memory([shown], "Memory")
+    read = {f"{value:.0f}" for value in each.flatten().tolist()}
+    places = [f"{value:.0f}" for value in storage(each).tolist()]
+    assert numbers_in(picture) == [value for value in places if value in read]
+    assert f"shape {tuple(each.shape)}, stride {each.stride()}" in picture.description
+    assert ("not contiguous" in picture.description) != each.is_contiguous()
+    assert ("offset" in picture.description) == bool(each.storage_offset())
+    assert ("numbers stand in" in picture.description) == (len(read) < each.numel())
+
+
+def test_memory_frames_the_places_of_one_head():
+    queries = tensor(1, 3, 2, 3)
+    by_token = Shown(queries, "queries", LETTERS)
+    by_head = Shown(queries.transpose(1, 2), "queries", "b num_heads num_tokens head_dim")
+    copied = Shown(by_head.tensor.contiguous(), "queries", by_head.letters)
+    for shown, told in (
+        (by_token, "head 1 reads places 3-5, 9-11, 15-17: 3 pieces"),
+        (by_head, "head 1 reads places 3-5, 9-11, 15-17: 3 pieces"),
+        (copied, "head 1 reads places 9-17: 1 piece"),
+    ):
+        picture = draw_memory([shown], "Memory", head=1)
+        assert told in picture.description and told in texts(picture)
+        (frames,) = [p for p in root(picture).iter(f"{SVG}path") if p.get("stroke-width") == "3"]
+        assert frames.get("d").count("M") == 9
+
+
+def test_memory_refuses_what_it_cannot_draw():
+    with pytest.raises(ValueError, match="queries has no head 2"):
+        draw_memory([Shown(tensor(1, 3, 2, 3), "queries", LETTERS)], "Memory", head=2)
+    with pytest.raises(ValueError, match="x has 400 places in storage: at most 360 can be drawn"):
+        draw_memory([Shown(tensor(20, 20), "x", "num_tokens d_in")], "Memory")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.0, "0.00"),
+        (-0.001, "0.00"),
+        (-0.27, "-0.27"),
+        (9.996, "10.0"),
+        (-99.96, "-100"),
+        (12345.6, "12346"),
+        (math.inf, "\N{INFINITY}"),
+        (-math.inf, "-\N{INFINITY}"),
+        (math.nan, "NaN"),
+        (7, "7"),
+    ],
+)
+def test_numbers_fit_their_cells(value, written):
+    assert number(value) == written and len(written) <= 5
+
+
+def test_odd_names_are_written_as_they_are():
+    odd = '<b onload="x">&\'amp;'
+    picture = draw_tensor(Shown(tensor(1, 2), odd, "num_tokens d_in"), odd)
+    assert root(picture).find(f"{SVG}title").text == odd and odd in texts(picture)
+    assert {e.tag for e in root(picture).iter()} == {
+        f"{SVG}{tag}" for tag in ("svg", "title", "desc", "rect", "g", "text", "path")
+    }
+
+
+def test_wrong_letters_and_sizes_are_said():
+    with pytest.raises(ValueError, match=r"x has shape \(2, 3\), but its letters are \(b\)"):
+        Shown(tensor(2, 3), "x", "b")
+    with pytest.raises(ValueError, match="two to four axes"):
+        Shown(tensor(1, 1, 1, 1, 1), "x", "a b c d e")
+    with pytest.raises(ValueError, match=r"x has shape \(2, 19\): at most 18 columns"):
+        draw_tensor(Shown(tensor(2, 19), "x", "num_tokens d_in"), "Wide")
+    with pytest.raises(ValueError, match="at most 18 columns and 160 rows"):
+        draw_tensor(Shown(tensor(161, 1), "x", "num_tokens d_in"), "Long")
+    square = Shown(tensor(2, 2), "c", "num_tokens d_out")
+    for row, column in ((2, 0), (0, 2), (-1, 0)):
+        with pytest.raises(ValueError, match=f"row {row}, column {column} is not in c"):
+            draw_product(square, square, square, row, column)
+
+
+# JupyterLab's own grounds and inks, as red, green, blue and opacity.
+THEMES = {"light": ((255, 255, 255), (0, 0, 0, 0.87)), "dark": ((17, 17, 17), (255, 255, 255, 1))}
+MOST = FAINT + 10 * STEP
+VISIONS = [None, *(f"{kind}anomaly" for kind in ("prot", "deuter", "trit"))]
+
+
+def rgb(colour):
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)], dtype=float)
+
+
+def blend(colour, ground, opacity):
+    return opacity * np.asarray(colour, dtype=float) + (1 - opacity) * np.asarray(ground)
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2."""
+    part = colour / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    return linear @ np.array([0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("colour", [*HEAD_COLOURS, NEUTRAL])
+def test_text_stands_out_from_every_ground_it_is_written_on(theme, colour):
+    ground, (*ink, strength) = THEMES[theme]
+    for opacity in (0, FAINT, TINT, MOST):
+        under = blend(rgb(colour), ground, opacity)
+        over = blend(ink, under, strength)
+        light, dark = sorted([luminance(under), luminance(over)], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("vision", VISIONS)
+def test_heads_differ_for_every_kind_of_colour_vision(theme, vision):
+    """7 in CAM02-UCS, where about 1 can be seen side by side; no head, and no cell, count too."""
+    ground = THEMES[theme][0]
+    tinted = [blend(rgb(colour), ground, TINT) for colour in (*HEAD_COLOURS, NEUTRAL)]
+    seen = np.array([*tinted, ground]) / 255
+    if vision:
+        space = {"name": "sRGB1+CVD", "cvd_type": vision, "severity": 100}
+        seen = np.clip(cspace_convert(seen, space, "sRGB1"), 0, 1)
+    places = cspace_convert(seen, "sRGB1", "CAM02-UCS")
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) >= 7
+
+
+def test_heads_beyond_the_colours_are_told_by_their_number():
+    assert head_colour(8) == head_colour(0) and head_colour(None) == NEUTRAL
+    assert len(set(HEAD_COLOURS)) == 8
+    shown = Shown(tensor(1, 10, 1, 2), "queries", "b num_heads num_tokens head_dim")
+    assert {"head 0", "head 8"} <= set(texts(draw_tensor(shown, "Title")))
+    assert {"h0", "h8"} <= set(texts(draw_memory([shown], "Title")))
+
+
+@every_picture
+def test_text_is_at_least_11_px_in_a_window_of_1280(name):
+    picture = PICTURES[name]()
+    styles = "".join(element.get("style", "") for element in root(picture).iter())
+    sizes = [float(size) for size in re.findall(r"font[^;]*?(\d+)px", styles)]
+    room = 848  # a notebook's outputs in such a window, measured in JupyterLab
+    assert min(sizes) * min(1, room / picture.width) >= 11
+
+
+@pytest.mark.parametrize("title", ["mmmWWW", "MAXIMUM", "iiilll", "x = 1", "Row 1 of a: 0.25"])
+def test_a_title_is_never_wider_than_its_estimate(title):
+    assert font_width(title, "600 system-ui", 14) <= title_width(title)
+
+
+def test_pictures_load_neither_charts_nor_widgets():
+    code = (
+        "import sys, helpers.pictures; "
+        "sys.exit(bool({'matplotlib', 'ipywidgets', 'IPython'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
