@@ -1,13 +1,21 @@
 """Compare what a learner's function returned with what is right, or with what a slip returns."""
 
+import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from helpers.guard import Failure
+from helpers.guard import Failure, attempt, kept_state
 from helpers.scenes import Scene
 from helpers.tasks import Parts, Write
+
+
+def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Run a learner's function on copies; return what comes, or the Failure, and undo the rest."""
+    with kept_state():
+        return attempt(function, *copy.deepcopy(arguments), **options)
 
 
 def same(parts: Parts, others: Parts) -> bool:

@@ -1,6 +1,5 @@
 """Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
 
-import copy
 import re
 from dataclasses import dataclass, replace
 from html import escape
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 
 from helpers import progress
-from helpers.compare import fault, same, type_name
+from helpers.compare import call, fault, same, type_name
 from helpers.growing import how_far
 from helpers.guard import Failure, TimeUp, attempt, kept_state, time_limit
 from helpers.mistakes import MISTAKES
@@ -167,7 +166,7 @@ def judge_function(task: Write, answer: Any) -> Outcome:
     scenes, returned = [], []
     for place in PLACES:
         scenes.append(play(place))
-        returned.append(as_parts(task, attempt(answer, *copy.deepcopy(task.gets(scenes[-1])))))
+        returned.append(as_parts(task, call(answer, *task.gets(scenes[-1]))))
         if any(part is ... for part in returned[-1]):
             return unfinished(task)
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from helpers.compare import same, type_name
-from helpers.guard import Failure, attempt
+from helpers.compare import call, same, type_name
+from helpers.guard import Failure
 from helpers.mistakes import MISTAKES
 from helpers.scenes import PLACES, Scene, play
 from helpers.tasks import Parts, catalogued
@@ -29,7 +29,7 @@ def how_far(cls: Any) -> Verdict:
     if not isinstance(cls, type) or not issubclass(cls, nn.Module):
         return "type", "a class built on `nn.Module` is expected: hand over its name.", None
     scenes = [play(sizes) for sizes in PLACES]
-    modules = [attempt(cls, *s.sizes.constructor, qkv_bias=s.sizes.qkv_bias) for s in scenes]
+    modules = [call(cls, *s.sizes.constructor, qkv_bias=s.sizes.qkv_bias) for s in scenes]
     for scene, module in zip(scenes, modules, strict=True):
         if found := constructor_fault(scene, module):
             return found
@@ -67,9 +67,8 @@ def constructor_fault(scene: Scene, module: nn.Module | Failure) -> Verdict | No
     """Return what is wrong with the layers, or None after giving them the right class's weights."""
     where = scene.sizes.where
     if isinstance(module, Failure):
-        for identifier in MISTAKES:
-            if same((module,), (play(scene.sizes, identifier).module,)):
-                return named(identifier)
+        if "before Module.__init__() call" in module.text:
+            return named("no_super_init")
         return "error", f"the constructor raises {module.text} {where}.", None
     own = layers(module)
     have = {name.partition(".")[0] for name in own}
@@ -96,8 +95,7 @@ def constructor_fault(scene: Scene, module: nn.Module | Failure) -> Verdict | No
 
 def as_parts(scene: Scene, module: nn.Module) -> Parts:
     """Return what forward returns, or its failure, as a tuple."""
-    with torch.no_grad():
-        out = attempt(module, scene["shape"]["x"].clone())
+    out = call(module, scene["shape"]["x"])
     return tuple(out) if type(out) in (list, tuple) and out else (out,)
 
 

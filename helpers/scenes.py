@@ -71,14 +71,17 @@ class Scene:
         return self.steps[step]
 
 
+@functools.cache
 def play(sizes: Sizes, *mistakes: str) -> Scene:
     """Run MultiHeadAttention, or the class with these mistakes planted, as far as it comes.
+
+    The scene is kept: nobody may write into its tensors.
 
     Args:
         sizes: one of PLACES; equal sizes get equal weights and an equal x.
         mistakes: identifiers of the catalogue.
     """
-    cls = _planted(*mistakes) if mistakes else MultiHeadAttention
+    cls = wrong_class(*mistakes) if mistakes else MultiHeadAttention
     steps: dict[str, dict[str, torch.Tensor]] = {}
 
     def record(name: str, **tensors: torch.Tensor) -> None:
@@ -92,6 +95,3 @@ def play(sizes: Sizes, *mistakes: str) -> Scene:
         x = 3 * torch.randn(sizes.b, sizes.num_tokens, sizes.d_in)
         out = attempt(module, load_whiteboard() if sizes.whiteboard else x, record=record)
     return Scene(sizes, module, steps, out if isinstance(out, Failure) else None)
-
-
-_planted = functools.cache(wrong_class)

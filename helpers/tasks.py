@@ -139,6 +139,9 @@ _MASKS = (
     "mask_times_inf",
     "mask_added",
     "mask_not_cut",
+    catalogued(  # the same in a new tensor, where torch words its error differently
+        "mask_not_cut", lambda s: (s["scores"]["scores"].masked_fill(s.module.mask, 0),)
+    ),
     "mask_on_first_head",
     "mask_on_first_item",
 )
