@@ -229,7 +229,8 @@ def explore_neighbours(name: str, *steps: str) -> Film:
     """Move over all numbers of a tensor, as "view.queries", and follow each through some steps.
 
     Raises:
-        ValueError: as draw_follow does, or there are more than 40 numbers.
+        KeyError: there is no such tensor.
+        ValueError: as draw_follow does.
     """
     step, _, tensor = name.partition(".")
     shape = run()[1][step][tensor].shape[1:]

@@ -96,6 +96,12 @@ def test_what_cannot_be_followed_is_said(name, index, steps, says):
 def test_a_block_too_large_for_cells_is_refused():
     with pytest.raises(ValueError, match="too large to draw cell by cell"):
         draw_follow(trace(*build((1, 2, 70, 70, 1))), "x", (0, 0, 0))
+    with pytest.raises(ValueError, match="numbers are expected, at most 20000"):
+        draw_follow(trace(*build((1, 101, 1, 2, 2))), "x", (0, 0, 0))
+    with torch.device("meta"):
+        steps = trace(*build((1, 3, 6, 6, 2)))
+    with pytest.raises(ValueError, match="x at step shape has shape .*: numbers are expected"):
+        draw_follow(steps, "x", (0, 0, 0))
 
 
 @pytest.mark.parametrize("key", ["project.values", "view.values", "transpose.values"])

@@ -72,8 +72,9 @@ def draw_attention(
         f", with weight {weights[most]:.2f}",
         f"Scores, masked, divided scores and weights have shape (num_tokens,) = ({num_tokens},), "
         f"the weighted values (head_dim, num_tokens) = ({head_dim}, {num_tokens}). "
-        f"-inf makes {future} weight{'s' * (future != 1)} 0, the weights add up to 1, and the "
-        f"weighted values to the context, (head_dim,) = ({head_dim},).",
+        f"-inf makes {future} weight{'s' * (future != 1)} 0, the weights add up to "
+        f"{weights.sum():.2f}, and the weighted values to the context, (head_dim,) = "
+        f"({head_dim},).",
     )
 
 

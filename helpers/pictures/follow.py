@@ -7,6 +7,8 @@ from helpers.pictures.reach import Followed, find, reach
 from helpers.pictures.svg import Drawing, Picture, below, number, picture
 from helpers.pictures.tensors import TracedStep
 
+MOST = 20_000  # numbers in a tensor: more would not fit a panel as cells
+
 
 def draw_follow(
     trace: Sequence[TracedStep], name: str, index: Sequence[int], steps: Sequence[str] = ()
@@ -27,6 +29,13 @@ def draw_follow(
     if unknown := [step for step in steps if step not in OPERATIONS]:
         raise ValueError(f"no step is called {unknown[0]!r}: expected {', '.join(OPERATIONS)}")
     key, index = find(trace, name, index)
+    for step in trace:
+        for each, numbers in step.tensors.items():
+            if numbers.is_meta or numbers.numel() > MOST:
+                raise ValueError(
+                    f"{each} at step {step.name} has shape {step.letters} = "
+                    f"{tuple(numbers.shape)}: numbers are expected, at most {MOST}"
+                )
     followed = Followed(key, index, reach(trace, key, index))
     by_name = {step.name: step for step in trace}
     num_heads = by_name["view"].tensors["queries"].shape[2]

@@ -143,22 +143,27 @@ def line(content: str, style: str = "") -> Drawing:
 def fitted(shown: Shown, sequence: int = 0, kept: torch.Tensor | None = None) -> Drawing:
     """Draw one sequence of a tensor with as much detail as fits; kept as in grid."""
     if not shown.tensor.is_meta:
-        for cell in (NUMBERS, *SHADES):
-            drawing = grids(shown, cell, sequence, kept)
+        heights = (MOST_HEIGHT,) if kept is None else (MOST_HEIGHT, 4 * MOST_HEIGHT)
+        for most, cell in product(heights, (NUMBERS, *SHADES)):
+            drawing = grids(shown, cell, most, sequence, kept)
             if drawing is not None:
                 return drawing
     if kept is not None:
         raise ValueError(
-            f"{shown.name} {shown.shape} is too large to draw cell by cell: follow a number of a "
-            f"smaller block"
+            f"{shown.name} {shown.shape} is too large to draw cell by cell: "
+            f"follow a number of a smaller block"
         )
     return outline(shown)
 
 
 def grids(
-    shown: Shown, cell: tuple[float, float], sequence: int, kept: torch.Tensor | None
+    shown: Shown,
+    cell: tuple[float, float],
+    most: float,
+    sequence: int,
+    kept: torch.Tensor | None,
 ) -> Drawing | None:
-    """Draw a tensor's grids with cells of this size; None if they do not fit."""
+    """Draw a tensor's grids with cells of this size, at most so high; None if they do not fit."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     gap, per_grid = 8, columns * cell[0]
     per_line = int((INSIDE + gap) // (per_grid + gap))
@@ -167,11 +172,10 @@ def grids(
     labels = names(
         shown.axes[1] if outer else "num_heads", owners, per_grid / (1 if outer else max(owners, 1))
     )
-    most = MOST_HEIGHT if kept is None or cell == NUMBERS else 4 * MOST_HEIGHT
     if not per_line or lines * (rows * cell[1] + 22) > most + 22 or len(labels) < owners:
         return None
     numbers = shown.tensor[sequence]
-    strength = shades(numbers) if shown.shade or (cell != NUMBERS and kept is None) else None
+    strength = shades(numbers) if (shown.shade if cell == NUMBERS else kept is None) else None
     drawn = []
     for where in product(*map(range, outer)):
         place = (sequence, *where)
@@ -261,5 +265,5 @@ def box(
 
 
 def named(what: str) -> Drawing:
-    """Write the name of a panel that is no step."""
+    """Write the name of a panel."""
     return Drawing(text(what, 0, 15, style=f"font:700 14px {SANS}"), 9 * len(what), 21)
