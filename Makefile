@@ -14,6 +14,10 @@ test: $(READY)       ## run the unit tests and compare every cell of every noteb
 browser: $(READY)    ## open every notebook in JupyterLab in a headless browser
 	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
 
+bench: $(READY)      ## measure attention against the machine's limit, and how costs grow
+	$(BIN)/python tools/bench.py $(OPTIONS)
+	$(BIN)/python tools/bench_growth.py
+
 bench-sliders: $(READY)  ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
 
@@ -35,4 +39,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.PHONY: lab test browser bench-sliders notebooks student lint help
+.PHONY: lab test browser bench bench-sliders notebooks student lint help

@@ -1,0 +1,65 @@
+"""Measure how the course's own costs grow: films with pictures and numbers, tests with notebooks.
+
+python tools/bench_growth.py
+python tools/bench_growth.py --quick     films only
+"""
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from bench import print_table
+
+from helpers.pictures import Shown, draw_tensor
+from helpers.sliders import film
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PYTEST = "-m pytest --quiet --numprocesses=logical --maxprocesses=8 --dist=loadfile"  # make test's
+
+
+def film_seconds(positions: int, num_tokens: int) -> float:
+    """Return the median seconds that a film of (1, num_tokens, 6) tensors takes to build."""
+
+    def draw(token: int):
+        shown = Shown(torch.randn(1, num_tokens, 6), "queries", "b num_tokens d_out")
+        return draw_tensor(shown, f"Picture {token}.")
+
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        film(draw, token=range(positions))
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def test_seconds(paths: list[Path]) -> float:
+    """Return the seconds that make test's command takes for these paths."""
+    start = time.perf_counter()
+    command = [sys.executable, *PYTEST.split(), *map(str, paths)]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    torch.set_num_threads(1)  # as in the notebooks
+    table = {}
+    for positions, num_tokens in ((5, 4), (10, 4), (20, 4), (40, 4), (10, 16), (10, 64), (10, 256)):
+        seconds = film_seconds(positions, num_tokens)
+        cells = [f"{6 * num_tokens}", f"{seconds * 1e3:.1f}", f"{seconds / positions * 1e3:.2f}"]
+        table[f"{positions} positions, (1, {num_tokens}, 6)"] = cells
+    print_table("Building a film", ["numbers a picture", "ms", "ms a picture"], table)
+    if "--quick" not in sys.argv:
+        counts = sorted({min(count, len(NOTEBOOKS)) for count in (1, 2, 4, 8, len(NOTEBOOKS))})
+        table = {
+            f"{count} notebooks": [f"{test_seconds(NOTEBOOKS[:count]):.1f}"] for count in counts
+        }
+        table["unit tests"] = [f"{test_seconds([ROOT / 'tests']):.1f}"]
+        print_table("make test, by what it runs", ["s"], table)
+
+
+if __name__ == "__main__":
+    main()
