@@ -1,0 +1,153 @@
+"""Progress: forgets nothing, crashes on nothing, overwrites nothing that is not its own."""
+
+import json
+import os
+import threading
+
+import pytest
+import renew
+
+from helpers import progress
+from helpers.exercises import check
+from helpers.tasks import TASKS
+
+RIGHT, WRONG = 43, 42  # answers to scores.2
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    path = tmp_path / "deep" / "progress.json"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    return path
+
+
+def done(path):
+    return json.loads(path.read_text("utf-8"))["done"]
+
+
+def test_a_right_answer_is_remembered_and_never_forgotten(path):
+    assert check("scores.2", WRONG).note == "" and not path.exists()
+    assert check("scores.2", RIGHT).note == ""
+    assert done(path) == ["scores.2"]
+    for answer in (WRONG, ..., RIGHT):
+        check("scores.2", answer)
+    check("mask.2", 10)
+    assert done(path) == ["scores.2", "mask.2"]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_solution_proves_itself_without_a_trace(path):
+    assert check("scores.2", RIGHT, record=False).passed
+    assert not path.parent.exists()
+
+
+def test_deleting_the_file_begins_anew(path):
+    check("scores.2", RIGHT)
+    path.unlink()
+    assert "0 of" in progress.draw_progress().title
+    check("mask.2", 10)
+    assert done(path) == ["mask.2"]
+
+
+def test_an_exercise_of_another_edition_is_kept(path):
+    progress.record("scores.2")
+    progress.write(path, ["gone.7", *progress.read(path)])
+    check("mask.2", 10)
+    assert done(path) == ["gone.7", "scores.2", "mask.2"]
+    assert progress.draw_progress().title.startswith("2 of")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe\x00",
+        b"null",
+        b"[]",
+        b'["scores.1"]',
+        b'{"done": ["scores.1"]}',
+        b'{"course": "another", "done": []}',
+        json.dumps({"course": progress.COURSE}).encode(),
+        json.dumps({"course": progress.COURSE, "done": {"scores.1": 1}}).encode(),
+        json.dumps({"course": progress.COURSE, "done": ["scores.1", 1]}).encode(),
+        b"[" * 100_000,
+    ],
+    ids=range(12),
+)
+def test_a_broken_or_foreign_file_is_set_aside(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    earlier = path.with_name("progress-set-aside-1.json")
+    earlier.write_text("from before")
+    assert "cannot be used and is left as it is" in progress.draw_progress().description
+    assert path.read_bytes() == content
+
+    outcome = check("scores.2", RIGHT)
+    assert outcome.passed
+    assert "progress-set-aside-2.json" in outcome.note and str(path) in str(outcome)
+    assert path.with_name("progress-set-aside-2.json").read_bytes() == content
+    assert earlier.read_text() == "from before"
+    assert done(path) == ["scores.2"]
+    assert check("mask.2", 10).note == ""
+
+
+def test_where_nothing_can_be_written_the_answer_is_still_right(path, monkeypatch):
+    path.parent.write_text("a file where a folder should be")
+    outcome = check("scores.2", RIGHT)
+    assert outcome.passed and "not written down" in outcome.note
+    assert "0 of" in progress.draw_progress().title
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    path.parent.unlink()
+    check("mask.2", 10)
+    monkeypatch.setattr(os, "replace", full)
+    assert "No space left" in check("scores.2", RIGHT).note
+    assert done(path) == ["mask.2"]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_in_the_files_place_is_left_alone(path):
+    (path / "photos").mkdir(parents=True)
+    outcome = check("scores.2", RIGHT)
+    assert outcome.passed and "not written down" in outcome.note
+    assert (path / "photos").is_dir()
+    assert "left as it is" in progress.draw_progress().description
+
+
+def test_two_notebooks_at_once_lose_nothing(path):
+    names = list(TASKS)
+    threads = [threading.Thread(target=progress.record, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done(path)) == sorted(names)
+
+
+def test_the_picture_says_in_words_what_is_done(path):
+    empty = progress.draw_progress()
+    assert empty.title == f"0 of {len(TASKS)} exercises are done" and "✓" not in empty.svg
+    assert empty == progress.draw_progress()
+    for name in ("scores.2", "shape.1"):
+        progress.record(name)
+    picture = progress.draw_progress()
+    assert picture.title == f"2 of {len(TASKS)} exercises are done"
+    assert picture.description == "Done: shape.1, scores.2."
+    assert picture.svg.count("✓") == 2
+    for name in TASKS:
+        progress.record(name)
+    assert progress.draw_progress().svg.count("✓") == len(TASKS)
+
+
+def test_notebooks_are_renewed_and_tested_as_if_nothing_were_done():
+    kept = progress.file()
+    assert kept.name == "progress.json" and not kept.exists()
+    assert kept.parent.is_dir() and not kept.is_relative_to(renew.NOTEBOOKS.parent)
+
+
+def test_without_a_setting_the_file_lies_beside_the_learners_copies(monkeypatch):
+    monkeypatch.delenv(progress.VARIABLE)
+    assert progress.file() == renew.NOTEBOOKS.parent / "my_notebooks" / "progress.json"
