@@ -89,8 +89,8 @@ def edited_source(*identifiers: str) -> str:
 
 @functools.cache
 def _right_source() -> str:
-    classes = attention._Causal, attention.MultiHeadAttention
-    return "\n\n".join(inspect.getsource(each) for each in classes)
+    source = inspect.getsource(attention)  # of the file: Python parses it whole to find one class
+    return source[source.index("class _Causal") : source.index("class CausalAttention")].rstrip()
 
 
 _SIZES = "b, num_tokens, _ = x.shape"
@@ -192,7 +192,7 @@ _LIST = (
         "keys_from_W_query",
         2,
         "W_query makes the keys too: use `keys = W_key(x)`.",
-        "Every token then scores itself highest, and W_key learns nothing.",
+        "The scores are then symmetric: what one asks, it is asked back; W_key learns nothing.",
         ((_KEYS, "keys = self.W_query(x)"),),
         also=(5,),
     ),
@@ -200,7 +200,7 @@ _LIST = (
         "queries_from_W_key",
         2,
         "W_key makes the queries too: use `queries = W_query(x)`.",
-        "Every token then scores itself highest, and W_query learns nothing.",
+        "The scores are then symmetric: what one asks, it is asked back; W_query learns nothing.",
         ((_QUERIES, "queries = self.W_key(x)"),),
         also=(5,),
     ),

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.examples import load_whiteboard
+from helpers.examples import load_example, load_whiteboard
 from helpers.pictures import (
     Picture,
     Shown,
@@ -40,6 +40,7 @@ LABELS = {
     "token": "token",
     "feature": "feature",
     "place": "number to follow",
+    "model": "model",
 }
 
 # ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
@@ -323,6 +324,17 @@ def explore_out_proj() -> Film:
     return film(out_proj_at, START, d_out=WIDTHS[:4], num_heads=divisors)
 
 
+def explore_blocks() -> Film:
+    """Move num_heads and the head whose block of W_query makes that head's queries."""
+    choices = {"num_heads": (1, 2, 3, 6), "head": lambda num_heads: range(num_heads)}
+    return film(block_at, START, **choices)
+
+
+def explore_models() -> Film:
+    """Move over real models, and see all eleven shapes of one layer at its context_length."""
+    return film(model_at, model=load_example("models").rows["num_heads"])
+
+
 def explore_memory(before: str, after: str) -> Film:
     """Move d_out and num_heads over the storage of two tensors, as "project.queries"."""
     draw = partial(memory_at, which=(before, after))
@@ -463,6 +475,37 @@ def out_proj_at(d_out: int, num_heads: int) -> Picture:
         row=1,
         column=d_out - 1,
     )
+
+
+def block_at(num_heads: int, head: int) -> Picture:
+    """Draw one head's queries = x @ its columns of W_query."""
+    mha, steps = run(6, num_heads)
+    block = mha.W_query.weight.detach().chunk(num_heads)[head].T
+    return draw_product(
+        Shown(tokens()[0], "x", "num_tokens d_in"),
+        Shown(block, f"block {head} of W_query", "d_in head_dim", only_head=head),
+        Shown(
+            steps["transpose"]["queries"][0, head],
+            f"queries of head {head}",
+            "num_tokens head_dim",
+            only_head=head,
+        ),
+        row=1,
+        column=0,
+    )
+
+
+def model_at(model: str) -> Picture:
+    """Draw the map of one layer of a model of data/models.json, one sequence as long as allowed."""
+    models = load_example("models")
+    place = models.rows["num_heads"].index(model)
+    d, num_heads, context_length = (
+        models[size][place].item() for size in ("d_out", "num_heads", "context_length")
+    )
+    with torch.device("meta"):  # shapes without numbers: nothing is computed or stored
+        mha = MultiHeadAttention(d, d, context_length, 0.0, num_heads)
+        x = torch.empty(1, context_length, d)
+    return draw_map(trace(mha, x))
 
 
 def memory_at(d_out: int, num_heads: int, which: tuple[str, str]) -> Picture:

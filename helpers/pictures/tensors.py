@@ -35,6 +35,7 @@ COUNTS = {
     "head_dim": "feature",
     "d_in": "feature",
     "d_out": "feature",
+    "context_length": "token",
 }
 MAX_COLUMNS, MAX_GRIDS = 18, 40
 
@@ -232,6 +233,8 @@ def chain(drawings: Sequence[Drawing], between: Sequence[str]) -> Drawing:
 
 
 def arrow(label: str) -> Drawing:
-    """Draw an arrow down, with the operation written beside it."""
+    """Draw an arrow down, with the operation written beside it; "and" is no operation."""
+    if label == "and":
+        return Drawing(text(label, 0, 14), CHARACTER * len(label), 20)
     body = f'<path d="M12 1v14m-5 -5l5 6l5 -6" fill="none" stroke-width="2" style="stroke:{INK}"/>'
     return Drawing(body + text(label, 28, 14), 28 + CHARACTER * len(label), 20)
