@@ -3,19 +3,21 @@
 import base64
 import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import matplotlib.style
 import torch
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 # Two of the colours of the heads in helpers.pictures; marker and label tell the lines apart too.
 LINES = {
-    "without the scale": {"color": "#d55e00", "marker": "s", "linestyle": "--"},
-    "with the scale": {"color": "#0072b2", "marker": "o", "linestyle": "-"},
+    "without the scale": {"color": "#cd2229", "marker": "s", "linestyle": "--"},
+    "with the scale": {"color": "#1c55ce", "marker": "o", "linestyle": "-"},
 }
+SQUARE = {"facecolor": "#1c55ce44", "edgecolor": "#1c55ce", "linewidth": 1.5}
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,88 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
             axes.grid(alpha=0.3)
             axes.legend()
         figure.suptitle(title, fontweight="bold")
-        png = io.BytesIO()
-        figure.savefig(png, format="png", dpi=100, metadata={"Software": None})
+        png = saved(figure)
     first, last = min(scores), max(scores)
     facts = "; ".join(
         f"{what} {name}: {values[0]:.2f} to {values[-1]:.2f}"
         for what, lines in found.items()
         for name, values in lines.items()
     )
-    return Chart(png.getvalue(), f"{title}. From head_dim {first} to {last}: {facts}.")
+    return Chart(png, f"{title}. From head_dim {first} to {last}: {facts}.")
+
+
+def draw_squares(
+    amounts: Mapping[str, int], title: str, write: Callable[[int], str] = "{:,}".format
+) -> Chart:
+    """Draw amounts to scale: each a square whose area is its amount.
+
+    Args:
+        amounts: what each square stands for, and how much of it there is.
+        title: what there is to see, in a sentence.
+        write: how an amount is written.
+
+    Raises:
+        ValueError: amounts is empty, or one of them is not positive.
+    """
+    if not amounts or min(amounts.values()) <= 0:
+        raise ValueError(f"amounts are {dict(amounts)}: one or more positive ones are expected")
+    largest = max(amounts.values()) ** 0.5
+    label, gap = 0.36 * largest, 0.08 * largest  # the room that two lines of text take
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(9, 3.7), layout="constrained")
+        axes = figure.subplots()
+        x = 0.0
+        for name, amount in amounts.items():
+            side = amount**0.5
+            room = max(side, label)
+            axes.add_patch(Rectangle((x + (room - side) / 2, 0), side, side, **SQUARE))
+            words = f"{name}\n{write(amount)}"
+            axes.text(x + room / 2, -gap / 2, words, ha="center", va="top", fontsize=9)
+            x += room + gap
+        axes.set(xlim=(-gap, x), ylim=(-label / 2, largest + gap), aspect="equal")
+        axes.axis("off")
+        figure.suptitle(title, fontweight="bold")
+        png = saved(figure)
+    facts = "; ".join(f"{name}: {write(amount)}" for name, amount in amounts.items())
+    return Chart(png, f"{title}. Squares to scale: {facts}.")
+
+
+def draw_growth(
+    num_tokens: Sequence[int], lines: Mapping[str, Sequence[float]], what: str, title: str
+) -> Chart:
+    """Draw how two amounts grow with num_tokens, on plain scales that start at zero.
+
+    Args:
+        num_tokens: numbers of tokens, in rising order.
+        lines: two names, each with one amount for each number of tokens.
+        what: what the amounts are, and in which unit.
+        title: what there is to see, in a sentence.
+
+    Raises:
+        ValueError: lines are not two.
+    """
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(9, 3.7), layout="constrained")
+        axes = figure.subplots()
+        for (name, amounts), look in zip(lines.items(), LINES.values(), strict=True):
+            axes.plot(num_tokens, amounts, label=name, **look)
+        axes.set(xlabel="num_tokens", ylabel=what, xlim=0, ylim=0, xticks=num_tokens)
+        axes.grid(alpha=0.3)
+        axes.legend()
+        figure.suptitle(title, fontweight="bold")
+        png = saved(figure)
+    facts = "; ".join(
+        f"{name} {amounts[0]:.3g} to {amounts[-1]:.3g}" for name, amounts in lines.items()
+    )
+    words = f"{title}. From {num_tokens[0]} to {num_tokens[-1]} tokens, {what}: {facts}."
+    return Chart(png, words)
+
+
+def saved(figure: Figure) -> bytes:
+    """Return a figure as PNG, the same bytes for the same figure."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=100, metadata={"Software": None})
+    return png.getvalue()
 
 
 def measured(

@@ -5,7 +5,7 @@ import matplotlib
 import pytest
 import torch
 
-from helpers.charts import LINES, draw_saturation, entropy, slope
+from helpers.charts import LINES, draw_growth, draw_saturation, draw_squares, entropy, slope
 from helpers.pictures import HEAD_COLOURS
 
 
@@ -67,3 +67,35 @@ def test_a_screen_reader_gets_the_words(chart):
 def test_the_lines_have_colours_of_the_heads_and_more_than_colour():
     assert {line["color"] for line in LINES.values()} <= set(HEAD_COLOURS)
     assert len({line["marker"] for line in LINES.values()}) == len(LINES)
+
+
+def test_squares_have_the_area_of_their_amounts():
+    drawn = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("helpers.charts.saved", lambda figure: drawn.append(figure) or b"")
+        chart = draw_squares({"one": 1, "sixteen": 16}, "It grows", "{} bytes".format)
+    small, large = (patch.get_width() * patch.get_height() for patch in drawn[0].axes[0].patches)
+    assert (small, large) == pytest.approx((1, 16))
+    assert drawn[0].axes[0].get_aspect() == 1
+    assert chart.alt == "It grows. Squares to scale: one: 1 bytes; sixteen: 16 bytes."
+
+
+@pytest.mark.parametrize("amounts", [{}, {"none": 0}, {"one": 1, "debt": -1}])
+def test_squares_need_something_to_draw(amounts):
+    with pytest.raises(ValueError, match="one or more positive ones are expected"):
+        draw_squares(amounts, "Nothing")
+
+
+def test_growth_starts_at_zero_and_says_its_ends():
+    drawn = []
+    lines = {"layers": [1, 2, 3], "scores": [1, 4, 9]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("helpers.charts.saved", lambda figure: drawn.append(figure) or b"")
+        chart = draw_growth([10, 20, 30], lines, "millions", "It grows")
+    (axes,) = drawn[0].axes
+    assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (0, 0)
+    assert [line.get_ydata().tolist() for line in axes.lines] == list(lines.values())
+    assert chart.alt == "It grows. From 10 to 30 tokens, millions: layers 1 to 3; scores 1 to 9."
+    assert draw_growth([10, 20, 30], lines, "millions", "It grows").png.startswith(b"\x89PNG")
+    with pytest.raises(ValueError):
+        draw_growth([10], {"alone": [1]}, "millions", "It grows")

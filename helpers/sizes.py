@@ -1,0 +1,145 @@
+"""Count what attention costs: parameters, multiplications and memory, by formula and by running."""
+
+import weakref
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from helpers.attention import check_sizes
+
+
+def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:
+    """Return the parameters of a MultiHeadAttention: num_heads does not come into it.
+
+    W_query, W_key and W_value are d_in x d_out each, out_proj is d_out x d_out and has a bias.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    check_sizes(d_in=d_in, d_out=d_out)
+    return 3 * d_in * d_out + d_out * d_out + d_out + (3 * d_out if qkv_bias else 0)
+
+
+def attention_multiplications(b: int, num_tokens: int, d_in: int, d_out: int) -> tuple[int, int]:
+    """Return the multiplications in the matrix products of a MultiHeadAttention, in two shares.
+
+    Returns:
+        Those of the four layers, steps 2 and 11, which grow with num_tokens, and those of scores
+        and context, steps 5 and 8, which grow with its square. Products with masked weights count.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    check_sizes(b=b, num_tokens=num_tokens, d_in=d_in, d_out=d_out)
+    layers = b * num_tokens * (3 * d_in * d_out + d_out * d_out)
+    return layers, 2 * b * num_tokens * num_tokens * d_out
+
+
+def weights_memory(b: int, num_heads: int, num_tokens: int, bytes_each: int = 4) -> int:
+    """Return the bytes of one layer's weights (b, num_heads, num_tokens, num_tokens).
+
+    Args:
+        bytes_each: bytes of one number: 4 for float32, 2 for float16 and bfloat16.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    check_sizes(b=b, num_heads=num_heads, num_tokens=num_tokens, bytes_each=bytes_each)
+    return b * num_heads * num_tokens * num_tokens * bytes_each
+
+
+def model_parameters(vocabulary: int, context_length: int, d_out: int, num_layers: int) -> int:
+    """Return the parameters of a whole GPT-2, or of a GPT-3, which is built alike.
+
+    The embeddings of tokens and positions; in every layer attention with qkv_bias, two linear
+    layers that widen each token to 4 * d_out features and back, and two LayerNorms; a last
+    LayerNorm. The output layer shares the token embedding and adds none.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+
+    Source: the tensors of GPT-2's published checkpoints.
+    """
+    check_sizes(vocabulary=vocabulary, context_length=context_length)
+    check_sizes(d_out=d_out, num_layers=num_layers)
+    attention = attention_parameters(d_out, d_out, qkv_bias=True)
+    feed_forward = (d_out * 4 * d_out + 4 * d_out) + (4 * d_out * d_out + d_out)
+    layer_norm = 2 * d_out
+    layer = attention + feed_forward + 2 * layer_norm
+    return (vocabulary + context_length) * d_out + num_layers * layer + layer_norm
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Return how many numbers a module learns."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def count_multiplications(module: nn.Module, x: torch.Tensor) -> int:
+    """Run module(x) and return the multiplications of all its matrix products.
+
+    On the device "meta" nothing is computed, and any size is counted at once.
+
+    Source: torch's own counter. It counts floating-point operations, a multiplication and an
+    addition for each pair of numbers: half of them are multiplications.
+    """
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        module(x)
+    return counter.get_total_flops() // 2
+
+
+def count_memory(module: nn.Module, x: torch.Tensor) -> int:
+    """Run module(x) without gradients and return the most bytes that its tensors hold at a time.
+
+    Parameters, buffers and x are there before and do not count. What a kernel of torch takes for
+    itself while it works is not seen.
+    """
+    with torch.no_grad(), Held() as held:
+        module(x)
+    return held.most
+
+
+class Held(TorchDispatchMode):
+    """Follow the bytes held by tensors that come about under it; most is the largest sum so far."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = self.most = 0
+        self.known: set[int] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.meet((args, kwargs), new=False)
+        out = func(*args, **(kwargs or {}))
+        self.meet(out, new=True)
+        return out
+
+    def meet(self, tensors: object, new: bool) -> None:
+        """Follow each storage not known yet until it is freed; a view has no storage of its own."""
+        for tensor in tree_leaves(tensors):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            storage = tensor.untyped_storage()
+            if storage._cdata not in self.known:
+                size = storage.nbytes() if new else 0
+                self.known.add(storage._cdata)
+                weakref.finalize(storage, self.forget, storage._cdata, size)
+                self.now += size
+                self.most = max(self.most, self.now)
+
+    def forget(self, key: int, size: int) -> None:
+        """Let go of a storage that has been freed."""
+        self.known.discard(key)
+        self.now -= size
+
+
+def write_bytes(size: int) -> str:
+    """Write a number of bytes in KiB, MiB, GiB or TiB, 1024 of each in the next."""
+    unit, count = "bytes", float(size)
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            break
+        unit, count = larger, count / 1024
+    return f"{round(count, 1):g} {unit}"

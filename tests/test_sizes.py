@@ -1,0 +1,121 @@
+"""What attention costs, by formula, equals what is counted when it runs."""
+
+import pytest
+import torch
+from hypothesis import example, given
+from sizes import TELLING, build, legal_sizes, steady
+
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
+from helpers.examples import load_example
+from helpers.sizes import (
+    attention_multiplications,
+    attention_parameters,
+    count_memory,
+    count_multiplications,
+    count_parameters,
+    model_parameters,
+    weights_memory,
+    write_bytes,
+)
+from helpers.trace import trace
+
+MODELS = load_example("models")
+NAMES = MODELS.rows["num_heads"]
+
+
+def on_meta(d, num_heads, num_tokens, **options):
+    with torch.device("meta"):
+        mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads, **options)
+        return mha, torch.empty(1, num_tokens, d)
+
+
+@pytest.mark.parametrize("qkv_bias", [False, True])
+@given(sizes=legal_sizes())
+@example(sizes=TELLING)
+@steady
+def test_formulas_equal_what_the_class_has_and_does(qkv_bias, sizes):
+    b, num_tokens, d_in, d_out, num_heads = sizes
+    mha, x = build(sizes, qkv_bias=qkv_bias)
+    assert attention_parameters(d_in, d_out, qkv_bias) == count_parameters(mha)
+    counted = count_multiplications(mha, x)
+    assert sum(attention_multiplications(b, num_tokens, d_in, d_out)) == counted
+    weights = trace(mha, x)[6].tensors["weights"]
+    assert weights_memory(b, num_heads, num_tokens) == weights.nbytes
+    assert weights_memory(b, num_heads, num_tokens, 2) == weights.half().nbytes
+
+
+@pytest.mark.parametrize("place", range(len(NAMES)), ids=NAMES)
+def test_real_models_are_counted(place):
+    size = {name: tensor[place].item() for name, tensor in MODELS.tensors.items()}
+    d, n = size["d_out"], size["context_length"]
+    mha, x = on_meta(d, size["num_heads"], n)
+    assert count_parameters(mha) == attention_parameters(d, d) == size["attention_parameters"]
+    layers, meetings = attention_multiplications(1, n, d, d)
+    assert count_multiplications(mha, x) == layers + meetings
+    assert layers / meetings == pytest.approx(2 * d / n)
+    counted = model_parameters(size["vocabulary"], n, d, size["num_layers"])
+    assert counted == size["parameters_counted"]
+
+
+@pytest.mark.parametrize("place", range(4), ids=NAMES[:4])
+def test_published_counts_of_gpt2_are_those_of_gpt1s_vocabulary(place):
+    transformers = pytest.importorskip("transformers")
+    vocabulary = transformers.OpenAIGPTConfig().vocab_size
+    size = {name: tensor[place].item() for name, tensor in MODELS.tensors.items()}
+    counted = model_parameters(
+        vocabulary, size["context_length"], size["d_out"], size["num_layers"]
+    )
+    assert round(counted, -6) == size["parameters_published"]
+
+
+def test_a_small_gpt2_has_the_parameters_of_the_formula():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        n_embd=8, n_head=2, n_positions=5, n_layer=3, vocab_size=11, attn_implementation="sdpa"
+    )
+    counted = count_parameters(transformers.GPT2LMHeadModel(config))
+    assert counted == model_parameters(11, 5, 8, 3)
+
+
+class Steps(torch.nn.Module):
+    """Hold two tensors of x's size at a time, and views that need no memory."""
+
+    def forward(self, x):
+        first = x * 2
+        second = first + 1
+        del first
+        return second.view(10, -1).T * 3
+
+
+def test_memory_is_the_most_that_is_held_at_a_time():
+    assert count_memory(Steps(), torch.zeros(1000)) == 2 * 1000 * 4
+    assert count_memory(torch.nn.Flatten(), torch.zeros(2, 5, 100)) == 0
+
+
+def test_the_explicit_class_holds_its_weights_twice_and_the_fused_never():
+    mha, x = on_meta(64, 4, 2048)
+    weights = weights_memory(1, 4, 2048)
+    assert 2 * weights <= count_memory(mha, x) < 2.2 * weights
+    fused = FusedMultiHeadAttention(64, 64, 512, 0.0, 4)
+    assert count_memory(fused, torch.zeros(1, 512, 64)) < weights_memory(1, 4, 512)
+
+
+def test_bytes_are_written_in_the_largest_unit_that_fits():
+    written = [write_bytes(n) for n in (0, 1023, 1024, 1536, 48 * 2**20, 3 * 2**30, 2**52)]
+    assert written == ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "48 MiB", "3 GiB", "4096 TiB"]
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "6"])
+@pytest.mark.parametrize(
+    ("formula", "sizes"),
+    [
+        (attention_parameters, ("d_in", "d_out")),
+        (attention_multiplications, ("b", "num_tokens", "d_in", "d_out")),
+        (weights_memory, ("b", "num_heads", "num_tokens", "bytes_each")),
+        (model_parameters, ("vocabulary", "context_length", "d_out", "num_layers")),
+    ],
+)
+def test_bad_sizes_are_refused(formula, sizes, bad):
+    for name in sizes:
+        with pytest.raises((TypeError, ValueError), match=f"{name} is {bad!r}.*a positive int is expected"):
+            formula(**dict.fromkeys(sizes, 2) | {name: bad})
