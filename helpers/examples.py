@@ -10,6 +10,7 @@ Examples and their tensors:
     by_hand_single   X, W_q, W_k, W_v, W_o, Q, K, V, weights_rounded, weights, H, Y
     by_hand_multi    Q, K, V, Q0, Q1, K0, K1, V0, V1, H0, H1, W_o, H, Y
     intuition        Q, K, scores, weights
+    words            embedding, W_value
     models           num_heads, d_out, num_layers, context_length, vocabulary,
                      parameters_published, parameters_counted, attention_parameters
 """

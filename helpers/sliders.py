@@ -277,7 +277,7 @@ def explore_search() -> Film:
 
 def explore_angle() -> Film:
     """Move the angle between a query and a key, and the key's length, and see the dot product."""
-    return film(angle_at, {"angle": 60, "length": 2}, angle=range(0, 181, 15), length=(1, 2, 3))
+    return film(angle_at, {"angle": 60, "length": 2}, angle=range(0, 181, 15), length=(1, 2))
 
 
 def explore_shape() -> Film:
@@ -450,7 +450,7 @@ def angle_at(angle: int, length: int) -> Picture:
     return draw_vectors(
         [Arrow("query", (3, 0), "strong"), Arrow("key", key, "strong")],
         f"query . key = 3 x {length} x cos({angle}) = {3 * key[0] + 0.0:.2f}",
-        corners=((-3, 0), (3, 3)),
+        corners=((-2, 0), (3, 2)),
         angle=(0, 1),
     )
 
