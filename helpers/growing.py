@@ -34,12 +34,15 @@ def how_far(cls: Any) -> Verdict:
         if found := constructor_fault(scene, module):
             return found
     returned = [as_parts(*each) for each in zip(scenes, modules, strict=True)]
+    both = list(zip(scenes, returned, strict=True))
     if returned[0][0] is ... or returned[0][0] is None:
         return reached(1)
     for number, step in reversed(list(enumerate(STEPS[1:], start=2))):
         if all(same(*each) for each in zip(returned, recorded(scenes, step), strict=True)):
             return reached(number)
-    return known_mistake(returned) or unknown_mistake(scenes[0], returned[0])
+    known = [any(same(parts, *recorded([scene], step)) for step in STEPS) for scene, parts in both]
+    place = known.index(False) if False in known else 0
+    return known_mistake(returned) or unknown_mistake(*both[place])
 
 
 def reached(number: int) -> Verdict:
@@ -120,11 +123,8 @@ def known_mistake(returned: list[Parts]) -> Verdict | None:
 
 def named(identifier: str) -> Verdict:
     """Return the outcome that names a mistake of the catalogue, with its step."""
-    return (
-        "mistake",
-        f"step {MISTAKES[identifier].step}: {catalogued(identifier).sentence}",
-        identifier,
-    )
+    said = f"step {MISTAKES[identifier].step}: {catalogued(identifier).sentence}"
+    return "mistake", said, identifier
 
 
 def unknown_mistake(scene: Scene, parts: Parts) -> Verdict:
@@ -142,23 +142,11 @@ def unknown_mistake(scene: Scene, parts: Parts) -> Verdict:
         for number, step in enumerate(STEPS, start=1)
         if came == [tuple(tensor.shape) for tensor in scene[step].values()]
     ]
-    said = ", ".join(map(str, came))
+    said = f"your forward returns {', '.join(map(str, came))} {where}"
     if not alike:
-        return (
-            "shape",
-            (
-                f"your forward returns {said} {where}, and no step does. Steps 2 to 4 end with "
-                f"`return queries, keys, values`, the later ones with one tensor."
-            ),
-            None,
-        )
+        said += ", and no step does. Steps 2 to 4 end with `return queries, keys, values`, the "
+        return "shape", said + "later ones with one tensor.", None
     if any(part.isnan().any() for part in parts):
         return "nan", f"what your forward returns holds NaN {where}.", None
-    return (
-        "value",
-        (
-            f"your forward returns {said} {where}, as step {' or '.join(alike)} does, but other "
-            f"numbers. Return an earlier step's tensors to see how far they are right."
-        ),
-        None,
-    )
+    said += f", as step {' or '.join(alike)} does, but other numbers. Return an earlier step's "
+    return "value", said + "tensors to see how far they are right.", None

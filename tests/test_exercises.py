@@ -700,3 +700,45 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
     assert outcome.message.startswith(
         f"step {MISTAKES[mistake].step}: {MISTAKES[mistake].sentence}"
     )
+
+
+@every(
+    ("kind", "upto", "old", "new", "said"),
+    [
+        (
+            "so far",
+            1,
+            "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)",
+            "",
+            "no layer W_key yet",
+        ),
+        (
+            "shape",
+            1,
+            "W_key = nn.Linear(d_in, d_out,",
+            "W_key = nn.Linear(d_in, 1,",
+            "`W_key.weight`",
+        ),
+        ("error", 1, "self.dropout =", "self.dropout = 1 / 0 or", "ZeroDivisionError"),
+        ("error", 3, "b, num_tokens, d_in = x.shape", "b = x.size", "raises"),
+        (
+            "shape",
+            3,
+            "num_tokens, d_in = x.shape",
+            "num_tokens, d_in = x.shape; return x[0]",
+            "(3, 6)",
+        ),
+        ("type", 4, "b, num_tokens, d_in = x.shape", "return 'x'", "str"),
+        ("nan", 5, "queries @ keys", "torch.nan * queries @ keys", "NaN"),
+        ("value", 7, "head_dim**0.5", "head_dim**0.4", "step 5 (scores) or 6 (mask) or 7"),
+        ("value", 5, "queries @", "(queries + b - 1) @", "with b = 2, num_tokens = 7"),
+    ],
+)
+def test_other_faults_of_a_growing_class_are_described(kind, upto, old, new, said):
+    outcome = grown(upto, (old, new))
+    assert outcome.kind == kind and said in outcome.message, outcome
+
+
+@every("answer", [3, "Mine", nn.Linear(2, 2), int, lambda *arguments: nn.Linear(2, 2)])
+def test_only_a_module_class_can_grow(answer):
+    assert tried("your_class.1", answer).kind == "type"
