@@ -140,7 +140,7 @@ def as_numbers(answer: Any) -> torch.Tensor:
         answer = torch.as_tensor(np.asarray(answer))
     if answer.dtype == torch.bool or answer.is_complex():
         raise TypeError
-    return answer.detach().double()
+    return answer.detach().cpu().double()
 
 
 def close(numbers: torch.Tensor, others: torch.Tensor, apart: float) -> bool:
