@@ -82,7 +82,7 @@ def tensor_fault(
             f"is expected."
         )
     if part.dtype != right.dtype:
-        return "type", f"`{name}` holds {part.dtype}: {right.dtype} is expected, as in what comes in."
+        return "type", f"`{name}` holds {part.dtype}: {right.dtype}, as in the input, is expected."
     if part.isnan().any():
         return "nan", f"`{name}` holds NaN {where}, first in {name}{first(part.isnan())}."
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
