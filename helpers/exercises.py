@@ -1,6 +1,7 @@
 """Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -9,13 +10,16 @@ import numpy as np
 import torch
 
 from helpers import progress
+from helpers.attention import MultiHeadAttention
+from helpers.by_hand import PAPERS, Paper, Part, Words
 from helpers.compare import call, fault, same, type_name
 from helpers.growing import how_far
 from helpers.guard import Failure, TimeUp, attempt, kept_state, time_limit
 from helpers.mistakes import MISTAKES
-from helpers.scenes import PLACES, play
+from helpers.scenes import PLACES, Sizes, play
 from helpers.tasks import TASKS, Explain, Grow, Parts, Slip, Task, Write, catalogued
 
+EXERCISES: dict[str, Task | Paper] = TASKS | PAPERS
 SECONDS = 5.0
 LOOKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
 WRONG = "✗", "warn"
@@ -62,42 +66,48 @@ class Outcome:
         return {"text/html": html, "text/plain": str(self)}
 
 
-def check(identifier: str, answer: Any, record: bool = True) -> Outcome:
+def check(identifier: str | Paper, answer: Any, record: bool = True) -> Outcome:
     """Try an answer, say what is wrong with it, and remember an exercise that is done.
 
     Args:
-        identifier: the exercise, "scores.1" for the first of step 5.
+        identifier: the exercise, "scores.1" for the first of step 5, or a problem for practice.
         answer: what the exercise asks for, a function or a number. Whatever comes is looked at:
             a function runs on copies, for SECONDS at most, and what it prints or raises stays
             inside.
         record: whether a right answer counts as progress; a solution only proves itself.
     """
-    task = TASKS.get(identifier) if type(identifier) is str else None
+    task = identifier if type(identifier) is Paper else None
+    if type(identifier) is str:
+        task = EXERCISES.get(identifier)
     if task is None:
-        return Outcome("check", "unknown", f"the exercises are called {', '.join(TASKS)}.")
+        return Outcome("check", "unknown", f"the exercises are called {', '.join(EXERCISES)}.")
     with kept_state():
         try:
             with time_limit(SECONDS):
                 outcome = attempt(judge, task, answer)
         except TimeUp:
-            outcome = Outcome(identifier, "error", f"no end after {SECONDS:g} seconds of running.")
+            outcome = Outcome(
+                task.identifier, "error", f"no end after {SECONDS:g} seconds of running."
+            )
     if isinstance(outcome, Failure):
-        outcome = Outcome(identifier, "type", f"this cannot be looked at: {outcome.text}.")
-    if record and outcome.passed:
-        return replace(outcome, note=progress.record(identifier))
+        outcome = Outcome(task.identifier, "type", f"this cannot be looked at: {outcome.text}.")
+    if record and outcome.passed and task.identifier in EXERCISES:
+        return replace(outcome, note=progress.record(task.identifier))
     return outcome
 
 
-def judge(task: Task, answer: Any) -> Outcome:
+def judge(task: Task | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, unless the answer breaks out of it."""
     if answer is ... or answer is None:
         return unfinished(task)
+    if isinstance(task, Paper):
+        return judge_paper(task, answer)
     if isinstance(task, Grow):
         return Outcome(task.identifier, *how_far(answer))
     return judge_value(task, answer) if isinstance(task, Explain) else judge_function(task, answer)
 
 
-def unfinished(task: Task) -> Outcome:
+def unfinished(task: Task | Paper) -> Outcome:
     """Return the line for an answer that is still open."""
     return Outcome(task.identifier, "unfinished", "not answered yet.")
 
@@ -113,19 +123,22 @@ def judge_value(task: Explain, answer: Any) -> Outcome:
 
     if isinstance(answer, list | tuple) and any(item is ... or item is None for item in answer):
         return unfinished(task)
-    right = torch.tensor(task.answer, dtype=torch.float64)
-    wanted = f"a row of {len(right)} numbers" if right.dim() else "one number"
+    right, also = as_numbers(task.answer), map(as_numbers, task.also)
+    sizes = " x ".join(map(str, right.shape))
+    wanted = ("one number", f"a row of {sizes} numbers", f"a {sizes} matrix")[right.dim()]
     numbers = attempt(as_numbers, answer)
     if isinstance(numbers, Failure):
         return outcome("type", f"{wanted} is expected; this is of type {type_name(answer)}.")
     if numbers.isnan().any():
         return outcome("nan", f"{wanted} is expected; NaN is not a number.")
-    if close(numbers, right, 1e-4):
+    far = off(numbers, right, *also)
+    slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
+    nearest, said = min(slips, default=(math.inf, ""))
+    if far <= task.apart and far <= nearest:
         return outcome("right", "right.")
-    for number, said in task.slips.items():
-        if close(numbers, torch.tensor(number, dtype=torch.float64), 1e-2):
-            slip = catalogued(said) if said in MISTAKES else Slip(said)
-            return outcome("mistake", slip.sentence, slip.mistake)
+    if nearest <= 1e-2:
+        slip = catalogued(said) if said in MISTAKES else Slip(said)
+        return outcome("mistake", slip.sentence, slip.mistake)
     if numbers.shape != right.shape:
         shape = tuple(numbers.shape)
         return outcome("shape", f"{wanted} is expected; this has shape {shape}.")
@@ -143,15 +156,91 @@ def as_numbers(answer: Any) -> torch.Tensor:
     return answer.detach().cpu().double()
 
 
-def close(numbers: torch.Tensor, others: torch.Tensor, apart: float) -> bool:
-    """Say whether two tensors have one shape and nearly the same numbers."""
-    return numbers.shape == others.shape and torch.allclose(numbers, others, 1e-7, apart)
+def off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
+    """Return how far the worst of some numbers is from the nearest of its right ones."""
+    if numbers.shape != others[0].shape:
+        return math.inf
+    return (torch.stack(others) - numbers).abs().amin(0).max().item()
+
+
+# Pencil and paper
+
+
+def judge_paper(paper: Paper, answer: Any) -> Outcome:
+    """Judge what is written down, in the order in which it is worked out."""
+    names, right, still_open = list(paper.parts), [], []
+    if type(answer) is not dict or not set(answer) <= set(names):
+        wanted = f"a dictionary with the names {', '.join(names)} is expected"
+        return Outcome(paper.identifier, "type", f"{wanted}; this is {shown(answer, names)}.")
+    for name, part in paper.parts.items():
+        judged = judge_part(name, part, answer.get(name))
+        if judged.kind == "unfinished":
+            still_open.append(name)
+        elif judged.passed:
+            right.append(name)
+        else:
+            before = f"right: {', '.join(right)}. " if right else ""
+            message = f"{before}`{name}`: {judged.message}"
+            return Outcome(paper.identifier, judged.kind, message, judged.mistake)
+    if not right:
+        return unfinished(paper)
+    if still_open:
+        message = f"right so far: {', '.join(right)}. Next is {still_open[0]}."
+        return Outcome(paper.identifier, "so far", message)
+    return Outcome(paper.identifier, "right", "right.")
+
+
+def shown(answer: Any, names: list[str]) -> str:
+    """Say what is wrong with an answer that is no dictionary of these names."""
+    if type(answer) is not dict:
+        return f"of type {type_name(answer)}"
+    odd = next(key for key in answer if key not in names)
+    return f"one with the name {odd[:20]!r}" if type(odd) is str else "one with another key"
+
+
+def judge_part(name: str, part: Part, answer: Any) -> Outcome:
+    """Judge one of the things that a paper asks for."""
+    if answer is ... or answer is None:
+        return Outcome(name, "unfinished", "")
+    if isinstance(part, Explain):
+        return judge_value(part, answer)
+    if isinstance(part, Words):
+        return judge_words(name, part, answer)
+    if not isinstance(answer, MultiHeadAttention):
+        said = f"a MultiHeadAttention is expected; this is of type {type_name(answer)}."
+        return Outcome(name, "type", said)
+    for size, wanted in part.arguments.items():
+        if getattr(answer, size) != wanted:
+            said = f"it is built with {size} = {getattr(answer, size)}; read the sizes again."
+            return Outcome(name, "value", said)
+    if answer.W_query.bias is not None:
+        return Outcome(name, "value", "qkv_bias is on; leave it at False.")
+    return Outcome(name, "right", "right.")
+
+
+def judge_words(name: str, part: Words, answer: Any) -> Outcome:
+    """Compare words with those asked for, whatever stands between them."""
+    if type(answer) in (tuple, list) and all(type(word) is str for word in answer):
+        answer = " ".join(answer)
+    if type(answer) is not str:
+        return Outcome(name, "type", f"{part.wanted}; this is of type {type_name(answer)}.")
+    if plain(answer) == plain(part.answer):
+        return Outcome(name, "right", "right.")
+    for words, said in part.slips.items():
+        if plain(answer) == plain(words):
+            return Outcome(name, "mistake", said)
+    return Outcome(name, "value", f"another answer is asked for; {part.wanted}.")
+
+
+def plain(words: str) -> list[str]:
+    """Return the words alone, without brackets, commas, underscores and capitals."""
+    return re.findall(r"[a-z0-9]+", words.lower().replace("_", ""))
 
 
 # Functions
 
 
-def judge_function(task: Write, answer: Any) -> Outcome:
+def judge_function(task: Write, answer: Any, places: Iterable[Sizes] = PLACES) -> Outcome:
     """Run a function in every place and compare what it returns."""
 
     def outcome(kind: str, message: str, mistake: str | None = None) -> Outcome:
@@ -164,7 +253,7 @@ def judge_function(task: Write, answer: Any) -> Outcome:
             f"function's name, without brackets.",
         )
     scenes, returned = [], []
-    for place in PLACES:
+    for place in places:
         scenes.append(play(place))
         returned.append(as_parts(task, call(answer, *task.gets(scenes[-1]))))
         if any(part is ... for part in returned[-1]):

@@ -13,7 +13,7 @@ from helpers.mistakes import wrong_class
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of one forward pass, and how a message calls it."""
+    """The sizes of one forward pass, how a message calls it, and the seed of its numbers."""
 
     where: str
     b: int
@@ -23,6 +23,7 @@ class Sizes:
     num_heads: int
     qkv_bias: bool = False
     whiteboard: bool = False
+    seed: int = 7
 
     @property
     def head_dim(self) -> int:
@@ -35,19 +36,22 @@ class Sizes:
         return self.d_in, self.d_out, self.num_tokens + 3, 0.0, self.num_heads
 
 
-def _fresh(b: int, num_tokens: int, d_in: int, d_out: int, num_heads: int) -> Sizes:
+def fresh(
+    b: int, num_tokens: int, d_in: int, d_out: int, num_heads: int, seed: int = 7
+) -> Sizes:
+    """Return sizes, with qkv_bias, that messages call by their letters."""
     where = f"with b = {b}, num_tokens = {num_tokens}, d_in = {d_in}, d_out = {d_out}, "
     where += f"num_heads = {num_heads}"
-    return Sizes(where, b, num_tokens, d_in, d_out, num_heads, qkv_bias=True)
+    return Sizes(where, b, num_tokens, d_in, d_out, num_heads, qkv_bias=True, seed=seed)
 
 
 # The whiteboard comes first, since a learner has it before them; the others tell the usual wrong
 # versions apart and leave nothing to be gained by writing the whiteboard's numbers down.
 PLACES = (
-    Sizes("on the whiteboard", 1, 3, 6, 6, 2, whiteboard=True),
+    Sizes("on the whiteboard", 1, 3, 6, 6, 2, whiteboard=True, seed=123),
     Sizes("with other numbers of the same sizes", 1, 3, 6, 6, 2),
-    _fresh(2, 7, 5, 12, 3),
-    _fresh(3, 4, 8, 8, 2),
+    fresh(2, 7, 5, 12, 3),
+    fresh(3, 4, 8, 8, 2),
 )
 
 
@@ -78,7 +82,7 @@ def play(sizes: Sizes, *mistakes: str) -> Scene:
     The scene is kept: nobody may write into its tensors.
 
     Args:
-        sizes: one of PLACES; equal sizes get equal weights and an equal x.
+        sizes: equal ones, of which the seed is part, get equal weights and an equal x.
         mistakes: identifiers of the catalogue.
     """
     cls = wrong_class(*mistakes) if mistakes else MultiHeadAttention
@@ -88,7 +92,7 @@ def play(sizes: Sizes, *mistakes: str) -> Scene:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(123 if sizes.whiteboard else 7)
+        torch.manual_seed(sizes.seed)
         module = attempt(cls, *sizes.constructor, qkv_bias=sizes.qkv_bias)
         if isinstance(module, Failure):
             return Scene(sizes, module, steps, module)
