@@ -1,5 +1,6 @@
 """Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

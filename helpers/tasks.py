@@ -14,6 +14,7 @@ from helpers.scenes import Scene, play
 from helpers.trace import SHAPES
 
 Parts = tuple[Any, ...]
+Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,21 @@ class Write:
 
 @dataclass(frozen=True)
 class Explain:
-    """Ask for a number or a row of numbers, to be found by thinking.
+    """Ask for a number, a row of numbers or a matrix, to be found by thinking.
 
     Args:
         identifier: "scores.2" for the second exercise of step 5.
-        answer: the number, or a tuple of them.
+        answer: the number, or a tuple of them, or a matrix as a tuple of rows.
         slips: sentences for wrong answers, or identifiers of the catalogue.
+        also: other numbers that are right in place of the answer's, rounded ones for example.
+        apart: how far a right answer may be from these.
     """
 
     identifier: str
-    answer: float | tuple[float, ...]
-    slips: dict[float | tuple[float, ...], str]
+    answer: Numbers
+    slips: dict[Numbers, str]
+    also: tuple[Numbers, ...] = ()
+    apart: float = 1e-4
 
 
 @dataclass(frozen=True)
