@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from helpers.by_hand import PAPERS
 from helpers.pictures import Picture
 from helpers.pictures.svg import INK, LINE, text
 from helpers.tasks import TASKS
@@ -55,28 +56,35 @@ def record(identifier: str) -> str:
 
 
 def draw_progress() -> Picture:
-    """Draw which exercises are done: a column for each step, a box for each exercise."""
+    """Draw which exercises are done, a box for each: a column for a step, a row for the sheet."""
     path, note = file(), ""
     try:
         done = read(path)
     except (OSError, Unusable) as error:
         done, note = [], f" {path.name} cannot be used and is left as it is: {error}."
     steps = list(dict.fromkeys(identifier.partition(".")[0] for identifier in TASKS))
-    body, finished = "", [identifier for identifier in TASKS if identifier in done]
+    every = [*TASKS, *PAPERS]
+    body, finished = "", [identifier for identifier in every if identifier in done]
+
+    def box(identifier: str, x: float, y: float) -> str:
+        number, ready = identifier.partition(".")[2], identifier in done
+        return (
+            f'<rect x="{x}" y="{y}" width="48" height="24" rx="4" fill-opacity="0.15" '
+            f'style="fill:{INK if ready else "none"};stroke:{LINE}"/>'
+        ) + text(f"{number} ✓" if ready else number, x + 24, y + 16, "middle")
+
     for column, step in enumerate(steps):
         x = 72 * column
         body += text(step, x + 34, 46, "middle", "font-size:11px")
-        for row, identifier in enumerate(i for i in TASKS if i.partition(".")[0] == step):
-            y, ready = 58 + 30 * row, identifier in done
-            body += (
-                f'<rect x="{x + 10}" y="{y}" width="48" height="24" rx="4" fill-opacity="0.15" '
-                f'style="fill:{INK if ready else "none"};stroke:{LINE}"/>'
-            ) + text(f"{row + 1} ✓" if ready else f"{row + 1}", x + 34, y + 16, "middle")
-    title = f"{len(finished)} of {len(TASKS)} exercises are done"
+        asked = [identifier for identifier in TASKS if identifier.partition(".")[0] == step]
+        body += "".join(box(one, x + 10, 58 + 30 * row) for row, one in enumerate(asked))
+    body += text("by hand", 34, 172, "middle", "font-size:11px")
+    body += "".join(box(one, 72 * place + 82, 156) for place, one in enumerate(PAPERS))
+    title = f"{len(finished)} of {len(every)} exercises are done"
     return Picture(
         body,
         72 * len(steps),
-        150,
+        190,
         title,
         (f"Done: {', '.join(finished)}." if finished else "None is done yet.") + note,
     )

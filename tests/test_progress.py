@@ -8,7 +8,7 @@ import pytest
 import renew
 
 from helpers import progress
-from helpers.exercises import check
+from helpers.exercises import EXERCISES, check
 from helpers.tasks import TASKS
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
@@ -129,17 +129,17 @@ def test_two_notebooks_at_once_lose_nothing(path):
 
 def test_the_picture_says_in_words_what_is_done(path):
     empty = progress.draw_progress()
-    assert empty.title == f"0 of {len(TASKS)} exercises are done" and "✓" not in empty.svg
+    assert empty.title == f"0 of {len(EXERCISES)} exercises are done" and "✓" not in empty.svg
     assert empty == progress.draw_progress()
     for name in ("scores.2", "shape.1"):
         progress.record(name)
     picture = progress.draw_progress()
-    assert picture.title == f"2 of {len(TASKS)} exercises are done"
+    assert picture.title == f"2 of {len(EXERCISES)} exercises are done"
     assert picture.description == "Done: shape.1, scores.2."
     assert picture.svg.count("✓") == 2
-    for name in TASKS:
+    for name in EXERCISES:
         progress.record(name)
-    assert progress.draw_progress().svg.count("✓") == len(TASKS)
+    assert progress.draw_progress().svg.count("✓") == len(EXERCISES)
 
 
 def test_notebooks_are_renewed_and_tested_as_if_nothing_were_done():
