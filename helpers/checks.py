@@ -13,7 +13,7 @@ from torch import nn
 from helpers.attention import MultiHeadAttention
 from helpers.devices import left_behind
 from helpers.evidence import WORDS, done, failure_key, locate_detached, locate_failure
-from helpers.guard import Failure, TimeUp, attempt, kept_attributes, kept_state, time_limit
+from helpers.guard import Failure, Stopped, TimeUp, attempt, kept_attributes, kept_state, time_limit
 from helpers.looks import (
     BIASED,
     MAIN,
@@ -39,7 +39,7 @@ from helpers.mistakes import MISTAKES
 from helpers.probes import Finding, locate
 from helpers.trace import STEPS
 
-SECONDS = 1.7
+SECONDS = 1.6
 SIGNATURE = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
 DROPOUT = 0.2
 
@@ -276,15 +276,9 @@ class Learner:
                     "weights_tied",
                 )
                 break
-        right = {
-            bias: parameter_shapes(construct(MultiHeadAttention, MAIN, bias)) for bias in self.names
-        }
-        self.report_biases(right)
-        whole = True
-        for name in right[True]:
-            shape = self.names[True].get(name, right[True][name])
-            whole &= shape == right[True][name]
-        return whole
+        self.report_biases()
+        right = right_shapes(True)
+        return all(self.names[True].get(name, shape) == shape for name, shape in right.items())
 
     def report_lost(self, module: nn.Module, lost: list[str]) -> None:
         """Say which layers are missing."""
@@ -306,7 +300,7 @@ class Learner:
         )
         self.report(11 if lost == ["out_proj"] else 2, text)
 
-    def report_biases(self, right: dict) -> None:
+    def report_biases(self) -> None:
         """Say which biases are there or missing against qkv_bias."""
         qkv = {f"{name}.bias" for name in NAMES[:3]}
         missing = qkv - set(self.names[True])
@@ -335,8 +329,7 @@ class Learner:
 
     def ignored(self, sizes: Sizes) -> frozenset[str]:
         """Parameters that only this class or only the right one has; all are set to 0."""
-        right = parameter_shapes(construct(MultiHeadAttention, MAIN, sizes.qkv_bias))
-        return frozenset(right.keys() ^ self.names[sizes.qkv_bias].keys())
+        return frozenset(right_shapes(sizes.qkv_bias).keys() ^ self.names[sizes.qkv_bias].keys())
 
     def look(self, sizes: Sizes) -> torch.Tensor | Failure:
         """Output at sizes."""
@@ -360,7 +353,7 @@ class Learner:
         if any("nothing_returned" in each.mistakes for each in self.found):
             return
         if wrong:
-            known = self.single() or self.pair()
+            known = self.single()
             if known:
                 self.report_known(*known)
             else:
@@ -404,10 +397,7 @@ class Learner:
         if len(known) == 1:
             self.report_known(*known)
             return
-        shapes, right = (
-            self.names[True],
-            parameter_shapes(construct(MultiHeadAttention, MAIN, True)),
-        )
+        shapes, right = self.names[True], right_shapes(True)
         name = next(each for each in right if shapes.get(each, right[each]) != right[each])
         step = 2
         if name.startswith("out_proj"):
@@ -455,43 +445,48 @@ class Learner:
             and all(shapes.get(each) == shape for each, shape in weights.items())
         ]
 
-    def pair(self) -> tuple[str, ...]:
-        """Two catalogued mistakes that together come to the same function, if there are."""
-        sizes = (MAIN, BIASED, *SIMPLER)
-        right = {each: right_look(each, self.ignored(each)) for each in sizes}
-        neutral, alike = {}, {}
-        for name in self.candidates:
-            looks = {each: wrong_look((name,), each, self.ignored(each)) for each in sizes}
-            failing = {each for each in sizes if isinstance(looks[each], Failure)}
-            neutral[name] = {
-                each for each in sizes if each not in failing and close(looks[each], right[each])
-            }
-            alike[name] = {
-                each
-                for each in sizes
-                if each not in failing
-                and not isinstance(self.look(each), Failure)
-                and close(looks[each], self.look(each))
-            }
-            alike[name] |= failing
-        effective = [name for name in neutral if len(neutral[name]) < len(sizes)]
-        for pair in itertools.combinations(effective, 2):
-            one, other = pair
-            if not neutral[one] <= alike[other] or not neutral[other] <= alike[one]:
+    def pair(self, step: int) -> tuple[str, ...]:
+        """Two catalogued mistakes that together come to the same function, one at this step."""
+        here = [name for name in self.candidates if step in MISTAKES[name].steps]
+        for one, other in itertools.product(here, self.candidates):
+            if MISTAKES[other].step <= MISTAKES[one].step or not self.conceivable(one, other):
                 continue
-            try:
-                planted(pair)
-            except ValueError:
+            if isinstance(attempt(planted, (one, other)), Failure):  # the edits collide
                 continue
-            if all(self.agrees(pair, each) for each in self.every_size):
-                return pair
+            if all(self.agrees((one, other), each) for each in self.every_size):
+                return (one, other)
         return ()
+
+    def conceivable(self, one: str, other: str) -> bool:
+        """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
+        return all(
+            self.seen_alone(second, sizes)
+            for sizes in (*SIMPLER, MAIN)
+            for first, second in ((one, other), (other, one))
+            if self.changes_nothing(first, sizes) or self.fails_alone(second, sizes)
+        )
+
+    def changes_nothing(self, name: str, sizes: Sizes) -> bool:
+        """Whether a catalogued mistake comes to the right output at sizes."""
+        ignored = self.ignored(sizes)
+        return close(wrong_look((name,), sizes, ignored), right_look(sizes, ignored))
+
+    def fails_alone(self, name: str, sizes: Sizes) -> bool:
+        """Whether a catalogued mistake raises at sizes."""
+        return isinstance(wrong_look((name,), sizes, self.ignored(sizes)), Failure)
+
+    def seen_alone(self, name: str, sizes: Sizes) -> bool:
+        """Whether a catalogued mistake comes to this class's output at sizes."""
+        return close(wrong_look((name,), sizes, self.ignored(sizes)), self.look(sizes))
 
     def probe(self, wrong: list[Sizes]) -> None:
         """Find the step of a mistake that is not in the catalogue."""
         finding = locate(self.cls)
         if finding is not None:
             self.report(finding.step, finding.text, finding=finding)
+            if known := self.pair(finding.step):
+                self.found.pop()
+                self.report_known(*known)
             return
         sizes = wrong[0]
         out = self.look(sizes)
@@ -531,7 +526,7 @@ class Learner:
             for name, gradient in mine.items()
             if name not in ignored
             and right[name].abs().max() > 1e-4
-            and (gradient is None or not gradient.any())
+            and (gradient is None or not self.found and not gradient.any())
             and self.counts(name)
         ]
         if cut:
@@ -657,14 +652,21 @@ def construct(cls: Any, sizes: Sizes, bias: bool | None) -> nn.Module:
 
 
 @functools.cache
+def right_shapes(bias: bool) -> dict[str, tuple[int, ...]]:
+    """Parameter names and shapes of the right class."""
+    return parameter_shapes(construct(MultiHeadAttention, MAIN, bias))
+
+
+@functools.cache
 def planted_shapes(name: str) -> dict[str, tuple[int, ...]]:
     """Parameter names and shapes with a catalogued mistake; none if it is one of biases."""
-    built = {bias: attempt(construct, planted((name,)), MAIN, bias) for bias in (True, False, None)}
-    for bias, module in built.items():
-        right = parameter_shapes(construct(MultiHeadAttention, MAIN, bias))
-        if isinstance(module, Failure) or parameter_shapes(module).keys() != right.keys():
+    shapes = {}
+    for bias in (False, True):
+        built = attempt(construct, planted((name,)), MAIN, bias)
+        shapes = {} if isinstance(built, Failure) else parameter_shapes(built)
+        if shapes.keys() != right_shapes(bias).keys():
             return {}
-    return parameter_shapes(built[True])
+    return shapes
 
 
 def judge_dropout(looks: tuple[torch.Tensor, ...], right: tuple[torch.Tensor, ...]) -> str:

@@ -8,14 +8,18 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
+
+TICK = 0.05  # seconds between two looks at the clock
 
 
 class TimeUp(BaseException):
@@ -85,57 +89,76 @@ def kept_state() -> Iterator[None]:
 def kept_attributes(owner: Any) -> Iterator[None]:
     """Put back the attributes of a class, and what its plain containers held."""
     plain = list, dict, set
-    before = dict(vars(owner)) if isinstance(owner, type) else {}
+    before = _attributes(owner)
     held = {name: copy.copy(value) for name, value in before.items() if type(value) in plain}
     try:
         yield
     finally:
-        now = dict(vars(owner)) if before else {}
+        now = _attributes(owner)
         for name, content in held.items():
             value = before[name]
-            if value != content:
-                value.clear()
-                (value.extend if isinstance(value, list) else value.update)(content)
+            value.clear()
+            (value.extend if isinstance(value, list) else value.update)(content)
         for name in now.keys() - before.keys():
-            delattr(owner, name)
+            type.__delattr__(owner, name)
         for name, value in before.items():
             if now.get(name) is not value and not name.startswith("__"):
-                setattr(owner, name, value)
+                type.__setattr__(owner, name, value)
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    """The attributes of a class, without asking its metaclass."""
+    is_class = issubclass(type(owner), type)
+    return dict(type.__dict__["__dict__"].__get__(owner)) if is_class else {}
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeUp in the body after so many seconds, as far as Python code can be stopped."""
+    """Raise TimeUp in the body after so many seconds, as far as Python code can be stopped.
+
+    Seconds of work count, and seconds of idling; those in which other programs had the processor
+    do not, up to five times as many.
+    """
+    started, worked = time.monotonic(), time.process_time()
+
+    def over() -> bool:
+        passed, work = time.monotonic() - started, time.process_time() - worked
+        idle = passed >= seconds and work < 0.15 * passed
+        return work >= seconds or idle or passed >= 5 * seconds
+
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        limit = _alarm(seconds)
+        limit = _alarm(over)
     else:
-        limit = _watchdog(seconds)
+        limit = _watchdog(over)
     with limit:
         yield
 
 
 @contextlib.contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
+def _alarm(over: Callable[[], bool]) -> Iterator[None]:
     def raise_again(frame, event, argument):
-        raise TimeUp
+        if event == "line":
+            raise TimeUp
+        return raise_again
 
-    def stop(number, frame):
-        # A bare except may swallow the first TimeUp: the next line then raises another.
-        sys.settrace(raise_again)
-        while frame is not None and frame.f_code is not attempt.__code__:
-            frame.f_trace = raise_again
-            frame = frame.f_back
-        raise TimeUp
+    def tick(number, frame):
+        theirs = _their_frames(frame)
+        if theirs and over():
+            # A bare except may swallow the first TimeUp: the next line then raises another.
+            sys.settrace(raise_again)
+            for each in theirs:
+                each.f_trace = raise_again
+            raise TimeUp
 
     def interrupt(number, frame):
         raise Stopped
 
     tracer = sys.gettrace()
-    alarm = signal.signal(signal.SIGALRM, stop)
+    alarm = signal.signal(signal.SIGALRM, tick)
     keyboard = signal.getsignal(signal.SIGINT)
     if keyboard is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+    timer = signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         yield
     finally:
@@ -147,16 +170,15 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _watchdog(seconds: float) -> Iterator[None]:
+def _watchdog(over: Callable[[], bool]) -> Iterator[None]:
     me, done = threading.get_ident(), threading.Event()
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
     def watch():
-        pause = seconds
-        while not done.wait(pause):
-            raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
-            pause = 0.05
+        while not done.wait(TICK):
+            if over() and _their_frames(sys._current_frames()[me]):
+                raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
 
-    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
@@ -164,6 +186,17 @@ def _watchdog(seconds: float) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def _their_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames above attempt; none if it is not on the stack, where nothing may be stopped."""
+    frames = []
+    while frame is not None:
+        if frame.f_code is attempt.__code__:
+            return frames
+        frames.append(frame)
+        frame = frame.f_back
+    return []
 
 
 class _Nowhere(io.TextIOBase):

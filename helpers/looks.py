@@ -80,9 +80,13 @@ SIMPLER = (
 
 def known(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
     """Random numbers that depend on name and shape alone."""
-    shape = tuple(shape)
+    return scale * _drawn(name, tuple(shape))
+
+
+@functools.cache
+def _drawn(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     seed = zlib.crc32(f"{name}{shape}".encode())
-    return scale * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def build(

@@ -6,8 +6,7 @@ is changed, and the outputs that change show which head and token it belongs to;
 number their tokens make the output spell out the attention weights.
 """
 
-import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,22 +14,12 @@ import torch
 from helpers.attention import MultiHeadAttention
 from helpers.guard import Failure, attempt
 from helpers.looks import NAMES, Sizes, build, close, known, run
+from helpers.readings import Finding, judge_weights
 from helpers.trace import trace
 
 B, TOKENS, HEADS, HEAD_DIM = 2, 4, 3, 5
 D_OUT = HEADS * HEAD_DIM
 OFFSET = 16.0  # out_proj's bias while the context is read: an activation lets it pass
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a probe saw: the first wrong step, one or two sentences, numbers to show if any."""
-
-    step: int
-    text: str
-    theirs: torch.Tensor | None = None
-    right: torch.Tensor | None = None
-    caption: str = ""
 
 
 class CannotAsk(Exception):
@@ -48,16 +37,24 @@ class Bench:
             raise CannotAsk
         self.shape = b, num_tokens, D_OUT
         self.x = torch.eye(d_in).view(b, num_tokens, d_in)
-        self.offset, self.unused = 0.0, False
+        self.offset, self.gain, self.unused, self.opaque = 0.0, 1.0, False, False
 
     def settle(self) -> "Bench":
         """Find out how the context can be read: is out_proj used, does an activation follow?"""
         triple = chosen(self.shape[0])
-        eye, left = torch.eye(D_OUT), self.out(*triple, torch.zeros(D_OUT, D_OUT))
+        eye, nothing = torch.eye(D_OUT), torch.zeros(D_OUT, D_OUT)
+        left = self.out(*triple, nothing)
         plain, turned = (self.out(*triple, matrix) - left for matrix in (eye, -eye))
-        self.unused = close(plain, torch.zeros_like(plain)) and not close(left, 0 * left)
+        self.unused = close(plain, 0 * plain) and not close(left, 0 * left)
         if not close(plain, turned) and not close(plain, -turned):
             self.offset = OFFSET
+            left = self.out(*triple, nothing)
+            plain = self.out(*triple, eye) - left
+        doubled = self.out(*triple, 2 * eye) - left
+        self.opaque = not any(close(doubled, factor * plain, 1e-3) for factor in (2, 4))
+        ones = self.out(*triple, nothing, 1.0) - self.out(*triple, nothing, 0.0)
+        if not self.offset and ones.min() > 0 and close(ones, ones.mean().expand_as(ones)):
+            self.gain = float(ones.mean())
         return self
 
     def out(
@@ -100,7 +97,11 @@ def chosen(b: int = B, seed: str = "", scale: float = 0.6) -> tuple[torch.Tensor
 
 def locate(cls: Any) -> Finding | None:
     """Ask the questions in the order of the steps; the first wrong answer is the finding."""
-    for question in (ask_projection, ask_bias, ask_batch, ask_heads_and_weights, ask_out_proj):
+    bench = attempt(lambda: Bench(cls, B).settle())
+    questions = (ask_projection, ask_bias, ask_batch, ask_heads_and_weights, ask_out_proj)
+    if isinstance(bench, Bench) and bench.opaque:
+        questions = (ask_out_proj,)
+    for question in questions:
         finding = attempt(question, cls)
         if isinstance(finding, Finding):
             return finding
@@ -163,6 +164,14 @@ def ask_projection(cls: Any) -> Finding | None:
                     f"{name} makes what the weights gather: the values are `W_value(x)`. Look at "
                     f"the projections and at the context.",
                 )
+        extra = bench.context(queries, keys, values) - gone
+        more = bench.context(queries, keys, others[2]) - bench.context(queries, keys, nothing)
+        if not close(extra, more) and not _reads_values(bench, queries, keys):
+            return Finding(
+                3,
+                "Parts of W_query or W_key end up in the values. Look at where the projections are "
+                "cut into queries, keys and values.",
+            )
     for name in ("W_query", "W_key"):
         if not counts[name] and any(counts[other] for other in ("W_query", "W_key")):
             part = "queries" if name == "W_query" else "keys"
@@ -171,7 +180,39 @@ def ask_projection(cls: Any) -> Finding | None:
                 f"{name} does not change the output: the {part} are `{name}(x)`. Look at the "
                 f"projections and the scores.",
             )
-    return None
+    return ask_values(bench)
+
+
+def _reads_values(bench: Bench, queries: torch.Tensor, keys: torch.Tensor) -> bool:
+    """Whether every feature of the values changes the output."""
+    nothing = torch.zeros(B, TOKENS, D_OUT)
+    plain = bench.context(queries, keys, nothing)
+    one = torch.eye(D_OUT)
+    return all(not close(bench.context(queries, keys, nothing + each), plain) for each in one)
+
+
+def ask_values(bench: Bench) -> Finding | None:
+    """Steps 2 and 8: the context is linear in the values."""
+    queries, keys, values = chosen()
+    others = chosen(seed="other")[2]
+    nothing = torch.zeros(B, TOKENS, D_OUT)
+    sums = bench.context(queries, keys, values) + bench.context(queries, keys, others)
+    whole = bench.context(queries, keys, values + others) + bench.context(queries, keys, nothing)
+    if close(sums, whole, 1e-3):
+        return None
+    signs = torch.tensor([1.0, -1.0]).repeat(TOKENS // 2)[:, None]
+    level = bench.context(nothing, nothing, signs * values[:, :1])[:, -1]
+    if close(level, bench.context(nothing, nothing, nothing)[:, -1], 1e-3):
+        return Finding(
+            8,
+            "The context is not plain sums of values: something is applied to it. Look at the "
+            "context: it is `weights @ values` alone.",
+        )
+    return Finding(
+        2,
+        "Something is applied to the values: they are `W_value(x)` and nothing else. Look at the "
+        "projections.",
+    )
 
 
 def ask_bias(cls: Any) -> Finding | None:
@@ -194,32 +235,35 @@ def ask_bias(cls: Any) -> Finding | None:
 
 
 def ask_batch(cls: Any) -> Finding | None:
-    """Steps 3 and 7: sequences of one batch never meet."""
+    """Steps 3, 7 and 9: sequences of one batch never meet."""
     bench = Bench(cls, B).settle()
     nothing = torch.zeros(B, TOKENS, D_OUT)
     queries, keys, values = chosen()
     others = tuple(each.clone() for each in (queries, keys, values))
     for each, new in zip(others, chosen(seed="other"), strict=True):
         each[1] = new[1]
-    for first, second, step, text in (
-        (
-            (nothing, nothing, values),
-            (nothing, nothing, others[2]),
+    even = bench.context(nothing, nothing, values), bench.context(nothing, nothing, others[2])
+    if not close(even[0][0], even[1][0]):
+        first = values * torch.tensor([1.0, 0.0])[:, None, None]
+        inside = bench.context(queries, keys, first), bench.context(*others[:2], first)
+        if close(*inside):
+            return Finding(
+                9,
+                "The context of one sequence lands in another sequence of the batch. Look at the "
+                "views and transposes after the context: b stays the first size.",
+            )
+        return Finding(
             3,
             "The values of one sequence reach another sequence of the batch. Look at every view "
             "and reshape: b stays the first size.",
-        ),
-        (
-            (queries, keys, values),
-            (others[0], others[1], values),
+        )
+    one, other = bench.context(queries, keys, values), bench.context(*others[:2], values)
+    if not close(one[0], other[0]):
+        return Finding(
             7,
             "The queries and keys of one sequence change the weights of another. Look at the axis "
             "of the softmax, and at every view: b stays a size of its own.",
-        ),
-    ):
-        one, other = bench.context(*first)[0], bench.context(*second)[0]
-        if not close(one, other):
-            return Finding(step, text)
+        )
     return None
 
 
@@ -258,6 +302,10 @@ class Maps:
         changed = (numbers[2:] - numbers[1]).abs() > 3e-5
         whole = changed.view(3, TOKENS, D_OUT, TOKENS, D_OUT)
         self.queries, self.keys, self.values = whole
+        nothing = torch.zeros(1, TOKENS, D_OUT)
+        last = torch.eye(TOKENS)[-1, :, None].expand(1, TOKENS, D_OUT)
+        even = Bench(cls, 1).settle().context(nothing, nothing, last)
+        self.leaks = not close(even[:, 0], 0 * even[:, 0])
 
     def features(self, kind: torch.Tensor) -> torch.Tensor:
         """Which feature (d_out) reaches which output feature (d_out), at any token."""
@@ -266,11 +314,17 @@ class Maps:
     def scattered(self, kind: torch.Tensor, within_heads: bool = False) -> bool:
         """Whether features of one token, or of one head of it, reach outputs of other tokens."""
         rows = kind.any(dim=3).view(TOKENS, -1, HEAD_DIM if within_heads else D_OUT, TOKENS)
-        for token_rows in rows.flatten(0, 1):
-            reaching = token_rows[token_rows.any(1)]
+        for each in rows.flatten(0, 1):
+            reaching = each[each.any(1)]
             if (reaching != reaching[:1]).any():
                 return True
         return False
+
+    def strayed(self, kind: torch.Tensor) -> bool:
+        """Whether some feature of a token reaches outputs of other tokens alone."""
+        rows = kind.any(dim=3)[1:]  # (num_tokens - 1, d_out, num_tokens)
+        own = rows[torch.arange(TOKENS - 1), :, torch.arange(1, TOKENS)]
+        return bool((rows.any(2) & ~own).any())
 
     def relation(self, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
         """Which features (d_out) of one change an output that features (d_out) of other change."""
@@ -326,34 +380,40 @@ def ask_heads(maps: Maps) -> Finding | None:
     )
     if untouched:
         crossed = (queries & ~same).any() or (keys & ~same).any()
-        if maps.scattered(maps.queries) or (crossed and maps.scattered(maps.keys)):
+        if maps.strayed(maps.queries) or (crossed and maps.strayed(maps.keys)):
             return view
-        if maps.scattered(maps.keys, within_heads=True):
+        if crossed and all(_all_alike(each) or torch.equal(each, same) for each in (queries, keys)):
+            return Finding(
+                5,
+                "The scores of one head depend on the queries or keys of another head. Look at the "
+                "scores: each head multiplies its own head_dim features only.",
+            )
+        if maps.strayed(maps.keys) and maps.scattered(maps.keys, within_heads=True):
             return Finding(
                 5,
                 "The keys' tokens and features are mixed up in the scores. Look at the product: "
                 "swap the last two dims of keys with `transpose(2, 3)`, which a view or reshape "
                 "does not do.",
             )
-        if crossed and _all_alike(queries) and _all_alike(keys):
-            return Finding(
-                5,
-                "The scores of one head depend on the queries or keys of another head. Look at the "
-                "scores: each head multiplies its own head_dim features only.",
-            )
         if crossed:
             return view
         if (same & ~queries)[queries.any(1)].any() or (same & ~keys)[keys.any(1)].any():
             return view
-        if queries.any() and keys.any() and not (queries.any(1) & keys.any(1)).all():
+        if not maps.leaks and queries.any() and not (queries.any(1) & keys.any(1)).all():
             return Finding(
                 5,
                 "Not all features of the queries and keys count in the scores. Look at the product:"
                 " it sums all head_dim features of a head.",
             )
         return None
+    if not (values & ~torch.eye(D_OUT, dtype=torch.bool)).any():
+        return Finding(
+            10,
+            "Some features of the heads never reach the output. Look at how the heads are laid side"
+            " by side.",
+        )
     placed_at = values.float().sum(1).max() == 1 and values.float().sum(0).max() == 1
-    if maps.scattered(maps.values) or maps.scattered(maps.queries):
+    if maps.scattered(maps.values) or maps.strayed(maps.queries):
         inside = maps.relation(maps.queries, maps.values), maps.relation(maps.queries, maps.keys)
         if any((each & ~same).any() for each in inside):
             return view
@@ -372,6 +432,12 @@ def ask_heads(maps: Maps) -> Finding | None:
                 "num_tokens, d_out).",
             )
         return view
+    if not values.any(1).all():
+        return Finding(
+            3,
+            "Some features of the values are used by several heads and others by none. Look at how "
+            "the features are shared out: head_dim neighbouring ones for each head.",
+        )
     return Finding(
         10,
         "The heads are merged into one another: lay them side by side. Look at the view or reshape "
@@ -388,15 +454,58 @@ def _all_alike(features: torch.Tensor) -> bool:
 def ask_weights(cls: Any, maps: Maps | None) -> Finding | None:
     """Steps 5 to 8: read the weights off the output and hold them against the true scores."""
     bench = Bench(cls, B).settle()
-    queries, keys, _ = chosen()
-    one_hot = torch.zeros(TOKENS, HEADS, HEAD_DIM)
-    one_hot[torch.arange(TOKENS), :, torch.arange(TOKENS)] = 1
-    context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT))
-    if maps is not None and (places := maps.placed()) is not None:
-        context = context.reshape(B, -1)[:, places.flatten()].view_as(context)
-    read = context.view(B, TOKENS, HEADS, HEAD_DIM).transpose(1, 2)[..., :TOKENS]
+    places = maps.placed() if maps is not None else None
+    queries, keys, _ = chosen(scale=0.4)
+
+    def read(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        one_hot = torch.zeros(TOKENS, HEADS, HEAD_DIM)
+        one_hot[torch.arange(TOKENS), :, torch.arange(TOKENS)] = 1
+        context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT))
+        if places is not None:
+            context = context.reshape(B, -1)[:, places.flatten()].view_as(context)
+        return context.view(B, TOKENS, HEADS, HEAD_DIM).transpose(1, 2)[..., :TOKENS]
+
     scores, right = true_scores(queries, keys)
-    return judge_weights(read, scores, right)
+    weights = read(queries, keys)
+    finding = judge_weights(weights, scores, right)
+    if finding is not None and bench.gain != 1:
+        finding = judge_weights(weights / bench.gain, scores, right)
+    if finding is not None and finding.strange:
+        return ask_linear(read, queries, keys) or finding
+    return finding
+
+
+def ask_linear(
+    read: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+) -> Finding | None:
+    """Step 2: the scores are linear in the queries and in the keys, as far as weights tell."""
+    others = chosen(seed="other", scale=0.4)
+    past = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+    zero = torch.zeros_like(queries)
+
+    def logs(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        weights = read(queries, keys)
+        if (weights[..., past] <= 1e-9).any():
+            raise CannotAsk
+        return (weights / weights[..., :1]).clamp(min=1e-9).log() * past
+
+    if max(logs(zero, keys).abs().max(), logs(queries, zero).abs().max()) > 3e-3:
+        return None
+    for_queries = [logs(each, keys) for each in (queries, others[0], queries + others[0], zero)]
+    for_keys = [logs(queries, each) for each in (keys, others[1], keys + others[1], zero)]
+    linear = [
+        close(one + other, both + none, 3e-3) for one, other, both, none in (for_queries, for_keys)
+    ]
+    for name, this, that in (("queries", *linear), ("keys", *linear[::-1])):
+        if that and not this:
+            return Finding(
+                2,
+                f"Something is applied to the {name}: they are the plain projection of x. Look at "
+                f"the projections and at what happens to the {name} before the scores.",
+            )
+    return None
 
 
 def true_scores(queries: torch.Tensor, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -407,189 +516,17 @@ def true_scores(queries: torch.Tensor, keys: torch.Tensor) -> tuple[torch.Tensor
     return steps["scores"]["scores"], steps["softmax"]["weights"]
 
 
-def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor) -> Finding | None:
-    """Name the first of steps 5 to 8 at which read differs from the right weights.
-
-    Args:
-        read: the class's weights, (b, num_heads, num_tokens, num_tokens).
-        scores: the true scores, of the same shape.
-        right: the true weights, of the same shape.
-    """
-    if close(read, right, 1e-3):
-        return None
-
-    def finding(step: int, text: str) -> Finding:
-        return Finding(step, text, read[0, 0], right[0, 0], "weights of the first head")
-
-    past = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
-    if read.isnan().any():
-        return _judge_nan(read, scores, past, finding)
-    if _fit(read, right, torch.ones_like(past)) is not None:
-        return finding(
-            7,
-            "The weights go through a softmax again. Look between the mask and the dropout: one "
-            "softmax is right.",
-        )
-    leak = (read.abs() > 1e-5) & ~past
-    rows = read.sum(-1)
-    row_fit = _fit(read, scores, past)
-    if row_fit is not None:
-        if leak.any():
-            return finding(6, _leak_text(leak))
-        if not close(rows, torch.ones_like(rows), 1e-3):
-            full = torch.softmax(row_fit * scores, dim=-1)
-            if close(read, full * past, 2e-3):
-                return finding(
-                    6,
-                    "The mask comes after the softmax, so the rows of the weights do not sum to 1. "
-                    "Look at the mask: set future scores to -inf before the softmax.",
-                )
-            return finding(
-                7,
-                f"The rows of the weights sum to {float(rows[0, 0, -1]):.3f}, not to 1. Look at the "
-                f"softmax: it runs over the keys (`dim=-1`), and nothing scales the weights after "
-                f"it.",
-            )
-        return finding(7, _scale_text(row_fit))
-    upper = ~past | torch.eye(TOKENS, dtype=torch.bool)
-    if (
-        _fit(read.transpose(2, 3), scores, past) is not None
-        and not (read.abs() > 1e-5)[..., ~upper].any()
-    ):
-        return finding(
-            8,
-            "The weights are transposed before they meet the values. Look at the context: it is "
-            "`weights @ values`.",
-        )
-    if _fit(read, scores.transpose(2, 3), past) is not None:
-        return finding(
-            5,
-            "Queries and keys have changed places in the scores. Look at the product: it is "
-            "`queries @ keys.transpose(2, 3)`.",
-        )
-    eye = torch.eye(TOKENS)
-    for part in (1.0, -1.0):
-        if close(read - part * eye, right, 1e-3):
-            return finding(
-                8,
-                "Each token's own values are added to its context. Look at the context: it is "
-                "`weights @ values` alone.",
-            )
-    for masked in (past, torch.ones_like(past)):
-        if _fit(read.transpose(2, 3), scores.transpose(2, 3), masked.T) is not None:
-            return finding(
-                7,
-                "The softmax runs over the queries: the columns of the weights sum to 1, not the "
-                "rows. Look at the softmax: `dim=-1`.",
-            )
-    if close(read.sum(1)[..., past], torch.ones_like(read.sum(1)[..., past]), 1e-3):
-        return finding(
-            7,
-            "The weights of the heads sum to 1 together. Look at the softmax: it runs over the "
-            "keys, `dim=-1`, for each head alone.",
-        )
-    if not read[..., past].any() or (leak.any() and not (read.abs() > 1e-5)[..., past].all()):
-        return finding(6, _leak_text(leak))
-    if _monotone(read, scores, past):
-        if leak.any():
-            return finding(6, _leak_text(leak))
-        return finding(
-            7,
-            f"The weights grow with the scores but are not their softmax; the last row sums to "
-            f"{float(rows[0, 0, -1]):.3f}. Look at the softmax: "
-            f"`torch.softmax(scores / head_dim**0.5, dim=-1)`.",
-        )
-    if leak.any() and close(read, read[:, :, :1].expand_as(read), 1e-3):
-        return finding(7, "All tokens have the same weights. Look at the softmax and its axis.")
-    return finding(
-        5,
-        "The weights do not follow the dot products of queries and keys. Look at the scores: "
-        "`queries @ keys.transpose(2, 3)`, nothing else.",
-    )
-
-
-def _judge_nan(read, scores, past, finding) -> Finding:
-    rows = ~read.isnan().any(-1)
-    if rows.any() and not _rows_follow(read, scores, rows):
-        return finding(
-            7,
-            "Some weights are NaN and the others are no softmax over the keys. Look at the softmax:"
-            " `dim=-1`.",
-        )
-    return finding(
-        6,
-        f"{int((~rows[0, 0]).sum())} of {TOKENS} rows of the weights are NaN: -inf must stand above "
-        f"the diagonal only, so that every token keeps at least itself. Look at the mask.",
-    )
-
-
-def _rows_follow(read: torch.Tensor, scores: torch.Tensor, rows: torch.Tensor) -> bool:
-    """Whether the rows that are numbers are the softmax of some of their scores."""
-    for sequence, head, token in rows.nonzero():
-        weights, row = read[sequence, head, token], scores[sequence, head, token]
-        used = weights > 1e-6
-        if abs(float(weights.sum()) - 1) > 1e-3:
-            return False
-        if used.sum() > 1:
-            ratio = (weights[used].log().diff() / row[used].diff()).nan_to_num()
-            if (ratio - ratio[0]).abs().max() > 1e-2 * (1 + ratio[0].abs()):
-                return False
-    return True
-
-
-def _fit(read: torch.Tensor, scores: torch.Tensor, past: torch.Tensor) -> float | None:
-    """Factor a for which log read is a * scores plus a constant for each row, where past."""
-    known_rows = past.expand_as(read)
-    if (read[known_rows] <= 1e-9).any():
-        return None
-    logs = torch.where(known_rows, read.clamp(min=1e-9).log(), torch.nan)
-    wanted = torch.where(known_rows, scores, torch.nan)
-    logs, wanted = logs - logs.nanmean(-1, True), wanted - wanted.nanmean(-1, True)
-    logs, wanted = logs.nan_to_num(), wanted.nan_to_num()
-    factor = float((logs * wanted).sum() / (wanted * wanted).sum())
-    return factor if close(logs, factor * wanted, 3e-3) and abs(factor) > 1e-3 else None
-
-
-def _monotone(read: torch.Tensor, scores: torch.Tensor, past: torch.Tensor) -> bool:
-    """Whether within each row a higher score always has a higher weight."""
-    weights = read[..., :, None] - read[..., None, :]
-    order = scores[..., :, None] - scores[..., None, :]
-    both = (past[:, :, None] & past[:, None, :]) & (order > 1e-3)
-    return bool((weights[both] > -1e-6).all() and (weights[both] > 1e-6).any())
-
-
-def _leak_text(leak: torch.Tensor) -> str:
-    heads = int(leak.any(-1).any(-1).any(0).sum())
-    where = "" if heads in (0, HEADS) else f" in {heads} of {HEADS} heads"
-    if not leak.any():
-        return (
-            "Tokens do not see all of their past. Look at the mask: -inf stands strictly above the "
-            "diagonal, `triu(diagonal=1)`, and nowhere else."
-        )
-    return (
-        f"Tokens see their future{where}: weights above the diagonal are not 0. Look at the mask: "
-        f"-inf stands strictly above the diagonal, before the softmax."
-    )
-
-
-def _scale_text(factor: float) -> str:
-    if abs(factor - 1) < 5e-3:
-        return (
-            "The scores are not scaled: divide them by the square root of head_dim. Look at the "
-            "line before the softmax."
-        )
-    return (
-        f"The scores are multiplied by {factor:.4g}; they should be divided by the square root of "
-        f"head_dim ({HEAD_DIM}), that is multiplied by {1 / math.sqrt(HEAD_DIM):.4g}. Look at the "
-        f"line before the softmax."
-    )
-
-
 def ask_out_proj(cls: Any) -> Finding | None:
     """Step 11: the output is context @ out_proj.weight.T + out_proj.bias and nothing else."""
-    bench = Bench(cls, B)
+    bench = Bench(cls, B).settle()
     triple = chosen()
     nothing = torch.zeros(D_OUT, D_OUT)
+    if bench.opaque:
+        return Finding(
+            11,
+            "Something is applied to the output after out_proj, or out_proj is applied more than "
+            "once. Look at the last lines: return `out_proj(context)`.",
+        )
     left = bench.out(*triple, matrix=nothing, bias=0.0)
     context = bench.out(*triple, bias=0.0) - left
     if not close(left, torch.zeros_like(left), 1e-3):
