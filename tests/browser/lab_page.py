@@ -83,7 +83,7 @@ def until(condition, seconds: float, complaint: str) -> None:
 
 def open_notebook(page: Page, address: str, name: str) -> None:
     """Open a notebook in JupyterLab and wait until its cells stand."""
-    page.goto(f"{address}/lab/tree/{name}")
+    page.goto(f"{address}/lab/tree/{name}?reset")  # forget what was open before
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
     page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=60_000)
 
@@ -110,8 +110,9 @@ def close(page: Page) -> None:
 
 
 SHOWN = """film => ({
-  position: [...film.querySelectorAll('.widget-readout')].filter(e => e.checkVisibility())
-    .map(e => e.textContent),
+  // A slider with one value is shown as a label, "head: 0".
+  position: [...film.querySelectorAll('.widget-readout, div.widget-label')]
+    .filter(e => e.checkVisibility()).map(e => e.textContent.split(': ').at(-1)),
   pictures: [...film.querySelectorAll('svg[role=img]')].filter(e => e.checkVisibility())
     .map(e => e.outerHTML),
 })"""

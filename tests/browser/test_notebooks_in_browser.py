@@ -24,7 +24,7 @@ MEASURE = """pictures => pictures.map(svg => {
   const box = svg.getBoundingClientRect();
   const scale = box.width / svg.viewBox.baseVal.width;
   const ground = numbers(getComputedStyle(svg.querySelector('rect')).fill).slice(0, 3);
-  const shapes = [...svg.querySelectorAll('path, rect')];
+  const shapes = [...svg.querySelectorAll('path, rect, circle')];
   let small = 99, contrast = 99;
   for (const text of svg.querySelectorAll('text')) {
     if (!text.textContent.trim()) continue;
@@ -62,7 +62,7 @@ def test_notebook(lab, page, path):
     run_all(page)
     check_errors(page, code)
     check_films(page, code)
-    check_pictures(page)
+    check_pictures(page, code)
     check_names(page)
     page.set_viewport_size({"width": 1024, "height": 900})
     check_nothing_is_cut(page)
@@ -70,7 +70,7 @@ def test_notebook(lab, page, path):
     check_nothing_is_cut(page)
     page.set_viewport_size({"width": 1280, "height": 900})
     make_dark(page)
-    check_pictures(page)
+    check_pictures(page, code)
     close(page)
 
 
@@ -90,6 +90,8 @@ def check_errors(page, code):
     for index, cell in enumerate(code):
         intended = "raises-exception" in cell.metadata.get("tags", [])
         errors = page.locator(".jp-CodeCell").nth(index).locator(ERRORS)
+        if intended:
+            errors.wait_for()
         assert errors.count() == intended, cell.source
 
 
@@ -114,9 +116,10 @@ AS_THE_PAGE_HAS_IT = """svgs => svgs.map(svg => {
 })"""
 
 
-def check_pictures(page):
+def check_pictures(page, code):
     measured = page.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(MEASURE)
-    assert measured
+    stored = [cell for cell in code if any(SVG in o.get("data", {}) for o in cell.outputs)]
+    assert len(measured) >= len(stored)
     for picture in measured:
         assert picture["label"], "a picture without words"
         assert picture["small"] >= 11, picture

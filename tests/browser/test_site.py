@@ -1,0 +1,71 @@
+"""The web pages from a folder, without network or kernel: pictures, sliders, links, folds."""
+
+import os
+import subprocess
+import sys
+
+import build_site
+import nbformat
+import pytest
+from lab_page import NOTEBOOKS
+from test_notebooks_in_browser import (
+    AXE,
+    check_errors,
+    check_films,
+    check_pictures,
+    check_pictures_before_running,
+)
+
+# Sliders in and beside each other; all notebooks take a minute to build.
+SOME = NOTEBOOKS if os.environ.get("WHOLE_SITE") else NOTEBOOKS[4:6]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The address of a folder with the pages of some notebooks, or all with WHOLE_SITE=1."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, build_site.__file__, "--to", folder, *SOME], check=True)
+    return folder.as_uri()
+
+
+@pytest.mark.browser
+def test_site(site, page):
+    faults = []
+    page.context.set_offline(True)
+    page.on("request", lambda r: r.url.startswith((site, "data:")) or faults.append(r.url))
+    page.on("requestfailed", lambda request: faults.append(request.url))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{site}/index.html")
+    for path in SOME:
+        code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+        page.locator(f"a[href='{path.stem}.html']").last.click()
+        page.wait_for_load_state()
+        check_folds(page)
+        check_pictures_before_running(page, code)
+        check_errors(page, code)
+        check_films(page, code)
+        for scheme in "dark", "light":
+            page.emulate_media(color_scheme=scheme)
+            check_pictures(page)
+            check_everything(page)
+        for width in 1280, 1024, 640:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.body.scrollWidth") <= width
+        page.set_viewport_size({"width": 1280, "height": 900})
+    assert faults == []
+
+
+def check_folds(page):
+    folds = page.locator("main details")
+    assert folds.count()
+    for fold in folds.all():
+        assert not fold.locator("> :not(summary)").first.is_visible()
+        fold.locator("summary").press("Enter")
+        assert fold.locator("> :not(summary)").first.is_visible()
+
+
+def check_everything(page):
+    """Find nothing wrong in the page by any rule that axe knows."""
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
