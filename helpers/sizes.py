@@ -1,6 +1,7 @@
 """Count what attention costs: parameters, multiplications and memory, by formula and by running."""
 
 import weakref
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -9,6 +10,39 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers.attention import check_sizes
+from helpers.examples import load_example
+
+
+@dataclass(frozen=True)
+class Model:
+    """The sizes of one published model, in the course's letters; d_in = d_out."""
+
+    name: str
+    num_heads: int
+    d_out: int
+    num_layers: int
+    context_length: int
+    vocabulary: int
+    parameters_published: int
+    parameters_counted: int
+    attention_parameters: int
+
+    @property
+    def head_dim(self) -> int:
+        """Features of a head."""
+        return self.d_out // self.num_heads
+
+
+def load_models() -> list[Model]:
+    """Return the models of data/models.json, GPT-2 from smallest to largest, then GPT-3.
+
+    Raises and sources: as load_example("models").
+    """
+    models = load_example("models")
+    return [
+        Model(name, **{size: numbers[place].item() for size, numbers in models.tensors.items()})
+        for place, name in enumerate(models.rows["num_heads"])
+    ]
 
 
 def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:

@@ -27,6 +27,7 @@ from helpers.pictures import (
     storage,
 )
 from helpers.pictures.memory import pieces, read_by
+from helpers.sizes import load_models
 from helpers.trace import SHAPES, Step, trace
 
 MOST = 40
@@ -53,7 +54,8 @@ LABELS = {
 }
 
 # ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
-# letters typed on the handle reach JupyterLab as commands: this makes all three right.
+# letters typed on the handle reach JupyterLab as commands: this makes all three right. It also
+# gives a value that is a text the room it needs.
 NAME_SLIDERS = """<style onload="
 const film = this.closest('.film');
 const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
@@ -64,7 +66,7 @@ const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
 });
 new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
 name();
-"></style>"""
+">.film .widget-readout { flex: none; }</style>"""
 
 # What the sliders over one number of a tensor are called.
 AXES = {
@@ -363,7 +365,7 @@ def explore_blocks() -> Film:
 
 def explore_models() -> Film:
     """Move over real models, and see all eleven shapes of one layer at its context_length."""
-    return film(model_at, model=load_example("models").rows["num_heads"])
+    return film(model_at, model=[model.name for model in load_models()])
 
 
 def explore_memory(before: str, after: str) -> Film:
@@ -594,14 +596,10 @@ def block_at(num_heads: int, head: int) -> Picture:
 
 def model_at(model: str) -> Picture:
     """Draw the map of one layer of a model of data/models.json, one sequence as long as allowed."""
-    models = load_example("models")
-    place = models.rows["num_heads"].index(model)
-    d, num_heads, context_length = (
-        models[size][place].item() for size in ("d_out", "num_heads", "context_length")
-    )
+    size = next(each for each in load_models() if each.name == model)
     with torch.device("meta"):  # shapes without numbers: nothing is computed or stored
-        mha = MultiHeadAttention(d, d, context_length, 0.0, num_heads)
-        x = torch.empty(1, context_length, d)
+        mha = MultiHeadAttention(size.d_out, size.d_out, size.context_length, 0.0, size.num_heads)
+        x = torch.empty(1, size.context_length, size.d_out)
     return draw_map(trace(mha, x))
 
 

@@ -6,21 +6,21 @@ from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
-from helpers.examples import load_example
 from helpers.sizes import (
     attention_multiplications,
     attention_parameters,
     count_memory,
     count_multiplications,
     count_parameters,
+    load_models,
     model_parameters,
     weights_memory,
     write_bytes,
 )
 from helpers.trace import trace
 
-MODELS = load_example("models")
-NAMES = MODELS.rows["num_heads"]
+MODELS = load_models()
+every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 
 
 def on_meta(d, num_heads, num_tokens, **options):
@@ -44,28 +44,26 @@ def test_formulas_equal_what_the_class_has_and_does(qkv_bias, sizes):
     assert weights_memory(b, num_heads, num_tokens, 2) == weights.half().nbytes
 
 
-@pytest.mark.parametrize("place", range(len(NAMES)), ids=NAMES)
-def test_real_models_are_counted(place):
-    size = {name: tensor[place].item() for name, tensor in MODELS.tensors.items()}
-    d, n = size["d_out"], size["context_length"]
-    mha, x = on_meta(d, size["num_heads"], n)
-    assert count_parameters(mha) == attention_parameters(d, d) == size["attention_parameters"]
-    layers, meetings = attention_multiplications(1, n, d, d)
-    assert count_multiplications(mha, x) == layers + meetings
-    assert layers / meetings == pytest.approx(2 * d / n)
-    counted = model_parameters(size["vocabulary"], n, d, size["num_layers"])
-    assert counted == size["parameters_counted"]
+@every_model
+def test_real_models_are_counted(model):
+    d, n = model.d_out, model.context_length
+    mha, x = on_meta(d, model.num_heads, n)
+    assert mha.head_dim == model.head_dim
+    assert count_parameters(mha) == attention_parameters(d, d) == model.attention_parameters
+    layers, pairs = attention_multiplications(1, n, d, d)
+    assert count_multiplications(mha, x) == layers + pairs
+    assert layers / pairs == pytest.approx(2 * d / n)
+    counted = model_parameters(model.vocabulary, n, d, model.num_layers)
+    assert counted == model.parameters_counted
 
 
-@pytest.mark.parametrize("place", range(4), ids=NAMES[:4])
-def test_published_counts_of_gpt2_are_those_of_gpt1s_vocabulary(place):
-    transformers = pytest.importorskip("transformers")
-    vocabulary = transformers.OpenAIGPTConfig().vocab_size
-    size = {name: tensor[place].item() for name, tensor in MODELS.tensors.items()}
-    counted = model_parameters(
-        vocabulary, size["context_length"], size["d_out"], size["num_layers"]
-    )
-    assert round(counted, -6) == size["parameters_published"]
+def test_published_counts_of_gpt2_are_those_of_gpt1s_vocabulary():
+    vocabulary = pytest.importorskip("transformers").OpenAIGPTConfig().vocab_size
+    gpt2 = [model for model in MODELS if model.name.startswith("GPT-2")]
+    assert len(gpt2) == 4
+    for model in gpt2:
+        counted = model_parameters(vocabulary, model.context_length, model.d_out, model.num_layers)
+        assert round(counted, -6) == model.parameters_published
 
 
 def test_a_small_gpt2_has_the_parameters_of_the_formula():
@@ -117,5 +115,7 @@ def test_bytes_are_written_in_the_largest_unit_that_fits():
 )
 def test_bad_sizes_are_refused(formula, sizes, bad):
     for name in sizes:
-        with pytest.raises((TypeError, ValueError), match=f"{name} is {bad!r}.*a positive int is expected"):
+        with pytest.raises(
+            (TypeError, ValueError), match=f"{name} is {bad!r}.*a positive int is expected"
+        ):
             formula(**dict.fromkeys(sizes, 2) | {name: bad})
