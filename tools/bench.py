@@ -94,10 +94,11 @@ def measure(
     new = functools.partial(torch.randn, b, num_tokens, D, device=options.device)
     source = FusedMultiHeadAttention(D, D, num_tokens, 0.0, NUM_HEADS).to(options.device)
     rows = {name: ROWS[name](source).to(options.device) for name in names}
-    reference = rows.get(bench_rows.EXPLICIT, rows[bench_rows.FUSED])
+    x = new()
+    expected = run(rows.get(bench_rows.EXPLICIT, rows[bench_rows.FUSED]), x, backward)[:2]
     for name, module in list(rows.items()):
         try:
-            prove(module, reference, new(), backward)
+            prove(module, x, expected)
         except RuntimeError as unable:  # no kernel or no compiler for it here
             print(f"{name} is left out: {str(unable).splitlines()[0]}", file=sys.stderr)
             del rows[name]
@@ -116,7 +117,7 @@ def measure(
         return timer.timeit(number).mean * 1e3
 
     x = new().to(options.dtype)
-    numbers = {name: int(20 / milliseconds(name, x, 2)) + 1 for name in works}  # the warm-up
+    numbers = {name: int(20 / milliseconds(name, x, 1)) + 1 for name in works}  # the warm-up
     times, rounds, end = {name: [] for name in works}, 0, time.monotonic() + options.seconds
     while rounds < 3 or time.monotonic() < end:
         rounds += 1
@@ -161,10 +162,9 @@ def measure_memory(
     name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace
 ) -> dict:
     """Call peak in a process of its own."""
-    chosen = ["--peak", name, *map(str, size), "--backward"][: 5 if backward else 4]
-    dtype = str(options.dtype).removeprefix("torch.")
-    how = ["--device", options.device, "--dtype", dtype, "--threads", str(options.threads)]
-    command = [sys.executable, __file__, *how, *chosen]
+    how = f"--size {size[0]} {size[1]} --device {options.device} --threads {options.threads}"
+    how += f" --dtype {str(options.dtype).removeprefix('torch.')}" + " --backward" * backward
+    command = [sys.executable, __file__, *how.split(), "--peak", name]
     mib = float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     return {"row": name, "b": size[0], "num_tokens": size[1], "backward": backward, "MiB": mib}
 
@@ -191,6 +191,7 @@ def draw(found: list[dict], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    plt.style.use("tableau-colorblind10")
     figure, (bars, lines) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     forward = [each for each in found if not each["backward"]]
     b, num_tokens = forward[0]["b"], forward[0]["num_tokens"]
@@ -199,6 +200,7 @@ def draw(found: list[dict], path: Path) -> None:
     bars.bar_label(bars.barh([each["row"] for each in first], widths), fmt="%.2f", padding=3)
     bars.set_title(f"forward, b = {b}, num_tokens = {num_tokens:,}", loc="left")
     bars.set_xlabel("times the limit")
+    bars.margins(x=0.1)
     for name, style in DRAWN.items():
         grown = [each for each in forward if each["b"] == 1 and each["row"] == name]
         num_tokens = [each["num_tokens"] for each in grown]
@@ -213,14 +215,16 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, one second each")
     parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
+    parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the chart to FILE")
-    parser.add_argument("--peak", nargs=3, metavar=("ROW", "B", "NUM_TOKENS"))
+    parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
     parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
     options = parser.parse_args()
+    options.size = options.size and [tuple(size) for size in options.size]
     options.seconds = options.seconds or (1 if options.quick else 20)
     return options
 
@@ -229,13 +233,12 @@ def main() -> None:
     options = parse_options()
     torch.set_num_threads(options.threads)
     if options.peak:
-        name, *size = options.peak
-        print(peak(name, tuple(map(int, size)), options.backward, options))
+        print(peak(options.peak, *options.size, options.backward, options))
         return
     where = f"{options.device}, {options.dtype}, {options.threads} threads"
     print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
     names, times, memory = installed(), [], []
-    sizes = QUICK_SIZES if options.quick else SIZES
+    sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     for size in sizes:
         cells = {name: [] for name in (LIMIT, *names)}
         for backward in (False, True):
