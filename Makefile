@@ -27,6 +27,9 @@ notebooks: $(READY)  ## execute all notebooks again and write their normal form
 student: $(READY)    ## write copies without solutions to student/
 	$(BIN)/python tools/student.py $(OPTIONS)
 
+site: $(READY)       ## write the course as web pages to site/, for reading without Python
+	$(BIN)/python tools/build_site.py $(OPTIONS)
+
 lint: $(READY)       ## check the style of all code, notebooks included
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -39,4 +42,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders notebooks student lint help
+.PHONY: lab test browser bench bench-sliders notebooks student site lint help

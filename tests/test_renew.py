@@ -75,6 +75,6 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     path = tmp_path / "broken.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("1 / 0")]), path)
     before = path.read_text("utf-8")
-    assert asyncio.run(renew.renew_all([path])) == 1
+    assert asyncio.run(renew.for_each([path], renew.renew)) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_text("utf-8") == before

@@ -14,6 +14,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import nbformat
@@ -48,41 +49,32 @@ def main() -> int:
         irregular = [path for path in paths if normal_form(read(path)) != path.read_text("utf-8")]
         print(*(f"{path}: not in normal form" for path in irregular), sep="\n", end="")
         return len(irregular) > 0
-    failures = asyncio.run(renew_all(paths))
+    failures = asyncio.run(for_each(paths, renew))
     return failures > 0
 
 
-async def renew_all(paths: list[Path]) -> int:
-    """Renew every notebook, as many at a time as there are cores; return how many failed."""
+async def for_each(paths: list[Path], work: Callable[[Path], Awaitable[str]]) -> int:
+    """Work on every notebook, as many at a time as there are cores; return how many failed."""
     kernels = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def report(path: Path) -> bool:
         async with kernels:
             try:
-                changed = await renew(path)
+                outcome = await work(path)
             except Exception as error:
-                print(f"{path}: FAILED, left as it was\n{error}", file=sys.stderr)
+                print(f"{path}: FAILED, nothing written\n{error}", file=sys.stderr)
                 return True
-        print(f"{path}: {'renewed' if changed else 'unchanged'}")
+        print(f"{path}: {outcome}", flush=True)
         return False
 
     return sum(await asyncio.gather(*map(report, paths)))
 
 
-async def renew(path: Path) -> bool:
-    """Execute one notebook in a fresh kernel, write its normal form, return whether it changed."""
+async def renew(path: Path) -> str:
+    """Execute one notebook in a fresh kernel, write its normal form, say whether it changed."""
     notebook = read(path)
     kept = {cell.id: cell.outputs for cell in notebook.cells if is_measured(cell)}
-    client = NotebookClient(
-        notebook,
-        timeout=60,
-        kernel_name="python3",
-        record_timing=False,
-        store_widget_state=False,
-        extra_arguments=["--IPKernelApp.log_level=40"],
-        resources={"metadata": {"path": str(path.resolve().parent)}},
-    )
-    await client.async_execute()
+    await client(notebook, path, store_widget_state=False).async_execute()
     for cell in notebook.cells:
         if cell.id in kept:
             cell.outputs = kept[cell.id]
@@ -91,7 +83,20 @@ async def renew(path: Path) -> bool:
     before, after = path.read_text("utf-8"), normal_form(notebook)
     if after != before:
         path.write_text(after, encoding="utf-8", newline="\n")
-    return after != before
+    return "unchanged" if after == before else "renewed"
+
+
+def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
+    """Return what executes a notebook in place, in a fresh kernel and in its own folder."""
+    return NotebookClient(
+        notebook,
+        timeout=60,
+        kernel_name="python3",
+        record_timing=False,
+        extra_arguments=["--IPKernelApp.log_level=40"],
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+        **options,
+    )
 
 
 def read(path: Path) -> NotebookNode:

@@ -1,0 +1,110 @@
+"""The web pages: one for each notebook, linked to each other, loading nothing from elsewhere."""
+
+import asyncio
+import re
+from html.parser import HTMLParser
+
+import build_site
+import nbformat
+import pytest
+import renew
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
+PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
+MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
+
+
+class Page(HTMLParser):
+    """Collect a page's links, what it loads, and its prose."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.links, self.loads, self.prose, self.open = [], [], "", []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        says = dict(attributes)
+        if tag == "a":
+            self.links.append(says["href"])
+        else:
+            self.loads += [says[key] for key in ("src", "href", "data", "srcset") if key in says]
+        if tag in {"code", "pre", "script", "style", "svg"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.open and tag == self.open[-1]:
+            self.open.pop()
+
+    def handle_data(self, text):
+        if not self.open:
+            self.prose += text
+
+
+@pytest.fixture(
+    scope="module", params=[*PATHS, None], ids=lambda path: path.stem if path else "index"
+)
+def page(request):
+    """Return one page of the course, as stored, without new sliders."""
+    if request.param is None:
+        return Page(build_site.page(build_site.front_page(), "index"))
+    return Page(build_site.page(renew.read(request.param), request.param.stem))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Build a small notebook with a slider, a solution and a link; return the folder."""
+    folder = tmp_path_factory.mktemp("site")
+    solution = {"tags": ["solution"]}
+    cells = [
+        new_markdown_cell("# Small & neat\n\n[on](02_next.ipynb#there)"),
+        new_code_cell("import ipywidgets\nipywidgets.IntSlider()"),
+        new_markdown_cell("## Solution", metadata=solution),
+        new_code_cell("# forty-two\n42", metadata=solution),
+    ]
+    nbformat.write(new_notebook(cells=cells), folder / "01_small.ipynb")
+    asyncio.run(renew.renew(folder / "01_small.ipynb"))
+    nbformat.write(new_notebook(cells=cells), folder / "02_stale.ipynb")
+    notebooks = sorted(folder.glob("*.ipynb"))
+    return folder, build_site.build(notebooks, folder)
+
+
+def test_links_lead_to_pages(page):
+    targets = {link.partition("#")[0] for link in page.links if "://" not in link} - {""}
+    assert targets <= PAGES
+    assert targets
+
+
+def test_pages_load_only_what_lies_beside_them(page, built):
+    folder, _ = built
+    for source in page.loads:
+        assert source.startswith("data:") or (folder / source).is_file()
+
+
+def test_no_notebook_needs_mathjax(page):
+    assert not MATH.search(page.prose)
+
+
+def test_index_leads_to_every_notebook():
+    index = Page(build_site.page(build_site.front_page(), "index"))
+    assert set(index.links) == PAGES - {"index.html"}
+    assert index.links[0] == min(PAGES), "the first link is to the first notebook"
+
+
+def test_a_page_has_its_sliders_and_folds_its_solution(built):
+    folder, _ = built
+    html = (folder / "01_small.html").read_text("utf-8")
+    assert "<title>Small &amp; neat</title>" in html
+    assert 'href="02_next.html#there"' in html
+    assert '"_model_name": "IntSliderModel"' in html
+    assert f'type="{renew.VIEW}"' in html
+    solution = re.search('<details class="solution">.*?</details>', html, re.DOTALL)[0]
+    assert "forty-two" in solution
+    assert "forty-two" not in re.search("<summary>.*?</summary>", solution)[0]
+    assert html.count("forty-two") == 1
+
+
+def test_a_notebook_that_is_not_stored_as_it_runs_gets_no_page(built):
+    folder, failures = built
+    assert failures == 1
+    assert not (folder / "02_stale.html").exists()
