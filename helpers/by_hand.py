@@ -47,22 +47,24 @@ class Paper:
     Args:
         identifier: "by_hand.3" for the third exercise of the sheet.
         parts: what is asked for, by name, in the order in which it is worked out.
-        given: the matrices, or sizes, that it starts from.
+        given: the matrices that it starts from.
+        sizes: the sizes that it starts from.
     """
 
     identifier: str
     parts: Mapping[str, Part]
     given: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def right(self) -> dict[str, torch.Tensor]:
-        """Every number that is asked for, exactly."""
+        """Every number that is asked for, exactly, as matrices by name."""
         numbers = {name: part for name, part in self.parts.items() if isinstance(part, Explain)}
-        return {name: torch.tensor(part.answer) for name, part in numbers.items()}
+        return {name: torch.atleast_2d(torch.tensor(part.answer)) for name, part in numbers.items()}
 
 
 KINDS = ("shapes", "single head", "columns", "multi-head")
-MOST = 9  # the largest number in a fresh problem and in its products of whole numbers
+MOST = 9  # the largest size, query, key, and half score in a fresh problem
 
 
 def practice(kind: str, seed: int) -> Paper:
@@ -123,7 +125,6 @@ def shapes() -> Paper:
             "general W_q": ("d d_k", {"d_k d": STORED, "d d_v": meet} | in_out),
             "general W_k": ("d d_k", {"d_k d": STORED, "d d_v": meet} | in_out),
             "general W_v": ("d d_v", {"d_v d": STORED, "d d_k": keys} | in_out),
-            "general scores": ("B n n", square | {"B d_k d_k": FEATURES}),
             "general H": ("B n d_v", {"B n d_k": keys, "B n d": NOT_SQUARE, "n d_v": NO_BATCH}),
             "general W_o": ("d_v d", {"d d_v": STORED, "d_k d": keys} | in_out),
         },
@@ -146,7 +147,7 @@ def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
     }
     parts = {name: Explain(name, answer, slips) for name, (answer, slips) in right.items()}
     sizes = {"B": B, "n": n, "d": d, "d_k": d_k, "d_v": d_v}
-    return Paper(identifier, parts, {name: torch.tensor([[size]]) for name, size in sizes.items()})
+    return Paper(identifier, parts, sizes=sizes)
 
 
 # Exercise 2
@@ -303,9 +304,12 @@ def _fresh_head(identifier: str, generator: torch.Generator) -> Paper | None:
     for name in ("W_q", "W_k", "W_v", "W_o"):
         given[name] = torch.randint(-2, 4, (2, 2), generator=generator)
     queries, keys = given["X"] @ given["W_q"], given["X"] @ given["W_k"]
-    apart = (queries @ keys.T).diff().abs()
-    if max(queries.abs().max(), keys.abs().max()) > MOST or apart.min() < 1 or apart.max() > 4:
-        return None  # large numbers, or weights that are all the same or all 0 and 1
+    scores = queries @ keys.T
+    apart = scores.diff().abs()
+    if torch.cat([queries, keys, scores / 2]).abs().max() > MOST or torch.equal(*queries):
+        return None
+    if apart.min() < 1 or apart.max() > 4:  # weights that are all the same, or all 0 and 1
+        return None
     paper = single_head(identifier, given)
     return paper if _telling(paper) else None
 
@@ -348,15 +352,13 @@ def columns(identifier: str, d: int, num_heads: int, given: Weights) -> Paper:
         (A @ B[:, :half] + A @ B[:, half:], "The halves are not added: they stand side by side."),
     ]
     parts["A B"] = _numbers(A @ B, slips)
-    return Paper(identifier, parts, given)
+    return Paper(identifier, parts, given, {"d": d, "num_heads": num_heads})
 
 
 def _fresh_columns(identifier: str, generator: torch.Generator) -> Paper | None:
     num_heads = int(torch.randint(2, 13, (), generator=generator))
-    width = int(torch.randint(2, 65, (), generator=generator))
+    width = int(torch.randint(2, 33, (), generator=generator))
     given = {
-        "d": torch.tensor([[num_heads * width]]),
-        "num_heads": torch.tensor([[num_heads]]),
         "A": torch.randint(-2, 4, (2, 2), generator=generator),
         "B": torch.randint(-2, 4, (2, 4), generator=generator),
     }
@@ -510,13 +512,10 @@ def _telling(paper: Paper) -> bool:
         said = [(part.answer, ""), *((n, s) for n, s in part.slips.items() if s != CUT)]
         for (one, sentence), (other, another) in combinations(said, 2):
             one, other = torch.tensor(one), torch.tensor(other)
-            if sentence != another and one.shape == other.shape and _off(one, other) < 0.02:
+            apart = (one - other).abs().max() if one.shape == other.shape else 1
+            if sentence != another and not 0.02 <= apart < torch.inf:
                 return False
     return True
-
-
-def _off(one: torch.Tensor, other: torch.Tensor) -> float:
-    return (one - other).abs().max().item()
 
 
 def _sheet() -> list[Paper]:

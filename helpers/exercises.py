@@ -134,7 +134,7 @@ def judge_value(task: Explain, answer: Any) -> Outcome:
         return outcome("nan", f"{wanted} is expected; NaN is not a number.")
     far = off(numbers, right, *also)
     slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
-    nearest, said = min(slips, default=(math.inf, ""))
+    nearest, said = min(slips, key=lambda slip: round(slip[0], 6), default=(math.inf, ""))
     if far <= task.apart and far <= nearest:
         return outcome("right", "right.")
     if nearest <= 1e-2:
@@ -234,8 +234,8 @@ def judge_words(name: str, part: Words, answer: Any) -> Outcome:
 
 
 def plain(words: str) -> list[str]:
-    """Return the words alone, without brackets, commas, underscores and capitals."""
-    return re.findall(r"[a-z0-9]+", words.lower().replace("_", ""))
+    """Return the words alone, without brackets, commas, underscores, capitals and times signs."""
+    return [word for word in re.findall(r"\w+", words.lower().replace("_", "")) if word != "x"]
 
 
 # Functions

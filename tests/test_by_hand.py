@@ -1,0 +1,409 @@
+"""The sheet's numbers are right, every slip gets its sentence, fresh problems are fair."""
+
+import math
+
+import pytest
+import renew
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sizes import steady
+from test_exercises import anything
+from torch import nn
+
+from helpers import progress
+from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
+from helpers.by_hand import CUT, KINDS, NAMES, PAPERS, Built, Explain, Words, practice
+from helpers.examples import load_example
+from helpers.exercises import check
+from helpers.pictures.blocks import PLACES
+
+SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
+SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
+FRESH = [practice(kind, seed) for kind in KINDS for seed in range(12)]
+PROBLEMS = [*PAPERS.values(), *FRESH]
+
+every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
+every = pytest.mark.parametrize
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def tried(paper, answer):
+    return check(paper, answer, record=False)
+
+
+def mha(**changes):
+    sizes = {"d_in": 768, "d_out": 768, "context_length": 1024, "dropout": 0.0, "num_heads": 12}
+    with torch.device("meta"):
+        return MultiHeadAttention(**(sizes | changes))
+
+
+def solved(paper):
+    """What is right, part by part."""
+    return {
+        name: mha() if isinstance(part, Built) else part.answer
+        for name, part in paper.parts.items()
+    }
+
+
+def value(part):
+    return torch.tensor(part.answer, dtype=torch.float64)
+
+
+# What is right
+
+
+def test_the_sheet_has_seven_exercises_with_their_published_numbers():
+    assert list(PAPERS) == [f"by_hand.{number}" for number in range(1, 8)]
+    single = {name: SINGLE[name].tolist() for name in ("Q", "K", "V", "H", "Y")}
+    single |= {"weights": SINGLE["weights_rounded"].tolist()}
+    assert check("by_hand.3", single, record=False).kind == "so far"
+    single |= {"scores": (SINGLE["Q"] @ SINGLE["K"].T).tolist()}
+    single |= {"scaled": [[8.49, 2.83], [2.83, 2.83]]}
+    assert tried("by_hand.3", single).passed
+    assert tried("by_hand.3", single | {"weights": SINGLE["weights"]}).passed
+    multi = {name: MULTI[name] for name in ("Q0", "Q1", "K0", "K1", "V0", "V1", "H", "Y")}
+    assert tried("by_hand.5", multi).passed
+
+
+@every_problem
+def test_the_exact_answer_passes_and_each_part_counts(paper):
+    right = solved(paper)
+    assert tried(paper, right).passed
+    for name in right:
+        left = {key: number for key, number in right.items() if key != name}
+        outcome = tried(paper, left)
+        assert outcome.kind == "so far" and f"Next is {name}." in outcome.message
+        assert not tried(paper, right | {name: ...}).passed
+    first = next(iter(right))
+    assert tried(paper, dict.fromkeys(right, ...)).kind == "unfinished"
+    assert f"right so far: {first}." in tried(paper, {first: right[first]}).message
+
+
+def test_the_shapes_are_those_of_real_tensors():
+    sizes = {"B": 2, "n": 7, "d": 12, "d_k": 5, "d_v": 3}
+    for general, (k, v) in {"": (12, 12), "general ": (5, 3)}.items():
+        X, W_q, W_k, W_v = torch.ones(2, 7, 12), *(nn.Linear(12, width) for width in (k, k, v))
+        W_o = nn.Linear(v, 12)
+        H = nn.functional.scaled_dot_product_attention(W_q(X), W_k(X), W_v(X))
+        shapes = {
+            "W_q": W_q.weight.T,
+            "W_k": W_k.weight.T,
+            "W_v": W_v.weight.T,
+            "Q": W_q(X),
+            "scores": W_q(X) @ W_k(X).mT,
+            "weights": W_q(X) @ W_k(X).mT,
+            "H": H,
+            "W_o": W_o.weight.T,
+            "Y": W_o(H),
+        }
+        parts = PAPERS["by_hand.1"].parts
+        asked = {name: parts[general + name] for name in shapes if general + name in parts}
+        assert len(asked) == (5 if general else 7)
+        for name, part in asked.items():
+            assert [sizes[letter] for letter in part.answer.split()] == list(shapes[name].shape)
+
+
+def test_fresh_shapes_are_those_of_real_tensors():
+    for paper in FRESH[:12]:
+        B, n, d, d_k, d_v = paper.sizes.values()
+        X = torch.ones(B, n, d)
+        Q, K, V = (nn.Linear(d, width)(X) for width in (d_k, d_k, d_v))
+        H = nn.functional.scaled_dot_product_attention(Q, K, V)
+        right = {name: part.answer for name, part in paper.parts.items()}
+        assert right["K"] == tuple(K.shape) and right["scores"] == tuple((Q @ K.mT).shape)
+        assert right["H"] == tuple(H.shape) and right["Y"] == tuple(nn.Linear(d_v, d)(H).shape)
+        assert (right["W_q"], right["W_v"], right["W_o"]) == ((d, d_k), (d, d_v), (d_v, d))
+
+
+@every("paper", [p for p in PROBLEMS if "W_q" in p.given], ids=lambda paper: paper.identifier)
+def test_a_head_by_hand_is_what_torch_computes(paper):
+    X, W_q, W_k, W_v, W_o = (paper.given[n].double() for n in ("X", "W_q", "W_k", "W_v", "W_o"))
+    H = nn.functional.scaled_dot_product_attention(X @ W_q, X @ W_k, X @ W_v)
+    torch.testing.assert_close(value(paper.parts["H"]), H)
+    torch.testing.assert_close(value(paper.parts["Y"]), H @ W_o)
+
+
+@every("paper", [p for p in PROBLEMS if "H0" in p.given], ids=lambda paper: paper.identifier)
+def test_pieces_are_the_columns_that_the_class_gives_its_heads(paper):
+    for name in "QKV":
+        wide = paper.given[name].double()
+        heads = wide.view(1, 2, 2, 2).transpose(1, 2)[0]  # steps 3 and 4
+        for head in (0, 1):
+            assert torch.equal(value(paper.parts[f"{name}{head}"]), heads[head])
+    given = {name: paper.given[name].double() for name in ("H0", "H1", "W_o")}
+    together = torch.stack([given["H0"], given["H1"]])[None].transpose(1, 2).reshape(2, 4)
+    assert torch.equal(value(paper.parts["Y"]), together @ given["W_o"])
+
+
+@every("paper", [p for p in PROBLEMS if "B" in p.given], ids=lambda paper: paper.identifier)
+def test_columns_are_those_of_the_last_axis(paper):
+    d, num_heads = paper.sizes["d"], paper.sizes["num_heads"]
+    by_head = torch.arange(d).view(num_heads, -1)
+    for head in (0, num_heads - 1):
+        assert paper.parts[f"head {head}"].answer == tuple(by_head[head, [0, -1]].tolist())
+    A, B = paper.given["A"].double(), paper.given["B"].double()
+    halves = torch.cat([value(paper.parts["A B0"]), value(paper.parts["A B1"])], dim=1)
+    assert torch.equal(halves, A @ B) and torch.equal(value(paper.parts["A B"]), A @ B)
+
+
+def test_the_last_two_exercises_are_true_of_the_classes():
+    J = load_example("journey")["J"][None]
+    assert MultiHeadAttentionWrapper(3, 1, 6, 0.0, num_heads=2)(J).shape == (1, 6, 2)
+    assert tried("by_hand.6", {"argument": "d_out", "value": 1}).passed
+    for d_out, said in {2: "4 features", 4: "8 features"}.items():
+        assert MultiHeadAttentionWrapper(3, d_out, 6, 0.0, 2)(J).shape[2] == int(said[0])
+        assert said in tried("by_hand.6", {"argument": "d_out", "value": d_out}).message
+    count = sum(p.numel() for p in mha().parameters())
+    answer = {"mha": mha(), "head_dim": mha().head_dim, "parameters": count}
+    assert tried("by_hand.7", answer).passed
+
+
+@every("places", [2, 3, 4, 6])
+def test_rounding_on_the_way_is_right(places):
+    for paper in (p for p in PROBLEMS if "W_q" in p.given):
+        right = {name: value(part).round(decimals=places) for name, part in paper.parts.items()}
+        assert tried(paper, right).passed
+        V, W_o = right["V"], paper.given["W_o"].double()
+        H = (right["weights"] @ V).round(decimals=places)
+        assert tried(paper, right | {"H": H, "Y": H @ W_o}).passed
+        assert tried(paper, right | {"scaled": right["scores"] / 1.41}).passed
+
+
+def test_cut_off_is_not_rounded_and_fewer_digits_are_no_excuse():
+    right = solved(PAPERS["by_hand.3"])
+    assert CUT in tried("by_hand.3", right | {"weights": [[0.99, 0.00], [0.5, 0.5]]}).message
+    unscaled = right | {"weights": [[0.9997, 0.0003], [0.5, 0.5]]}
+    assert "The scale is forgotten" in tried("by_hand.3", unscaled).message
+    for weights in ([[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]], [[0.9, 0.1], [0.5, 0.5]]):
+        assert not tried("by_hand.3", right | {"weights": weights}).passed
+
+
+# What is wrong
+
+
+def slips(paper):
+    """Yield the name of a part, its wrong answer and what is said of it."""
+    for name, part in paper.parts.items():
+        if isinstance(part, Words | Explain):
+            for number, said in part.slips.items():
+                yield name, number, said
+
+
+@every("paper", FRESH, ids=lambda paper: paper.identifier)
+def test_every_slip_of_a_fresh_problem_gets_its_sentence(paper):
+    right = solved(paper)
+    found = [tried(paper, right | {name: number}) for name, number, _ in slips(paper)]
+    assert [outcome.kind for outcome in found] == ["mistake"] * len(found)
+    assert all(said in o.message for o, (_, _, said) in zip(found, slips(paper), strict=True))
+
+
+@every("identifier", PAPERS)
+def test_a_slip_on_the_sheet_gets_its_sentence_unless_its_numbers_are_right(identifier):
+    paper, harmless = PAPERS[identifier], []
+    for name, number, said in slips(paper):
+        outcome = tried(paper, solved(paper) | {name: number})
+        part = paper.parts[name]
+        same = isinstance(part, Explain) and number in (part.answer, *part.also)
+        if same:
+            harmless.append((name, said))
+        else:
+            assert outcome.kind == "mistake" and outcome.message.startswith(("right: ", f"`{name}"))
+    few = {"by_hand.3": 8, "by_hand.5": 1}
+    assert len(harmless) <= few.get(identifier, 0), harmless
+
+
+HEAD, HEADS = practice("single head", 1), practice("multi-head", 1)  # the sheet hides some slips
+X, W_q, W_k, W_v, W_o = (HEAD.given[name].float() for name in ("X", "W_q", "W_k", "W_v", "W_o"))
+Q, K, V = X @ W_q, X @ W_k, X @ W_v
+FUTURE = torch.ones(2, 2).triu(1).bool()
+SCALED = Q @ K.T / 2**0.5
+CAUSAL = SCALED.masked_fill(FUTURE, -torch.inf).softmax(-1)
+WIDE = PAPERS["by_hand.4"].given
+
+
+def linear(weight):
+    layer = nn.Linear(2, 2, bias=False)
+    layer.weight = nn.Parameter(weight)
+    return layer(X).detach()
+
+
+WRONG = [
+    (HEAD, "Q", linear(W_q), "nn.Linear stores"),
+    (HEAD, "K", linear(W_k), "transposed W_k"),
+    (HEAD, "V", linear(W_v), "transposed W_v"),
+    (HEAD, "Q", X @ W_k, "made with W_k"),
+    (HEAD, "scores", K @ Q.T, "K Q^T"),
+    (HEAD, "scores", torch.einsum("ij,jk->ik", Q, K), "K is not transposed"),
+    (HEAD, "scores", SCALED, "divided already"),
+    (HEAD, "scaled", Q @ K.T, "scale is forgotten"),
+    (HEAD, "scaled", Q @ K.T / 2, "by d_k"),
+    (HEAD, "weights", (Q @ K.T).softmax(-1), "scale is forgotten"),
+    (HEAD, "weights", SCALED.softmax(0), "over columns"),
+    (HEAD, "weights", CAUSAL, "A mask"),
+    (HEAD, "weights", SCALED / SCALED.sum(1, keepdim=True), "exp is missing"),
+    (HEAD, "H", CAUSAL @ V, "A mask"),
+    (HEAD, "H", SCALED.softmax(0) @ V, "over columns"),
+    (HEAD, "Y", SCALED.softmax(1) @ V, "W_o is forgotten"),
+    (HEAD, "Y", SCALED.softmax(1) @ V @ W_o.T, "transposed W_o"),
+    ("by_hand.3", "Q", SINGLE["X"] @ SINGLE["W_q"].T, "nn.Linear stores"),
+    ("by_hand.3", "scaled", SINGLE["Q"] @ SINGLE["K"].T, "scale is forgotten"),
+    ("by_hand.4", "head 1", (33, 64), "counted from 0"),
+    ("by_hand.4", "head 0", (0, 62), "neighbours"),
+    ("by_hand.4", "A B", WIDE["A"] @ WIDE["B"][:, :2] + WIDE["A"] @ WIDE["B"][:, 2:], "not added"),
+    ("by_hand.5", "Q0", MULTI["Q"].chunk(2, dim=0)[0], "row of a token"),
+    ("by_hand.5", "K1", MULTI["K"][:, 1::2], "every other column"),
+    ("by_hand.5", "V0", MULTI["V"].view(2, 2, 2)[0], "tears tokens apart"),
+    ("by_hand.5", "H", torch.hstack([MULTI["H1"], MULTI["H0"]]), "wrong order"),
+    ("by_hand.5", "H", torch.vstack([MULTI["H0"], MULTI["H1"]]), "below each other"),
+    ("by_hand.5", "H", MULTI["H0"] + MULTI["H1"], "are added"),
+    (
+        HEADS,
+        "Y",
+        torch.hstack([HEADS.given["H1"], HEADS.given["H0"]]) @ HEADS.given["W_o"],
+        "wrong order",
+    ),
+    ("by_hand.1", "Q", "(n, d)", "B stays in front"),
+    ("by_hand.1", "scores", ("B", "d", "d"), "features with features"),
+    ("by_hand.1", "general W_v", "d_v x d", "nn.Linear stores"),
+    ("by_hand.2", "D", "Add", "not added"),
+    ("by_hand.6", "argument", "num_heads", "from one head"),
+    ("by_hand.7", "mha", mha(d_out=64 * 6), "d_out = 384"),
+    ("by_hand.7", "mha", mha(num_heads=64), "num_heads = 64"),
+    ("by_hand.7", "mha", mha(qkv_bias=True), "qkv_bias is on"),
+    ("by_hand.7", "parameters", sum(p.numel() for p in mha(qkv_bias=True).parameters()), "bias"),
+]
+
+
+@every(("paper", "name", "answer", "said"), WRONG)
+def test_a_slip_made_with_other_code_is_named(paper, name, answer, said):
+    outcome = tried(paper, {name: answer})
+    assert not outcome.passed and said in outcome.message, outcome
+    assert outcome.message.startswith(f"`{name}`: ")
+
+
+@every("identifier", PAPERS)
+def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier):
+    for name, part in PAPERS[identifier].parts.items():
+        wrong = {"type": [object(), {1}, print], "value": ["something else"]}
+        if isinstance(part, Built):
+            wrong = {"type": [3, "mha", [1]], "value": [mha(context_length=3)]}
+        if isinstance(part, Explain):
+            like = torch.full_like(value(part), -77)
+            wrong = {
+                "type": ["64", print, True],
+                "value": [like, like * 0 + 0.37],
+                "shape": [like[None], [[1, 2, 3]]],
+                "nan": [like * math.nan],
+            }
+        messages = set()
+        for kind, answers in wrong.items():
+            outcomes = [tried(identifier, {name: answer}) for answer in answers]
+            assert {outcome.kind for outcome in outcomes} == {kind}, outcomes
+            messages.add(outcomes[0].message)
+            if isinstance(part, Explain):
+                shown = [str(row) for row in value(part).flatten().tolist() if row > 9]
+                assert not any(number in o.message for o in outcomes for number in shown)
+        assert len(messages) == len(wrong)
+
+
+def test_right_shapes_alone_never_pass():
+    for paper in PROBLEMS:
+        for name, part in paper.parts.items():
+            if isinstance(part, Explain):
+                for filled in (torch.zeros_like(value(part)), value(part) + 0.5):
+                    assert not tried(paper, {name: filled}).passed
+                    assert tried(paper, {name: filled}).kind in ("value", "mistake", "so far")
+
+
+def test_a_dictionary_with_these_names_is_expected():
+    for answer in (3, [1], "Q", {"Z": 1}, {3: 1}, torch.ones(2)):
+        outcome = tried("by_hand.3", answer)
+        assert outcome.kind == "type" and "the names Q, K, V" in outcome.message
+    assert tried("by_hand.3", {}).kind == "unfinished"
+
+
+@steady
+@given(st.sampled_from(PROBLEMS), st.data())
+def test_no_answer_ever_raises(paper, data):
+    part = data.draw(st.sampled_from(list(paper.parts)))
+    for answer in (data.draw(anything), {part: data.draw(anything)}):
+        outcome = tried(paper, answer)
+        assert not outcome.passed and isinstance(str(outcome), str)
+
+
+# Practice
+
+
+@every("kind", KINDS)
+def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one, same, other = practice(kind, 3), practice(kind, 3), practice(kind, 4)
+    assert torch.equal(torch.rand(3), expected)
+    assert repr(one) == repr(same) and one.parts == same.parts
+    assert one.parts != other.parts and one.sizes == same.sizes
+    assert all(torch.equal(one.given[name], same.given[name]) for name in one.given)
+
+
+@every("paper", FRESH, ids=lambda paper: paper.identifier)
+def test_fresh_problems_are_small_whole_and_not_the_sheets(paper):
+    for matrix in paper.given.values():
+        assert not matrix.is_floating_point() and matrix.abs().max() <= 9
+    assert all(1 < size < 400 for size in paper.sizes.values())
+    assert all(paper.parts != known.parts for known in PAPERS.values())
+    if "weights" in paper.parts:
+        assert value(paper.parts["weights"]).max() < 0.99
+
+
+@every("paper", FRESH, ids=lambda paper: paper.identifier)
+def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers(paper):
+    for name, number, said in slips(paper):
+        number, right = torch.tensor(number), value(paper.parts[name])
+        if number.shape == right.shape and said != CUT:
+            assert (number - right).abs().max() >= 0.02, (name, said)
+
+
+def test_practice_says_what_it_expects():
+    with pytest.raises(ValueError, match="kind is 'heads': one of shapes, single head, columns"):
+        practice("heads", 1)
+    for seed in ("1", 1.0, True, None):
+        with pytest.raises(TypeError, match="an int is expected"):
+            practice("shapes", seed)
+
+
+def test_practice_is_no_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "progress.json"))
+    assert check(FRESH[0], solved(FRESH[0])).passed and not progress.file().exists()
+    assert check("by_hand.2", solved(PAPERS["by_hand.2"])).passed
+    assert progress.read(progress.file()) == ["by_hand.2"]
+
+
+# The notebook
+
+
+@every("identifier", PAPERS)
+def test_every_exercise_ships_open_with_two_hints_and_a_solution_that_proves_itself(identifier):
+    cells = renew.read(SHEET).cells
+    asks = f'check("{identifier}", '
+    found = [i for i, c in enumerate(cells) if c.cell_type == "code" and asks in c.source]
+    asked, solution = cells[found[0]], cells[found[1]]
+    assert asked.outputs[0].data["text/plain"] == f"○ {identifier}: not answered yet."
+    assert f'"{next(iter(PAPERS[identifier].parts))}": ...,  # yours' in asked.source
+    assert all(f'"{name}": ...' in asked.source for name in PAPERS[identifier].parts)
+    assert cells[found[0] + 1].source.count("<details>") == 2
+    between = cells[found[0] + 2 : found[1] + 1]
+    assert all(cell.metadata.tags == ["solution"] for cell in between)
+    assert "assert check(" in solution.source and not solution.outputs
+    assert between[1].outputs, "the worked solution shows its numbers"
+
+
+def test_the_diagrams_places_and_names_are_the_exercises():
+    parts = PAPERS["by_hand.2"].parts
+    assert list(parts) == sorted(PLACES)
+    assert {part.answer for part in parts.values()} <= set(NAMES)
