@@ -21,12 +21,19 @@ MILESTONES = {"out": 11, "context": 8, "weights": 7, "scores": 5, "values": 2, "
 MILESTONES |= {"queries": 2}
 
 WORDS = (
-    (7, ("softmax", "dropout", "sqrt", "** 0.5", "**0.5", "** -0.5", "**-0.5", "scale")),
+    (7, ("softmax", "drop", "sqrt", "** 0.5", "**0.5", "** -0.5", "**-0.5", "scale")),
     (6, ("mask", "triu", "tril", "inf", "causal")),
     (11, ("out_proj",)),
     (2, ("W_query", "W_key", "W_value")),
     (10, ("contiguous",)),
+    (5, ("score",)),
 )
+
+
+def worded_step(failure: Failure) -> int | None:
+    """The step that the words of a failing line speak of, if any."""
+    line = f"{failure.line} {failure.words}"
+    return next((step for step, words in WORDS if any(each in line for each in words)), None)
 
 
 def right_values(sizes: Sizes) -> dict[str, torch.Tensor]:
@@ -94,7 +101,7 @@ def locate_failure(module: nn.Module, sizes: Sizes, failure: Failure) -> int:
     """The step at which forward raises."""
     calls = recorded(module, sizes.input())
     after = done(calls, sizes)
-    worded = next((step for step, words in WORDS if any(w in failure.line for w in words)), None)
+    worded = worded_step(failure)
     call = failing_call(calls)
     if call is None:
         return worded if worded and worded >= after else max(2, min(after + 1, 11))
@@ -107,7 +114,6 @@ def _step_of_call(call: Call, after: int, worded: int | None, sizes: Sizes) -> i
     viewing = any(word in name for word in ("view", "reshape", "flatten", "split", "chunk"))
     moving = any(word in name for word in ("transpose", "permute", "swap", "movedim"))
     linear = "linear" in name
-    grouped = [shape[-3] == heads for shape in call.shapes if len(shape) == 4]
     untransposed = any(
         len(shape) == 4 and shape[1] == tokens and heads in shape[2:] for shape in call.shapes
     )
@@ -125,9 +131,10 @@ def _step_of_call(call: Call, after: int, worded: int | None, sizes: Sizes) -> i
                 return 6
             flat = any(shape[-2:] == (tokens, head_dim) for shape in call.shapes)
             return 5 if flat else 4
-        if untransposed or not all(grouped):
+        first = call.shapes[0] if call.shapes else ()
+        if len(first) == 4 and first[1] == tokens:
             return 4
-        return 5
+        return 4 if any(shape[1:] == (tokens, head_dim, heads) for shape in call.shapes) else 5
     if after == 5:
         product = "matmul" in name or "einsum" in name or "bmm" in name
         if product and worded not in (6, 7):

@@ -3,7 +3,9 @@
 import contextlib
 import copy
 import ctypes
+import dis
 import io
+import linecache
 import random
 import signal
 import sys
@@ -13,12 +15,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 
+HERE, TORCH = (str(Path(each).parent) for each in (__file__, torch.__file__))
 TICK = 0.05  # seconds between two looks at the clock
 
 
@@ -32,11 +36,15 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that a learner's code raised: its text, and their line where it happened."""
+    """An exception that a learner's code raised: its text, and their line where it happened.
+
+    The words are the names that stand in the line; they are known where its text is not.
+    """
 
     text: str
     line: str = ""
     error: BaseException | None = None
+    words: str = ""
 
 
 def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -45,12 +53,17 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     Raises:
         TimeUp, Stopped: these two come from outside and go through.
     """
+    gradients, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     try:
         return function(*args, **options)
     except (TimeUp, Stopped):
         raise
     except BaseException as error:
-        return Failure(_text(error), _line(error), error)
+        line, words = _line(error)
+        return Failure(_text(error), line, error, words)
+    finally:
+        torch.set_grad_enabled(gradients)
+        torch.set_default_dtype(dtype)
 
 
 @contextlib.contextmanager
@@ -123,7 +136,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     def over() -> bool:
         passed, work = time.monotonic() - started, time.process_time() - worked
-        idle = passed >= seconds and work < 0.15 * passed
+        idle = passed >= seconds and work < 0.05 * passed
         return work >= seconds or idle or passed >= 5 * seconds
 
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
@@ -215,11 +228,19 @@ def _text(error: BaseException) -> str:
     return f"{name}: {short}" if short else name
 
 
-def _line(error: BaseException) -> str:
-    """The learner's own line of the traceback that is nearest to the error."""
-    lines = [
-        frame.line
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.line and "torch" not in frame.filename and __file__ != frame.filename
+def _line(error: BaseException) -> tuple[str, str]:
+    """The learner's own line of the traceback that is nearest to the error, and its names."""
+    traced = [
+        (frame, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith((HERE, TORCH))
     ]
-    return lines[-1] if lines else ""
+    if not traced:
+        return "", ""
+    frame, number = traced[-1]
+    names = [
+        str(each.argval)
+        for each in dis.get_instructions(frame.f_code)
+        if each.positions.lineno == number and isinstance(each.argval, str)
+    ]
+    return linecache.getline(frame.f_code.co_filename, number).strip(), " ".join(names)

@@ -94,19 +94,26 @@ def build(
 ) -> nn.Module | Failure:
     """Construct cls at sizes with known weights, ignored ones set to 0, in eval mode."""
 
-    def construct() -> nn.Module:
-        first = sizes.d_in, sizes.d_out, sizes.context_length, dropout, sizes.num_heads
-        try:
-            module = cls(*first, qkv_bias=sizes.qkv_bias)
-        except TypeError as error:
-            if "qkv_bias" not in str(error):
-                raise
-            module = cls(*first, sizes.qkv_bias)
+    def built() -> nn.Module:
+        module = construct(cls, sizes, sizes.qkv_bias, dropout)
         untie(module)
         fill(module, sizes, ignored)
         return module.eval()
 
-    return attempt(construct)
+    return attempt(built)
+
+
+def construct(cls: Any, sizes: Sizes, bias: bool | None, dropout: float = 0.0) -> nn.Module:
+    """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
+    first = sizes.d_in, sizes.d_out, sizes.context_length, dropout, sizes.num_heads
+    if bias is None:
+        return cls(*first)
+    try:
+        return cls(*first, qkv_bias=bias)
+    except TypeError as error:
+        if "qkv_bias" not in str(error):
+            raise
+        return cls(*first, bias)
 
 
 def untie(module: nn.Module) -> None:

@@ -67,14 +67,15 @@ class Bench:
         biases: tuple[float, float, float] = (0, 0, 0),
     ) -> torch.Tensor:
         """Output for these queries, keys, values (b, num_tokens, d_out) and this out_proj."""
-        layers = [getattr(self.module, name) for name in NAMES]
+        layers = [getattr(self.module, name) for name in NAMES if hasattr(self.module, name)]
         with torch.no_grad():
             for layer, each, offset in zip(layers, (queries, keys, values), biases, strict=False):
                 layer.weight.copy_(each.expand(self.shape).reshape(-1, D_OUT).T)
                 if layer.bias is not None:
                     layer.bias.fill_(offset)
-            layers[3].weight.copy_(torch.eye(D_OUT) if matrix is None else matrix)
-            if layers[3].bias is not None:
+            if len(layers) > 3:
+                layers[3].weight.copy_(torch.eye(D_OUT) if matrix is None else matrix)
+            if len(layers) > 3 and layers[3].bias is not None:
                 offset = torch.as_tensor(self.offset if bias is None else bias)
                 layers[3].bias.copy_(offset.expand(D_OUT))
         out = run(self.module, self.x)
@@ -101,11 +102,14 @@ def locate(cls: Any) -> Finding | None:
     questions = (ask_projection, ask_bias, ask_batch, ask_heads_and_weights, ask_out_proj)
     if isinstance(bench, Bench) and bench.opaque:
         questions = (ask_out_proj,)
+    found = []
     for question in questions:
         finding = attempt(question, cls)
         if isinstance(finding, Finding):
-            return finding
-    return None
+            found.append(finding)
+            if finding.step <= 4 or question is ask_batch:  # the later questions cannot be read
+                break
+    return min(found, key=lambda each: each.step, default=None)
 
 
 def ask_projection(cls: Any) -> Finding | None:
@@ -271,11 +275,13 @@ def ask_heads_and_weights(cls: Any) -> Finding | None:
     """Steps 3 to 10: which features form a head, then what its weights are."""
     maps = Maps(cls)
     shape = ask_heads(maps)
-    if shape is not None and shape.step <= 4:
+    if shape is not None and (shape.step <= 4 or shape.step == 8):
         return shape
     if shape is not None and shape.step >= 9 and maps.placed() is None:
         return shape
     weights = ask_weights(cls, maps if shape is not None else None)
+    if shape is not None and shape.step == 5 and weights is not None:
+        return weights if weights.step > 5 else shape  # weights that follow the scores are proof
     found = [each for each in (shape, weights) if each is not None]
     return min(found, key=lambda each: each.step, default=None)
 
@@ -289,7 +295,8 @@ class Maps:
 
     def __init__(self, cls: Any):
         count = TOKENS * D_OUT
-        base = chosen(1)
+        queries, keys, values = chosen(1)
+        base = queries.abs(), keys.abs(), values  # an activation lets them pass
         kinds = [each.expand(3 * count + 2, TOKENS, D_OUT).clone() for each in base]
         for kind, each in enumerate(kinds):
             start = 2 + kind * count
@@ -395,6 +402,14 @@ def ask_heads(maps: Maps) -> Finding | None:
                 "swap the last two dims of keys with `transpose(2, 3)`, which a view or reshape "
                 "does not do.",
             )
+        blocks = queries.view(HEADS, HEAD_DIM, HEADS, HEAD_DIM)
+        whole = blocks.any(3).sum(2).eq(1).all() and torch.equal(queries, keys)
+        if crossed and whole:
+            return Finding(
+                8,
+                "The weights of one head gather the values of another. Look at the context: it is "
+                "`weights @ values`, head by head.",
+            )
         if crossed:
             return view
         if (same & ~queries)[queries.any(1)].any() or (same & ~keys)[keys.any(1)].any():
@@ -455,24 +470,29 @@ def ask_weights(cls: Any, maps: Maps | None) -> Finding | None:
     """Steps 5 to 8: read the weights off the output and hold them against the true scores."""
     bench = Bench(cls, B).settle()
     places = maps.placed() if maps is not None else None
-    queries, keys, _ = chosen(scale=0.4)
+    size = 1.0 if bench.offset else 2.0**-6  # small values pass an activation of the context
 
     def read(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
         one_hot = torch.zeros(TOKENS, HEADS, HEAD_DIM)
-        one_hot[torch.arange(TOKENS), :, torch.arange(TOKENS)] = 1
-        context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT))
+        one_hot[torch.arange(TOKENS), :, torch.arange(TOKENS)] = size
+        context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT)) / size
         if places is not None:
             context = context.reshape(B, -1)[:, places.flatten()].view_as(context)
         return context.view(B, TOKENS, HEADS, HEAD_DIM).transpose(1, 2)[..., :TOKENS]
 
-    scores, right = true_scores(queries, keys)
-    weights = read(queries, keys)
-    finding = judge_weights(weights, scores, right)
-    if finding is not None and bench.gain != 1:
-        finding = judge_weights(weights / bench.gain, scores, right)
-    if finding is not None and finding.strange:
-        return ask_linear(read, queries, keys) or finding
-    return finding
+    for scale in (0.4, 1.2):
+        queries, keys, _ = chosen(scale=scale)
+        scores, right = true_scores(queries, keys)
+        weights = read(queries, keys)
+        finding = judge_weights(weights, scores, right)
+        if finding is not None and bench.gain != 1:
+            finding = judge_weights(weights / bench.gain, scores, right)
+        if finding is not None and finding.strange:
+            linear = attempt(ask_linear, read, queries, keys)
+            return linear if isinstance(linear, Finding) else finding
+        if finding is not None:
+            return finding
+    return None
 
 
 def ask_linear(

@@ -46,13 +46,21 @@ def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor)
     past = torch.ones(tokens, tokens, dtype=torch.bool).tril()
     if read.isnan().any():
         return _judge_nan(read, scores, finding)
-    seen = read.abs() > 1e-6
+    seen = read.abs() > 1e-5
     every = torch.ones_like(seen)
     if _fit(read, right, every) is not None:
         return finding(
             7,
             "The weights go through a softmax again. Look between the mask and the dropout: one "
             "softmax is right.",
+        )
+    lost = past & ~seen
+    if not (seen & ~past).any() and (lost != lost[:1, :1]).any():
+        return finding(
+            7,
+            "Some weights are 0 depending on the scores, though no mask hides them. Look at the "
+            "softmax: every token that may be seen keeps a share.",
+            strange=True,
         )
     factor = _fit(read, scores, seen & past)
     if factor is not None and (seen != past).any():
