@@ -73,17 +73,18 @@ def draw_progress() -> Picture:
             f'style="fill:{INK if ready else "none"};stroke:{LINE}"/>'
         ) + text(f"{number} ✓" if ready else number, x + 24, y + 16, "middle")
 
+    pitch = 68  # twelve of them fit a notebook's output at 1280 px
     for column, step in enumerate(steps):
-        x = 72 * column
+        x = pitch * column
         body += text(step, x + 34, 46, "middle", "font-size:11px")
         asked = [identifier for identifier in TASKS if identifier.partition(".")[0] == step]
         body += "".join(box(one, x + 10, 58 + 30 * row) for row, one in enumerate(asked))
     body += text("by hand", 34, 172, "middle", "font-size:11px")
-    body += "".join(box(one, 72 * place + 82, 156) for place, one in enumerate(PAPERS))
+    body += "".join(box(one, pitch * (place + 1) + 10, 156) for place, one in enumerate(PAPERS))
     title = f"{len(finished)} of {len(every)} exercises are done"
     return Picture(
         body,
-        72 * len(steps),
+        pitch * len(steps),
         190,
         title,
         (f"Done: {', '.join(finished)}." if finished else "None is done yet.") + note,
