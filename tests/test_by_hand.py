@@ -210,11 +210,12 @@ def test_a_slip_on_the_sheet_gets_its_sentence_unless_its_numbers_are_right(iden
         part = paper.parts[name]
         same = isinstance(part, Explain) and number in (part.answer, *part.also)
         if same:
-            harmless.append((name, said))
+            harmless.append(name)
         else:
             assert outcome.kind == "mistake" and outcome.message.startswith(("right: ", f"`{name}"))
-    few = {"by_hand.3": 8, "by_hand.5": 1}
-    assert len(harmless) <= few.get(identifier, 0), harmless
+    # K is symmetric and W_o is diagonal or symmetric; rounded weights look masked.
+    forgiven = {"by_hand.3": ["V", "scores", "weights", "H", "H", "Y", "Y"], "by_hand.5": ["Y"]}
+    assert harmless == forgiven.get(identifier, [])
 
 
 HEAD, HEADS = practice("single head", 1), practice("multi-head", 1)  # the sheet hides some slips

@@ -95,6 +95,7 @@ def draw_vectors(
     if angle:
         body += shadow(arrows[angle[0]].end, arrows[angle[1]].end, place)
     body += "".join(arrow_line(arrow, place) for arrow in arrows)
+    body += "".join(arrow_name(arrow, place) for arrow in arrows if arrow.name)
     drawing = Drawing(body, width, height)
     if shares:
         columns = [word for word, _ in shares]
@@ -121,7 +122,7 @@ def axis_lines(axes, corners, place) -> str:
 
 
 def arrow_line(arrow: Arrow, place) -> str:
-    """Draw an arrow with its head, and its name beyond the tip."""
+    """Draw an arrow with its head."""
     (x0, y0), (x, y) = place(*arrow.start), place(*arrow.end)
     long = math.hypot(x - x0, y - y0)
     if long < 1:
@@ -134,12 +135,17 @@ def arrow_line(arrow: Arrow, place) -> str:
     ]
     head = f"M{x:.1f} {y:.1f}" + "".join(f"L{a:.1f} {b:.1f}" for a, b in tips) + "z"
     neck = x - back / 2 * along[0], y - back / 2 * along[1]
-    body = (
+    return (
         f'<path d="M{x0:.1f} {y0:.1f}L{neck[0]:.1f} {neck[1]:.1f}" {LOOKS[arrow.look]} '
         f'fill="none" style="stroke:{INK}"/><path d="{head}" style="fill:{INK}"/>'
     )
+
+
+def arrow_name(arrow: Arrow, place) -> str:
+    """Write an arrow's name beyond its tip."""
+    x, y = place(*arrow.end)
     look = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-    return body + text(arrow.name, x + 7, y - 5, style=look) if arrow.name else body
+    return text(arrow.name, x + 7, y - 5, style=look)
 
 
 def shadow(first: Sequence[float], second: Sequence[float], place) -> str:

@@ -1,0 +1,160 @@
+"""The intuition before step 1: its words, its films and its pictures say what is true."""
+
+import math
+import re
+
+import pytest
+import renew
+import torch
+from torch import nn
+
+from helpers import sliders
+from helpers.examples import load_example
+from helpers.pictures import Arrow, draw_blocks, draw_matrices, draw_vectors
+from helpers.pictures.vectors import MARGIN, UNIT
+
+WORDS = load_example("words")
+VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))
+
+
+def texts(picture):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg)
+
+
+def degrees(vector):
+    return math.degrees(math.atan2(vector[1], vector[0]))
+
+
+def in_context(words):
+    """The first "bank" among words after one head without a mask, and its weights."""
+    x = torch.stack([VECTORS[word] for word in words])
+    weights = nn.functional.softmax(x @ x.T / math.sqrt(2), dim=1)[words.index("bank")]
+    return VECTORS["bank"] + weights @ x @ WORDS["W_value"], weights
+
+
+def test_the_embedding_holds_a_dozen_words_and_every_word_of_both_sentences():
+    assert 12 <= len(VECTORS) <= 14 and len(WORDS.rows["embedding"]) == len(VECTORS)
+    assert {word for said in sliders.SENTENCES.values() for word in said.split()} == set(VECTORS)
+    assert "made up" in WORDS.about and "made by hand" in WORDS.sources["embedding"]
+    assert degrees(VECTORS["bank"]) == pytest.approx(45)
+    named = {"bank", "credit", "card", "ducks", "swimming"}
+    assert all((vector.max() >= 1) == (word in named) for word, vector in VECTORS.items())
+
+
+def test_context_moves_bank_one_way_in_each_sentence():
+    turned = {name: in_context(said.split())[0] for name, said in sliders.SENTENCES.items()}
+    assert degrees(turned["credit card"]) > 60 and degrees(turned["ducks"]) < 30
+
+
+@pytest.mark.parametrize("sentence", sliders.SENTENCES)
+def test_the_film_of_meaning_reads_word_by_word(sentence):
+    words = sliders.SENTENCES[sentence].split()
+    place = words.index("bank")
+    film = sliders.explore_meaning()
+    frames = {p[1]: picture for p, picture in film.pictures.items() if p[0] == sentence}
+    assert list(frames) == list(range(len(words)))
+    for count, picture in frames.items():
+        others = [i for i in range(len(words)) if i != place][:count]
+        read = sorted([place, *others])
+        vector, weights = in_context([words[i] for i in read])
+        shown = " ".join(word if i in read else "..." for i, word in enumerate(words))
+        assert picture.title == f"{shown}: {degrees(vector):.0f} degrees"
+        assert f"bank in context ({vector[0]:.2f}, {vector[1]:.2f})" in picture.description
+        assert texts(picture)[-len(read) :] == [f"{weight:.2f}" for weight in weights]
+
+
+def test_a_search_goes_from_exact_to_even():
+    film = sliders.explore_search()
+    shares = {}
+    for (temperature,), picture in film.pictures.items():
+        said = re.search(r"weights = \[\[(.*?)\]\]", picture.description)[1]
+        shares[temperature] = [float(share) for share in said.split(", ")]
+        assert sum(shares[temperature]) == pytest.approx(1, abs=0.03)
+        assert max(shares[temperature]) == shares[temperature][0]  # ducks
+    largest = [max(share) for share in shares.values()]
+    assert largest == sorted(largest, reverse=True) and shares[0] == [1, 0, 0, 0, 0, 0]
+    assert max(shares[16]) - min(shares[16]) < 0.05
+    keys = torch.stack(
+        [VECTORS[w] for w in ("ducks", "swimming", "near", "bank", "card", "credit")]
+    )
+    weights = nn.functional.softmax(keys[:, 0] / 2, dim=0)
+    answer = weights @ keys
+    assert film.pictures[2,].title.endswith(
+        f"ducks get {weights[0]:.2f}, the answer is ({answer[0]:.2f}, {answer[1]:.2f})"
+    )
+
+
+def test_the_film_of_angles_gives_the_dot_product():
+    for (angle, length), picture in sliders.explore_angle().pictures.items():
+        x, y = map(float, re.search(r"key \((.*?), (.*?)\)\.", picture.description).groups())
+        assert math.hypot(x, y) == pytest.approx(length, abs=0.01)
+        assert math.degrees(math.atan2(y, x)) == pytest.approx(angle, abs=0.5)
+        said = float(picture.title.split("= ")[-1])
+        assert said == pytest.approx(3 * x, abs=0.03) and "-0.00" not in picture.title
+
+
+def test_arrows_end_where_their_numbers_say():
+    picture = draw_vectors(
+        [Arrow("v", (2, 1)), Arrow("w", (-1, 3))], "T", corners=((-1, 0), (4, 4))
+    )
+    tips = re.findall(r'<path d="M([\d.]+) ([\d.]+)L[^"]*z"', picture.svg)
+    origin = MARGIN + UNIT, 1.5 * MARGIN + 4 * UNIT
+    for tip, (x, y) in zip(tips, ((2, 1), (-1, 3)), strict=True):
+        assert [float(t) for t in tip] == [origin[0] + x * UNIT, origin[1] - y * UNIT]
+
+
+def test_what_no_plane_can_show_is_said():
+    with pytest.raises(ValueError, match=r"v \[5, 0\] lies outside of \(\(0, 0\), \(4, 4\)\)"):
+        draw_vectors([Arrow("v", [5, 0])], "T")
+    with pytest.raises(ValueError, match=r"v is \[1, 2, 3\]: two finite numbers are expected"):
+        Arrow("v", (1, 2, 3))
+    with pytest.raises(ValueError, match="two finite numbers"):
+        Arrow("v", (1, math.nan))
+    with pytest.raises(ValueError, match="v looks 'thick': plain, strong, dashed are expected"):
+        Arrow("v", (1, 2), "thick")
+
+
+def test_matrices_are_drawn_number_for_number():
+    whole, part = torch.tensor([[1.0, -2], [30, 4]]), torch.tensor([[0.25, -0.5]])
+    picture = draw_matrices({"A": whole, "b": part}, "Title")
+    assert texts(picture)[1:] == ["A (2, 2)", "1", "-2", "30", "4", "b (1, 2)", "0.25", "-0.50"]
+    assert picture.description == "A = [[1, -2], [30, 4]]; b = [[0.25, -0.5]]."
+    for matrix in (torch.zeros(2), torch.zeros(13, 1), torch.zeros(1, 13), torch.zeros(1, 2, 2)):
+        with pytest.raises(ValueError, match="A has shape .* a matrix of at most 12 x 12"):
+            draw_matrices({"A": matrix}, "T")
+    with pytest.raises(ValueError, match=r"shape \(2, 2\), but 3 rows and 0 columns have names"):
+        draw_matrices({"A": whole}, "T", rows="abc")
+    with pytest.raises(ValueError, match="0 rows and 3 columns"):
+        draw_matrices({"A": whole}, "T", columns="abc")
+
+
+def test_the_diagram_shows_names_where_they_are_given():
+    names = {"A": "one", "B": "two", "C": "three", "D": "four", "E": "five"}
+    assert texts(draw_blocks()).count("?") == 5
+    half = draw_blocks({"A": "one", "B": ..., "C": None, "D": 3, "Z": "six"})
+    assert texts(half).count("?") == 4 and "one" in texts(half) and "six" not in texts(half)
+    assert "A: one; B: ?" in half.description
+    full = draw_blocks(names)
+    assert set(names.values()) <= set(texts(full)) and "?" not in texts(full)
+    assert full.title != draw_blocks().title and draw_blocks({"A": "<i>"}).svg.count("<i>") == 0
+
+
+def test_each_token_is_once_more_itself_plus_what_the_others_offer():
+    """With the slide's slip, x_n for x_i in the sum, "bank" stays where it was."""
+    words = sliders.SENTENCES["ducks"].split()
+    vector, weights = in_context(words)
+    offers = [WORDS["W_value"].T @ VECTORS[word] for word in words]
+    assert torch.allclose(
+        vector, VECTORS["bank"] + sum(a * v for a, v in zip(weights, offers, strict=True))
+    )
+    slipped = VECTORS["bank"] + sum(a * (WORDS["W_value"].T @ VECTORS["bank"]) for a in weights)
+    assert degrees(slipped) == pytest.approx(45)
+
+
+def test_the_notebook_builds_the_films_last_position():
+    cells = renew.read(renew.NOTEBOOKS / "00_why_attention.ipynb").cells
+    outputs = "".join(
+        output.get("text", "") for cell in cells for output in cell.get("outputs", [])
+    )
+    vector, _ = in_context(sliders.SENTENCES["ducks"].split())
+    assert f"tensor([{vector[0]:.4f}, {vector[1]:.4f}])" in outputs
