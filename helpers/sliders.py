@@ -269,7 +269,12 @@ SENTENCES = {
 
 def explore_meaning() -> Film:
     """Move over two sentences and the words read so far, and see the vector of "bank" move."""
-    return film(meaning_at, sentence=SENTENCES, words_read=lambda sentence: range(others(sentence)))
+    return film(
+        meaning_at,
+        {"words_read": 8},
+        sentence=SENTENCES,
+        words_read=lambda sentence: range(len(SENTENCES[sentence].split())),
+    )
 
 
 def explore_search() -> Film:
@@ -389,11 +394,6 @@ def neighbours_at(which: tuple[str, tuple[str, ...]], **index: int) -> Picture:
     """Draw some steps with the number followed that stands at an index of a tensor."""
     name, steps = which
     return draw_follow(traced()[1], name, (0, *index.values()), steps)
-
-
-def others(sentence: str) -> int:
-    """Count how many numbers of words there are to read in a sentence besides "bank"."""
-    return len(SENTENCES[sentence].split())
 
 
 def meaning_at(sentence: str, words_read: int) -> Picture:

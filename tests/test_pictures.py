@@ -17,15 +17,19 @@ from sizes import TELLING, build
 
 from helpers.pictures import (
     HEAD_COLOURS,
+    Arrow,
     Shown,
     draw_attention,
+    draw_blocks,
     draw_follow,
     draw_map,
+    draw_matrices,
     draw_memory,
     draw_product,
     draw_steps,
     draw_tensor,
     draw_tensors,
+    draw_vectors,
     storage,
 )
 from helpers.pictures.panels import OPERATIONS
@@ -64,6 +68,22 @@ PICTURES = {
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
     "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
     "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
+    "blocks": draw_blocks,
+    "blocks named": lambda: draw_blocks({"A": "W_q, W_k, W_v", "B": "Q_h, K_h, V_h of a head"}),
+    "vectors": lambda: draw_vectors(
+        [Arrow("a long name", (4, 0), "strong"), Arrow("c", (1, 3), "dashed"), Arrow("", (0, 0))],
+        "Some vectors",
+        shares=[("swimming", 0.25), ("ducks", 0.75)],
+        angle=(0, 1),
+    ),
+    "matrices": lambda: draw_matrices(
+        {"weights": torch.eye(2), "causal": tensor(2, 2)},
+        "Two",
+        ["I", "you"],
+        ["I", "you"],
+        "weights",
+    ),
+    "matrices below": lambda: draw_matrices({"a": tensor(1, 2), "b": tensor(2, 2)}, "T", (), "xy"),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
