@@ -21,6 +21,7 @@ from helpers.pictures import (
     draw_matrices,
     draw_memory,
     draw_product,
+    draw_running,
     draw_tensor,
     draw_tensors,
     draw_vectors,
@@ -51,6 +52,8 @@ LABELS = {
     "angle": "angle in degrees",
     "length": "length of the key",
     "model": "model",
+    "size": "keys in a block",
+    "block": "block read last",
 }
 
 # ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
@@ -345,6 +348,13 @@ def explore_context() -> Film:
 def explore_context_product() -> Film:
     """Move the head, the query token and the feature over one number of the context."""
     return film(context_product_at, {"query": 1}, head=range(2), query=range(3), feature=range(3))
+
+
+def explore_running(scaled: torch.Tensor, values: torch.Tensor) -> Film:
+    """Move the size of the blocks and the block read last, for scores (num_tokens,) and values."""
+    choices = {"size": range(1, len(scaled) + 1)}
+    choices["block"] = lambda size: range(math.ceil(len(scaled) / size))
+    return film(partial(draw_running, scaled, values), {"size": 2}, **choices)
 
 
 def explore_reformat() -> Film:

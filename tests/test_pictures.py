@@ -26,6 +26,7 @@ from helpers.pictures import (
     draw_matrices,
     draw_memory,
     draw_product,
+    draw_running,
     draw_steps,
     draw_tensor,
     draw_tensors,
@@ -84,6 +85,7 @@ PICTURES = {
         "weights",
     ),
     "matrices below": lambda: draw_matrices({"a": tensor(1, 2), "b": tensor(2, 2)}, "T", (), "xy"),
+    "running": lambda: draw_running(torch.tensor([1.0, 3, 2]), tensor(3, 2), size=2, block=0),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
@@ -261,6 +263,36 @@ def test_attention_to_a_row_that_is_not_there(where):
 def test_attention_over_too_many_keys():
     with pytest.raises(ValueError, match="num_tokens is 13: at most 12 can be drawn"):
         draw_attention(whiteboard(1, 13), 0, 0)
+
+
+RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])
+
+
+@pytest.mark.parametrize("scaled", [RISING, FALLING], ids=["rising", "falling"])
+@pytest.mark.parametrize(("size", "block"), [(2, 0), (2, 1), (2, 2), (1, 3), (3, 1), (5, 0)])
+def test_running_numbers_are_those_of_a_loop_over_blocks(scaled, size, block):
+    values = torch.linspace(-3, 4, 10).view(5, 2)
+    largest, total, context, found = torch.tensor(-torch.inf), 0.0, torch.zeros(2), []
+    for s, v in list(zip(scaled.split(size), values.split(size), strict=True))[: block + 1]:
+        before, largest = largest, torch.maximum(largest, s.max())
+        shrink, powers = torch.exp(before - largest), torch.exp(s - largest)
+        total, context = total * shrink + powers.sum(), context * shrink + powers @ v
+        found.append((largest, shrink, total))
+    end = min((block + 1) * size, 5)
+    expected = [scaled[:end], powers, *map(torch.stack, zip(*found, strict=True))]
+    expected += [context, context / total, torch.softmax(scaled, dim=0) @ values]
+    labels = {f"key {i}" for i in range(5)} | {f"block {i}" for i in range(5)} | {"0", "1"}
+    labels |= {"scaled scores", "powers", "largest", "shrink", "total"}
+    labels |= {"context", "context / total", "all keys at once"}
+    drawn = [t for t in texts(draw_running(scaled, values, size, block))[1:] if t not in labels]
+    assert drawn == [number(v) for row in expected for v in row.tolist()]
+
+
+def test_running_needs_a_block_that_is_there_and_few_keys():
+    with pytest.raises(ValueError, match="block is 3: one from 0 to 2 is expected"):
+        draw_running(RISING, tensor(5, 2), size=2, block=3)
+    with pytest.raises(ValueError, match="scaled has 13 scores: at most 12 can be drawn"):
+        draw_running(torch.zeros(13), tensor(13, 2), size=2, block=0)
 
 
 STRIDED = {

@@ -10,6 +10,7 @@ from helpers import sliders
 from helpers.pictures import Picture
 
 ARGUMENTS = {
+    "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
     "explore_memory": ("project.queries", "view.queries"),
     "explore_storage": ("transpose.queries", "context.context"),
     "explore_neighbours": ("project.queries", "project", "view", "transpose"),

@@ -6,6 +6,7 @@ from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.reach import reach
+from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
 from helpers.pictures.vectors import Arrow, draw_matrices, draw_vectors
@@ -22,6 +23,7 @@ __all__ = [
     "draw_matrices",
     "draw_memory",
     "draw_product",
+    "draw_running",
     "draw_steps",
     "draw_tensor",
     "draw_tensors",
