@@ -1,0 +1,51 @@
+"""Every topic of the lecture has its place: a notebook, and in it the words or numbers for it."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import renew
+
+TOPICS = json.loads(Path(__file__).with_name("topics.json").read_text("utf-8"))
+# How many topics each section of the lecture has; one that is dropped is missed here.
+SECTIONS = {
+    "1 the eleven steps": 22,
+    "2 the class": 9,
+    "3 published tensors": 9,
+    "4 intuition": 16,
+    "5 exercises": 11,
+    "6 real models": 7,
+    "7 what the lecturer insists on": 3,
+}
+
+
+def told(notebook):
+    """Return every text that a notebook shows: sources, printed texts, values, errors, pictures."""
+    texts = []
+    for cell in renew.read(renew.NOTEBOOKS / f"{notebook}.ipynb").cells:
+        texts.append(cell.source)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            texts += [output.get("text", ""), output.get("evalue", "")]
+            texts += [data.get("text/plain", ""), data.get("image/svg+xml", "")]
+    return texts
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic["topic"])
+def test_a_topic_has_its_place(topic):
+    assert set(topic) == {"section", "topic", "notebook", "shows"} and all(topic.values())
+    assert any(topic["shows"] in text for text in told(topic["notebook"]))
+
+
+def test_no_topic_is_dropped_and_none_stands_twice():
+    assert Counter(topic["section"] for topic in TOPICS) == SECTIONS
+    assert all(a["section"] <= b["section"] for a, b in pairwise(TOPICS))
+    for field in ("topic", "shows"):
+        assert len({topic[field] for topic in TOPICS}) == len(TOPICS)
+
+
+def test_every_notebook_carries_a_topic():
+    every = {path.stem for path in renew.NOTEBOOKS.glob("*.ipynb")}
+    assert {topic["notebook"] for topic in TOPICS} == every
