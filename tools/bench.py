@@ -2,6 +2,7 @@
 
     python tools/bench.py                               the tables of docs/benchmarks.md
     python tools/bench.py --quick                       small sizes, one second each
+    python tools/bench.py --busy                        while the machine does other work too
     python tools/bench.py --device cuda --dtype bfloat16
 
 All implementations of one size run in one process, in turn, in a new order and on new random
@@ -113,8 +114,10 @@ def measure(
 
     def milliseconds(name: str, x: torch.Tensor, number: int) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
-        timer = Timer("work(x, backward)", globals=given, num_threads=options.threads)
-        return timer.timeit(number).mean * 1e3
+        how = {"num_threads": options.threads} | (
+            {"timer": time.process_time} if options.busy else {}
+        )
+        return Timer("work(x, backward)", globals=given, **how).timeit(number).mean * 1e3
 
     x = new().to(options.dtype)
     numbers = {name: int(20 / milliseconds(name, x, 1)) + 1 for name in works}  # the warm-up
@@ -219,12 +222,16 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
+    parser.add_argument(
+        "--busy", action="store_true", help="on a busy machine: count processor time, on one thread"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the chart to FILE")
     parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
     parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
     options = parser.parse_args()
     options.size = options.size and [tuple(size) for size in options.size]
+    options.threads = 1 if options.busy else options.threads
     options.seconds = options.seconds or (1 if options.quick else 20)
     return options
 
@@ -235,7 +242,8 @@ def main() -> None:
     if options.peak:
         print(peak(options.peak, *options.size, options.backward, options))
         return
-    where = f"{options.device}, {options.dtype}, {options.threads} threads"
+    clock = "processor time" if options.busy else "wall time"
+    where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
     print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
     names, times, memory = installed(), [], []
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
@@ -263,7 +271,7 @@ def main() -> None:
     print_table("Peak memory in MiB at (b, num_tokens)", columns, cells)
 
     if options.json:
-        about = {"torch": torch.__version__, "threads": options.threads, "d": D}
+        about = {"torch": torch.__version__, "threads": options.threads, "clock": clock, "d": D}
         about |= {"device": options.device, "dtype": str(options.dtype), "num_heads": NUM_HEADS}
         options.json.write_text(json.dumps({**about, "times": times, "memory": memory}, indent=1))
     if options.chart:
