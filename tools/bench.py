@@ -30,7 +30,7 @@ from pathlib import Path
 import bench_rows
 import torch
 from bench_rows import ROWS, prove, run
-from torch.utils.benchmark import Timer
+from torch.utils.benchmark import Timer, timer
 
 from helpers.attention import FusedMultiHeadAttention
 
@@ -114,9 +114,8 @@ def measure(
 
     def milliseconds(name: str, x: torch.Tensor, number: int) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
-        how = {"num_threads": options.threads} | (
-            {"timer": time.process_time} if options.busy else {}
-        )
+        how = {"timer": time.process_time if options.busy else timer}
+        how["num_threads"] = options.threads
         return Timer("work(x, backward)", globals=given, **how).timeit(number).mean * 1e3
 
     x = new().to(options.dtype)
