@@ -82,7 +82,7 @@ def practice(kind: str, seed: int) -> Paper:
         raise ValueError(f"kind is {kind!r}: one of {', '.join(KINDS)} is expected")
     if type(seed) is not int:
         raise TypeError(f"seed is {seed!r} ({type(seed).__name__}): an int is expected")
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % 2**63)
     make = dict(zip(KINDS, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True))
     while True:
         paper = make[kind](f"practice, {kind} {seed}", generator)
@@ -224,7 +224,7 @@ def single_head(identifier: str, given: Weights) -> Paper:
                     (Q @ K, "K is not transposed: a score is a row of Q times a row of K."),
                     (
                         K @ Q.T,
-                        "This is K Q^T: the rows belong to the queries, the columns to keys.",
+                        "This is K Q^T: in Q K^T the rows belong to the queries.",
                     ),
                     (Q.T @ K, FEATURES),
                     (Q * K, "The products are not summed: a score is a whole dot product."),

@@ -378,6 +378,10 @@ def test_practice_says_what_it_expects():
             practice("shapes", seed)
 
 
+def test_any_int_is_a_seed():
+    assert practice("columns", -1).parts != practice("columns", 10**30).parts
+
+
 def test_practice_is_no_progress(tmp_path, monkeypatch):
     monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "progress.json"))
     assert check(FRESH[0], solved(FRESH[0])).passed and not progress.file().exists()
