@@ -205,7 +205,7 @@ def test_every_slip_of_a_fresh_problem_gets_its_sentence(paper):
 @every("identifier", PAPERS)
 def test_a_slip_on_the_sheet_gets_its_sentence_unless_its_numbers_are_right(identifier):
     paper, harmless = PAPERS[identifier], []
-    for name, number, said in slips(paper):
+    for name, number, _ in slips(paper):
         outcome = tried(paper, solved(paper) | {name: number})
         part = paper.parts[name]
         same = isinstance(part, Explain) and number in (part.answer, *part.also)
