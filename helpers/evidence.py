@@ -30,6 +30,10 @@ WORDS = (
 )
 
 
+VIEWING = "view", "reshape", "flatten", "split", "chunk"
+MOVING = "transpose", "permute", "swap", "movedim"
+
+
 def worded_step(failure: Failure) -> int | None:
     """The step that the words of a failing line speak of, if any."""
     line = f"{failure.line} {failure.words}"
@@ -100,55 +104,59 @@ def failure_key(calls: list[Call]) -> tuple | None:
 def locate_failure(module: nn.Module, sizes: Sizes, failure: Failure) -> int:
     """The step at which forward raises."""
     calls = recorded(module, sizes.input())
-    after = done(calls, sizes)
-    worded = worded_step(failure)
+    after, worded = done(calls, sizes), worded_step(failure)
     call = failing_call(calls)
     if call is None:
         return worded if worded and worded >= after else max(2, min(after + 1, 11))
-    return _step_of_call(call, after, worded, sizes)
-
-
-def _step_of_call(call: Call, after: int, worded: int | None, sizes: Sizes) -> int:
-    tokens, heads, head_dim = sizes.num_tokens, sizes.num_heads, sizes.head_dim
-    name = call.name.strip("_")
-    viewing = any(word in name for word in ("view", "reshape", "flatten", "split", "chunk"))
-    moving = any(word in name for word in ("transpose", "permute", "swap", "movedim"))
-    linear = "linear" in name
-    untransposed = any(
-        len(shape) == 4 and shape[1] == tokens and heads in shape[2:] for shape in call.shapes
-    )
     if after == 0:
         return worded if worded in (6, 7) else 2
     if after == 2:
-        if viewing:
-            wanted = sorted((sizes.b, tokens, heads, head_dim))
-            return 3 if -1 in call.numbers or sorted(call.numbers[-4:]) == wanted else 1
-        if moving:
-            return 4
-        if worded in (6, 7) or "mask" in name:
-            square = any(shape[-2:] == (tokens, tokens) and len(shape) > 2 for shape in call.shapes)
-            if square:
-                return 6
-            flat = any(shape[-2:] == (tokens, head_dim) for shape in call.shapes)
-            return 5 if flat else 4
-        first = call.shapes[0] if call.shapes else ()
-        if len(first) == 4 and first[1] == tokens:
-            return 4
-        return 4 if any(shape[1:] == (tokens, head_dim, heads) for shape in call.shapes) else 5
-    if after == 5:
-        product = "matmul" in name or "einsum" in name or "bmm" in name
-        if product and worded not in (6, 7):
-            return 4 if untransposed else 8
-        return 7 if "softmax" in name or worded == 7 and "mask" not in name else 6
-    if after == 7:
-        if linear:
-            return 10
-        return 4 if untransposed else 8
-    if linear:
+        return _step_of_scores(call, calls, worded, sizes)
+    if after < 8:
+        masking = "mask" in call.name or worded == 6
+        if after == 5 and (masking or "softmax" in call.name or worded == 7):
+            return 7 if worded == 7 and not masking else 6
+        return 8 if _grouped("values", calls, sizes) or "einsum" in call.name else 4
+    if "linear" in call.name:
         return 10 if call.shapes[0][-1] != sizes.d_out else 11
-    if moving:
+    if _does(call, MOVING):
         return 9
-    return 10 if viewing else 11
+    return 10 if _does(call, VIEWING) else 11
+
+
+def _step_of_scores(call: Call, calls: list[Call], worded: int | None, sizes: Sizes) -> int:
+    """The step, 1 or 3 to 6, at which forward raises between the projections and the weights."""
+    tokens, heads = sizes.num_tokens, sizes.num_heads
+    if any(len(shape) == 4 and shape[0] == tokens != sizes.b for shape in call.shapes):
+        return 1
+    if _does(call, VIEWING):
+        wanted = sorted((sizes.b, tokens, heads, sizes.head_dim))
+        return 3 if -1 in call.numbers or sorted(call.numbers[-4:]) == wanted else 1
+    if _does(call, MOVING):
+        return 4
+    if "einsum" in call.name:
+        return 4 if any(shape[1:2] == (tokens,) for shape in call.shapes) else 5
+    if not _grouped("queries", calls, sizes) or not _grouped("keys", calls, sizes):
+        return 4
+    square = any(len(shape) > 2 and shape[-2:] == (tokens, tokens) for shape in call.shapes)
+    return 6 if square and (worded in (6, 7) or "mask" in call.name) else 5
+
+
+def _does(call: Call, words: tuple[str, ...]) -> bool:
+    return any(word in call.name for word in words)
+
+
+def _grouped(name: str, calls: list[Call], sizes: Sizes) -> bool:
+    """Whether a call gave the right queries, keys or values grouped by head, scaled or not."""
+    shape = sizes.b, sizes.num_tokens, sizes.num_heads, sizes.head_dim
+    wanted = right_values(sizes)[name].view(shape).transpose(1, 2).flatten()
+    for call in calls:
+        if call.result is not None and call.result.numel() == wanted.numel():
+            given = call.result.to(torch.float32).flatten()
+            factor = (given @ wanted) / (wanted @ wanted)
+            if factor > 0 and (given - factor * wanted).abs().max() < 1e-4 * wanted.abs().max():
+                return True
+    return False
 
 
 def locate_detached(module: nn.Module, sizes: Sizes) -> int | None:
@@ -171,6 +179,7 @@ def locate_detached(module: nn.Module, sizes: Sizes) -> int | None:
                 found.append(step)
                 break
         else:
-            if call.result.isneginf().any() or (call.result < -1e8).any():
+            computed = "new" not in call.name and "like" not in call.name
+            if computed and call.result.min() < -1e8:
                 found.append(6)
     return min(found, default=None)

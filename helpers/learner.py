@@ -82,11 +82,13 @@ class Learner:
         """Add what is not in the catalogue."""
         self.found.append(Found(step, text, finding=finding))
 
-    def report_known(self, name: str) -> None:
-        """Add a catalogued mistake."""
+    def report_known(self, name: str, step: int | None = None) -> None:
+        """Add a catalogued mistake, at its usual step or at another one of its steps."""
         if all(name != each.mistake for each in self.found):
             mistake = MISTAKES[name]
-            self.found.append(Found(mistake.step, with_numbers(mistake.sentence), name))
+            if step not in mistake.steps:
+                step = mistake.step
+            self.found.append(Found(step, with_numbers(mistake.sentence), name))
 
     def is_module_class(self) -> bool:
         """Whether a class derived from nn.Module was handed over."""
@@ -242,7 +244,7 @@ class Learner:
         if finding is not None:
             if pair := self.known.pair(finding.step):
                 for name in pair:
-                    self.report_known(name)
+                    self.report_known(name, finding.step)
             else:
                 self.report(finding.step, finding.text, finding)
             return

@@ -204,9 +204,10 @@ def ask_values(bench: Bench) -> Finding | None:
     whole = bench.context(queries, keys, values + others) + bench.context(queries, keys, nothing)
     if close(sums, whole, 1e-3):
         return None
-    signs = torch.tensor([1.0, -1.0]).repeat(TOKENS // 2)[:, None]
-    level = bench.context(nothing, nothing, signs * values[:, :1])[:, -1]
-    if close(level, bench.context(nothing, nothing, nothing)[:, -1], 1e-3):
+    early = torch.tensor([1.0, 1.0, 0.0, 0.0])[:, None]
+    parts = (early * values, (1 - early) * values, values, nothing)
+    one, other, both, none = (bench.context(queries, keys, part) for part in parts)
+    if not close(one + other, both + none, 1e-3):
         return Finding(
             8,
             "The context is not plain sums of values: something is applied to it. Look at the "
@@ -239,36 +240,55 @@ def ask_bias(cls: Any) -> Finding | None:
 
 
 def ask_batch(cls: Any) -> Finding | None:
-    """Steps 3, 7 and 9: sequences of one batch never meet."""
+    """Steps 1, 3, 7 and 9: sequences of one batch never meet."""
     bench = Bench(cls, B).settle()
-    nothing = torch.zeros(B, TOKENS, D_OUT)
+    nothing, ones = torch.zeros(B, TOKENS, D_OUT), torch.ones(B, TOKENS, D_OUT)
     queries, keys, values = chosen()
-    others = tuple(each.clone() for each in (queries, keys, values))
-    for each, new in zip(others, chosen(seed="other"), strict=True):
-        each[1] = new[1]
-    even = bench.context(nothing, nothing, values), bench.context(nothing, nothing, others[2])
-    if not close(even[0][0], even[1][0]):
-        first = values * torch.tensor([1.0, 0.0])[:, None, None]
-        inside = bench.context(queries, keys, first), bench.context(*others[:2], first)
-        if close(*inside):
+    for changed in range(B):
+        others = [each.clone() for each in (queries, keys, values)]
+        for each, new in zip(others, chosen(seed="other"), strict=True):
+            each[changed] = new[changed]
+        even = [bench.context(nothing, nothing, each)[1 - changed] for each in (values, others[2])]
+        if not close(*even):
+            return _judge_meeting(bench, others, 1 - changed)
+        either = [
+            bench.context(*each, values)[1 - changed] for each in ((queries, keys), others[:2])
+        ]
+        if not close(*either):
+            sums = bench.context(queries, keys, ones)
             return Finding(
-                9,
-                "The context of one sequence lands in another sequence of the batch. Look at the "
-                "views and transposes after the context: b stays the first size.",
+                3 if close(sums, ones, 1e-3) else 7,
+                "The queries and keys of one sequence change the weights of another. Look at the "
+                "axis of the softmax, and at every view: b stays a size of its own.",
             )
-        return Finding(
-            3,
-            "The values of one sequence reach another sequence of the batch. Look at every view "
-            "and reshape: b stays the first size.",
-        )
-    one, other = bench.context(queries, keys, values), bench.context(*others[:2], values)
-    if not close(one[0], other[0]):
-        return Finding(
-            7,
-            "The queries and keys of one sequence change the weights of another. Look at the axis "
-            "of the softmax, and at every view: b stays a size of its own.",
-        )
     return None
+
+
+def _judge_meeting(bench: Bench, others: list[torch.Tensor], watched: int) -> Finding:
+    """The values of one sequence reach another, the watched one."""
+    queries, keys, values = chosen()
+    one = torch.zeros(B, TOKENS, D_OUT)
+    one[0, 0] = values[0, 0]
+    reached = bench.context(0 * queries, 0 * keys, one).abs().sum(-1) > 1e-4
+    if not reached[0, 1:].any() and reached[1, 0] and not reached[1, 1:].any():
+        return Finding(
+            1,
+            "Tokens at the same place in different sequences attend to each other: b and num_tokens"
+            " have changed places. Look at where they are read off x, and at every transpose of x.",
+        )
+    mine = torch.zeros(B, TOKENS, D_OUT)
+    mine[watched] = values[watched]
+    if close(bench.context(queries, keys, mine), bench.context(*others[:2], mine)):
+        return Finding(
+            9,
+            "The context of one sequence lands in another sequence of the batch. Look at the views "
+            "and transposes after the context: b stays the first size.",
+        )
+    return Finding(
+        3,
+        "The values of one sequence reach another sequence of the batch. Look at every view and "
+        "reshape: b stays the first size.",
+    )
 
 
 def ask_heads_and_weights(cls: Any) -> Finding | None:

@@ -150,6 +150,17 @@ def _judge_strange(read, scores, right, seen, past, finding) -> Finding:
             "it runs over the keys, `dim=-1`.",
         )
     leak, lost = seen & ~past, past & ~seen
+    last = torch.zeros_like(seen)
+    last[..., -1, :] = True  # no mask touches the last token, unless one levels its weights
+    uneven = not close(read[..., -1, :], read[..., -1, :1].expand_as(read[..., -1, :]))
+    untouched = seen[last].all() and uneven and leak.any()
+    if (read < -1e-4).any() or untouched and _fit(read, scores, last) is None:
+        return finding(
+            7,
+            "The last token's weights, which no mask touches, are no softmax of its scores. Look "
+            "at the softmax: `torch.softmax(scores / head_dim**0.5, dim=-1)`.",
+            strange=True,
+        )
     if not (seen & past).any() or (leak.any() and lost.any()):
         return finding(6, _mask_text(leak, lost))
     if _monotone(read, scores, past):

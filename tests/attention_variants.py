@@ -1,0 +1,313 @@
+"""Attention classes for trying out check_attention: right ones, wrong ones, rude ones.
+
+RIGHT are right classes written in other ways. carrier(style, *mistakes) plants catalogued mistakes
+in MultiHeadAttention with every other line written differently.
+"""
+
+import contextlib
+import math
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from helpers import attention
+from helpers.attention import MultiHeadAttention
+from helpers.mistakes import edited_source
+
+STYLES = {
+    "functional": {
+        "check_input(x, self.W_query, self.context_length)": "assert x.dim() == 3",
+        "self.W_query(x)": "nn.functional.linear(x, self.W_query.weight, self.W_query.bias)",
+        "self.W_key(x)": "nn.functional.linear(x, self.W_key.weight, self.W_key.bias)",
+        "self.W_value(x)": "nn.functional.linear(x, self.W_value.weight, self.W_value.bias)",
+        "queries.view(split)": "queries.reshape(split)",
+        "keys.view(split)": "keys.reshape(split)",
+        "values.view(split)": "values.reshape(split)",
+        "queries.transpose(1, 2)": "queries.permute(0, 2, 1, 3)",
+        "keys.transpose(1, 2)": "keys.permute(0, 2, 1, 3)",
+        "values.transpose(1, 2)": "values.permute(0, 2, 1, 3)",
+        "scores = queries @ keys.transpose(2, 3)": "scores = torch.matmul(queries, keys.mT)",
+        "scores.masked_fill_(future, -torch.inf)": "torch.where(future, -torch.inf, scores)",
+        "masked.div_(self.head_dim**0.5)": "masked * self.head_dim**-0.5",
+        "torch.softmax(scaled, dim=-1)": "(scaled - scaled.logsumexp(-1, keepdim=True)).exp()",
+        "self.dropout(weights)": "nn.functional.dropout(weights, self.dropout.p, self.training)",
+        "weights @ values": 'torch.einsum("bhij,bhjd->bhid", weights, values)',
+        "context.transpose(1, 2)": "context.permute(0, 2, 1, 3)",
+        "context.contiguous().view(b, num_tokens, self.d_out)": "context.reshape("
+        "b, num_tokens, -1)",
+    },
+    "moved": {
+        "check_input(x, self.W_query, self.context_length)": "pass",
+        "queries.view(split)": "torch.reshape(queries, split)",
+        "keys.view(split)": "torch.reshape(keys, split)",
+        "values.view(split)": "torch.reshape(values, split)",
+        "queries.transpose(1, 2)": "torch.stack(queries.unbind(2), dim=1)",
+        "keys.transpose(1, 2)": "torch.swapaxes(keys, 2, 1)",
+        "values.transpose(1, 2)": "values.movedim(2, 1)",
+        "self.mask[:num_tokens, :num_tokens]": "self.mask.narrow(0, 0, num_tokens)"
+        ".narrow(1, 0, num_tokens)",
+        "scores.masked_fill_(future, -torch.inf)": "scores.masked_fill(future != 0, -torch.inf)",
+        "masked.div_(self.head_dim**0.5)": "torch.mul(masked, 1 / self.head_dim**0.5)",
+        "torch.softmax(scaled, dim=-1)": "nn.Softmax(dim=3)(scaled)",
+        "weights @ values": "torch.matmul(weights, values)",
+        "context.transpose(1, 2)": "torch.swapdims(context, 1, 2)",
+        "context.contiguous().view(b, num_tokens, self.d_out)": "torch.reshape("
+        "context, (b, num_tokens, self.d_out))",
+    },
+}
+
+
+def carrier(style: str, *mistakes: str) -> type[nn.Module]:
+    """MultiHeadAttention with the mistakes, and all other lines in another style."""
+    source = edited_source(*mistakes)
+    for plain, styled in STYLES[style].items():
+        source = source.replace(f"= {plain}\n", f"= {styled}\n")
+        source = source.replace(f"= {plain}  #", f"= {styled}  #")
+        source = source.replace(f" {plain}\n        b, num", f" {styled}\n        b, num")
+        source = source.replace(f"        {plain}  #", f"        {styled}  #")
+    namespace = vars(attention) | {"__name__": "carrier"}
+    exec(source, namespace)
+    return namespace["MultiHeadAttention"]
+
+
+class Base(nn.Module):
+    """A right class in parts, for others to replace."""
+
+    def __init__(self, d_in, d_out, block_size, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.n_head, self.n_embd = num_heads, d_out
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.drop = nn.Dropout(dropout)
+        self.make_mask(block_size)
+
+    def make_mask(self, block_size):
+        below = torch.tril(torch.ones(block_size, block_size))
+        self.register_buffer("below", below.view(1, 1, block_size, block_size), persistent=False)
+
+    def project(self, x):
+        return self.W_query(x), self.W_key(x), self.W_value(x)
+
+    def split(self, x):
+        return x.view(*x.shape[:2], self.n_head, -1).transpose(1, 2)
+
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores.masked_fill(self.below[:, :, :n, :n] == 0, float("-inf"))
+
+    def attend(self, q, k, v):
+        scores = self.hide(q @ k.transpose(-2, -1) / math.sqrt(k.size(-1)))
+        return self.drop(F.softmax(scores, dim=-1)) @ v
+
+    def merge(self, y):
+        return y.transpose(1, 2).reshape(y.size(0), -1, self.n_embd)
+
+    def forward(self, x):
+        q, k, v = (self.split(each) for each in self.project(x))
+        return self.out_proj(self.merge(self.attend(q, k, v)))
+
+
+class Fused(Base):
+    def project(self, x):
+        layers = self.W_query, self.W_key, self.W_value
+        bias = None if layers[0].bias is None else torch.cat([each.bias for each in layers])
+        return F.linear(x, torch.cat([each.weight for each in layers]), bias).chunk(3, dim=-1)
+
+
+class LayersByHand(Base):
+    def project(self, x):
+        layers = self.W_query, self.W_key, self.W_value
+        outs = [x @ each.weight.T for each in layers]
+        return [y if e.bias is None else y + e.bias for y, e in zip(outs, layers, strict=True)]
+
+
+class Einsum(Base):
+    def split(self, x):
+        return x.reshape(*x.shape[:2], self.n_head, -1)
+
+    def attend(self, q, k, v):
+        scores = torch.einsum("bqhd,bkhd->bhqk", q / q.size(-1) ** 0.5, k)
+        weights = self.drop(self.hide(scores).softmax(-1))
+        return torch.einsum("bhqk,bkhd->bqhd", weights, v)
+
+    def merge(self, y):
+        return y.flatten(-2)
+
+
+class Sdpa(Base):
+    def attend(self, q, k, v):
+        p = self.drop.p if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+
+
+class SdpaBoolMask(Sdpa):
+    def attend(self, q, k, v):
+        keep = torch.ones(q.size(2), q.size(2), dtype=torch.bool, device=q.device).tril()
+        p = self.drop.p if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep, dropout_p=p)
+
+
+class LoopOverHeads(Base):
+    def attend(self, q, k, v):
+        heads = [Base.attend(self, *(e[:, h, None] for e in (q, k, v))) for h in range(q.size(1))]
+        return torch.cat(heads, dim=1)
+
+
+class LoopOverTokens(Base):
+    def attend(self, q, k, v):
+        rows = []
+        for i in range(q.size(2)):
+            scores = (q[:, :, i, None] * k[:, :, : i + 1]).sum(-1) / q.size(-1) ** 0.5
+            weights = self.drop(scores.softmax(-1))
+            rows.append((weights[..., None] * v[:, :, : i + 1]).sum(2))
+        return torch.stack(rows, dim=2)
+
+
+class FoldedHeads(Base):
+    def attend(self, q, k, v):
+        b, h, n, d = q.shape
+        q, k, v = (each.reshape(b * h, n, d) for each in (q, k, v))
+        scores = torch.baddbmm(q.new_zeros(b * h, n, n), q, k.mT, beta=0, alpha=d**-0.5)
+        weights = self.drop(torch.softmax(self.hide(scores)[0], dim=2))
+        return torch.bmm(weights, v).view(b, h, n, d)
+
+
+class AdditiveMask(Base):
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores + torch.full((n, n), float("-inf"), device=scores.device).triu(1)
+
+
+class LargeNegative(Base):
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores.masked_fill(self.below[0, 0, :n, :n] == 0, -1e9)
+
+
+class SmallestFloat(Base):
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores + (1 - self.below[:, :, :n, :n]) * torch.finfo(scores.dtype).min
+
+
+class Where(Base):
+    def hide(self, scores):
+        place = torch.arange(scores.size(-1), device=scores.device)
+        return torch.where(place[None] <= place[:, None], scores, -torch.inf)
+
+
+class InPlace(Base):
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores.masked_fill_(~self.below[0, 0, :n, :n].bool(), -torch.inf)
+
+
+class MaskOnTheCpu(Base):
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores.masked_fill(torch.triu(torch.ones(n, n), diagonal=1).bool(), -torch.inf)
+
+
+class LazyMask(Base):
+    def make_mask(self, block_size):
+        self.cached = None
+
+    def hide(self, scores):
+        n = scores.size(-1)
+        if self.cached is None or len(self.cached) < n or self.cached.device != scores.device:
+            self.cached = torch.ones(n, n, device=scores.device).triu(1).bool()
+        return scores.masked_fill(self.cached[:n, :n], -torch.inf)
+
+
+class PlainMaskThatFollows(Base):
+    def make_mask(self, block_size):
+        self.below = torch.ones(block_size, block_size).tril()
+
+    def hide(self, scores):
+        n = scores.size(-1)
+        return scores.masked_fill(self.below[:n, :n].to(scores.device) == 0, -torch.inf)
+
+
+class FrozenParameterMask(Base):
+    def make_mask(self, block_size):
+        below = torch.tril(torch.ones(1, 1, block_size, block_size))
+        self.below = nn.Parameter(below, requires_grad=False)
+
+
+class SoftmaxByHand(Base):
+    def attend(self, q, k, v):
+        n = q.size(2)
+        grown = torch.exp(q @ k.mT * k.size(-1) ** -0.5) * self.below[:, :, :n, :n]
+        return self.drop(grown / grown.sum(-1, keepdim=True)) @ v
+
+
+class Upcast(Base):
+    def attend(self, q, k, v):
+        scores = self.hide(q @ k.mT).double() / k.size(-1) ** 0.5
+        return self.drop(scores.softmax(-1, dtype=torch.float64).to(v.dtype)) @ v
+
+
+class RootOnBoth(Base):
+    def attend(self, q, k, v):
+        root = k.size(-1) ** 0.25
+        return self.drop(self.hide((q / root) @ (k / root).mT).softmax(-1)) @ v
+
+
+class DropoutByHand(Base):
+    def attend(self, q, k, v):
+        weights = self.hide(q @ k.mT / k.size(-1) ** 0.5).softmax(-1)
+        if self.training and self.drop.p:
+            keep = torch.rand_like(weights) >= self.drop.p
+            weights = weights * keep / (1 - self.drop.p)
+        return weights @ v
+
+
+class Talkative(Base):
+    def __init__(self, *args, qkv_bias=False, verbose=True, **extras):
+        super().__init__(*args, qkv_bias=qkv_bias)
+        self.seen = []
+        print("made", self.n_head, "heads")
+
+    def forward(self, x, mask=None, need_weights=False):
+        self.seen.append(tuple(x.shape))
+        print(x)
+        return super().forward(x)
+
+
+class Ours(MultiHeadAttention):
+    def forward(self, x):
+        return super().forward(x)
+
+
+RIGHT = [MultiHeadAttention, *(carrier(style) for style in STYLES), Base, Ours]
+RIGHT += [Fused, LayersByHand, Einsum, Sdpa, SdpaBoolMask, LoopOverHeads, LoopOverTokens]
+RIGHT += [FoldedHeads, AdditiveMask, LargeNegative, SmallestFloat, Where, InPlace, MaskOnTheCpu]
+RIGHT += [LazyMask, PlainMaskThatFollows, FrozenParameterMask, SoftmaxByHand, Upcast, RootOnBoth]
+RIGHT += [DropoutByHand, Talkative]
+
+
+class NeverEnds(Base):
+    def forward(self, x):
+        while True:
+            pass
+
+
+class SwallowsAll(Base):
+    def forward(self, x):
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(0.1)
+
+
+class CallsItself(Base):
+    def forward(self, x):
+        return self.forward(x)
+
+
+class Sleeps(Base):
+    def forward(self, x):
+        time.sleep(30)
