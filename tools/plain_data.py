@@ -1,0 +1,121 @@
+"""Carry answers and questions from process to process as plain JSON: nothing is ever unpickled.
+
+What cannot be carried arrives as an object that has the name of its type and nothing else.
+"""
+
+import base64
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from helpers.compare import type_name
+from helpers.guard import Failure, attempt
+
+MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
+LARGEST = 10**300
+DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
+
+
+def encode(value: Any) -> Any:
+    """Return value, an answer or what a function returned, as what JSON can hold."""
+    plain = attempt(_encode, value, 2)
+    return _stand_in(value) if isinstance(plain, Failure) else plain
+
+
+def _stand_in(value: Any) -> dict[str, str]:
+    name = attempt(type_name, value)
+    return {"type": name if type(name) is str else "object"}
+
+
+def _encode(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if value is None or kind in (bool, float):
+        return value
+    if kind is int:
+        return max(min(value, LARGEST), -LARGEST)
+    if kind is str:
+        return value[:1000]
+    if value is ...:
+        return {"ellipsis": True}
+    if kind in (list, tuple) and depth and len(value) <= 1000:
+        items = [_encode(each, depth - 1) for each in value]
+        return items if kind is list else {"tuple": items}
+    if kind is Failure:
+        return {"failure": value.text, "line": value.line}
+    if kind in (torch.Tensor, nn.Parameter) and value.layout is torch.strided:
+        return _encode_tensor(value.detach())
+    if kind is np.ndarray or issubclass(kind, np.generic):
+        tensor = torch.as_tensor(np.array(value))
+        return {"array": _encode_tensor(tensor), "scalar": kind is not np.ndarray}
+    return _stand_in(value)
+
+
+def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
+    plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
+    if tensor.numel() > MOST:
+        return plain
+    flat = tensor.cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
+    data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+    return plain | {"data": base64.b64encode(data).decode("ascii")}
+
+
+def decode(plain: Any) -> Any:
+    """Return the value that encode was given.
+
+    Raises:
+        Exception: of any kind, where plain is not what encode returns.
+    """
+    if isinstance(plain, list):
+        return [decode(each) for each in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if "ellipsis" in plain:
+        return ...
+    if "tuple" in plain:
+        return tuple(map(decode, plain["tuple"]))
+    if "failure" in plain:
+        return Failure(str(plain["failure"])[:300], str(plain["line"])[:300])
+    if "dtype" in plain:
+        return _decode_tensor(**plain)
+    if "array" in plain:
+        array = _decode_tensor(**plain["array"]).numpy()
+        return array[()] if plain["scalar"] else array
+    return type(str(plain["type"]), (), {})()
+
+
+def _decode_tensor(dtype: str, shape: list[int], data: str | None = None) -> torch.Tensor:
+    kind = DTYPES[dtype]
+    if data is None:  # whatever the shape, this takes no memory
+        return torch.empty(shape, dtype=kind, device="meta")
+    numbers = bytearray(base64.b64decode(data, validate=True))
+    flat = torch.frombuffer(numbers, dtype=kind) if numbers else torch.empty(0, dtype=kind)
+    return flat.reshape(shape)
+
+
+def encode_argument(value: Any) -> Any:
+    """Return an argument of a learner's function as what JSON can hold.
+
+    Args:
+        value: what encode takes, or an nn.Linear; tensors keep their strides, which decide whether
+            a view is possible.
+    """
+    if isinstance(value, nn.Linear):
+        return {"weight": encode(value.weight), "bias": encode(value.bias)}
+    if isinstance(value, torch.Tensor):
+        return {"strided": encode(value), "strides": value.stride()}
+    return encode(value)
+
+
+def decode_argument(plain: Any) -> Any:
+    """Return the argument that encode_argument was given; plain must be to be trusted."""
+    if isinstance(plain, dict) and "weight" in plain:
+        weight, bias = decode(plain["weight"]), decode(plain["bias"])
+        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+        layer.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+        return layer
+    if isinstance(plain, dict) and "strided" in plain:
+        dense = decode(plain["strided"])
+        return torch.empty_strided(dense.shape, plain["strides"], dtype=dense.dtype).copy_(dense)
+    return decode(plain)
