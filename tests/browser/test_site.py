@@ -16,17 +16,18 @@ from test_notebooks_in_browser import (
     check_pictures_before_running,
 )
 
-# Two that follow each other, one with sliders in sliders. All notebooks take minutes.
+# Two that follow each other, one with sliders in sliders. WHOLE_SITE=1 takes all, and minutes.
 SOME = [
     path
     for path in NOTEBOOKS
     if path.stem in {"04_transpose", "05_scores"} or "WHOLE_SITE" in os.environ
 ]
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The address of a folder with the pages of some notebooks, or all with WHOLE_SITE=1."""
+    """The address of a folder with the pages of some notebooks."""
     folder = tmp_path_factory.mktemp("site")
     subprocess.run([sys.executable, build_site.__file__, "--to", folder, *SOME], check=True)
     return folder.as_uri()
@@ -41,10 +42,11 @@ def test_site(site, page):
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(f"{site}/index.html")
     for path in SOME:
-        code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+        cells = nbformat.read(path, as_version=4).cells
+        code = [cell for cell in cells if cell.cell_type == "code"]
         page.locator(f"a[href='{path.stem}.html']").last.click()
         page.wait_for_load_state()
-        check_folds(page)
+        check_folds(page, cells)
         check_pictures_before_running(page, code)
         check_errors(page, code)
         check_films(page, code)
@@ -55,14 +57,17 @@ def test_site(site, page):
             check_everything(page)
         for width in 1280, 1024, 640:
             page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate("document.body.scrollWidth") <= width
+            assert page.evaluate(OVERFLOW) <= 0
         page.set_viewport_size({"width": 1280, "height": 900})
     assert faults == []
 
 
-def check_folds(page):
+def check_folds(page, cells):
+    """Open every answer, hint and solution by keyboard."""
+    prose = "".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    code = [cell.metadata.get("tags", []) for cell in cells if cell.cell_type == "code"]
     folds = page.locator("main details")
-    assert folds.count()
+    assert folds.count() == prose.count("<details>") + sum("solution" in tags for tags in code)
     for fold in folds.all():
         assert not fold.locator("> :not(summary)").first.is_visible()
         fold.locator("summary").press("Enter")
