@@ -27,5 +27,5 @@ def test_every_command_of_make_exists():
 
 
 def test_every_notebook_is_in_the_table():
-    listed = re.findall(r"\| \[(\w+)\]\(notebooks/\1\.ipynb\)", README)
+    listed = re.findall(r"^\| \[(\w+)\]\(notebooks/\1\.ipynb\)", README, re.MULTILINE)
     assert listed == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
