@@ -101,6 +101,7 @@ def page(notebook: NotebookNode, name: str) -> str:
         exclude_anchor_links=True,
     )
     html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
+    html = html.replace('href="../README.md"', 'href="index.html"')
     return TO_NOTEBOOK.sub(r'href="\1.html', html)
 
 
