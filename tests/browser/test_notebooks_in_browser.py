@@ -4,6 +4,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 from lab_page import NOTEBOOKS, close, open_notebook, run_all, until, walk
 
 from helpers import sliders
@@ -106,7 +107,7 @@ def check_films(page, code):
     for index, cell in enumerate(code):
         if not cell.source.startswith("sliders.explore_"):
             continue
-        film = eval(cell.source, {"sliders": sliders})
+        film = film_of(code, index)
         svgs = page.evaluate(AS_THE_PAGE_HAS_IT, [p.svg for p in film.pictures.values()])
         expected = dict(zip((tuple(map(str, p)) for p in film.pictures), svgs, strict=True))
         shown = {
@@ -114,6 +115,18 @@ def check_films(page, code):
             for one in walk(outputs(page, index).locator(".film"))
         }
         assert shown == {position: [svg] for position, svg in expected.items()}, cell.source
+
+
+def film_of(code, index):
+    """Make the film of a cell here; where it needs them, run the cells before it first."""
+    names = {"sliders": sliders}
+    try:
+        return eval(code[index].source, names)
+    except NameError:
+        with torch.no_grad():  # leaves this process's own setting as it was
+            for cell in code[:index]:
+                exec(cell.source, names)
+        return eval(code[index].source, names)
 
 
 AS_THE_PAGE_HAS_IT = """svgs => svgs.map(svg => {
