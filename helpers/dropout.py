@@ -49,6 +49,8 @@ def judge_dropout(looks: Looks, right: Looks) -> str:
         return "dropout_not_scaled_up"
     if abs(share - 1 + DROPOUT) < 0.08:
         return "dropout_inverted"
+    if together := _judge_sharing(dropped, allowed):
+        return together
     if abs(share - DROPOUT) > 0.08 or abs(factor - 1 / (1 - DROPOUT)) > 2e-2:
         return (
             f"With dropout = {DROPOUT} a share of {share:.2f} of the weights is dropped and the "
@@ -57,7 +59,7 @@ def judge_dropout(looks: Looks, right: Looks) -> str:
         )
     if close(first, second):
         return "Dropout hits the same weights every time: let it draw anew in each forward."
-    return _judge_sharing(dropped, allowed)
+    return ""
 
 
 def _judge_sharing(dropped: torch.Tensor, allowed: torch.Tensor) -> str:

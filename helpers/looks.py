@@ -182,14 +182,16 @@ def close(one: Any, other: Any, tolerance: float = 2e-4) -> bool:
     return bool((one - other).abs().max() <= tolerance * (1 + other.abs().max()))
 
 
-def stress_look(cls: Any, ignored: frozenset[str]) -> torch.Tensor | Failure:
-    """Output where every score of the future is far above all others."""
+def stress_look(
+    cls: Any, ignored: frozenset[str], allowed: float, future: float
+) -> torch.Tensor | Failure:
+    """Output where scaled scores are about allowed, and future above the diagonal."""
     sizes = Sizes(1, 4, 4, 8, 2, 5)
     module = build(cls, sizes, ignored=ignored)
     if isinstance(module, Failure):
         return module
-    low, high = -60 * sizes.head_dim**0.5, 75 * sizes.head_dim**0.5
-    scores = torch.full((4, 4), high).triu(1) + (low + known("stress", (4, 4))).tril()
+    scores = torch.full((4, 4), future).triu(1) + (allowed + known("stress", (4, 4))).tril()
+    scores *= sizes.head_dim**0.5
 
     def choose() -> None:
         with torch.no_grad():

@@ -176,6 +176,18 @@ def ask_projection(cls: Any) -> Finding | None:
                 "Parts of W_query or W_key end up in the values. Look at where the projections are "
                 "cut into queries, keys and values.",
             )
+        first = torch.eye(TOKENS)[0, :, None]
+        for name, triple in (
+            ("W_query", (first * queries, nothing, nothing)),
+            ("W_key", (nothing, first * keys, nothing)),
+        ):
+            spread = bench.context(*triple)[:, 1:]
+            if not close(spread, 0 * spread):
+                return Finding(
+                    2,
+                    f"{name} has a part in what the weights gather: the values are `W_value(x)` "
+                    f"alone. Look at where the projections are made and cut apart.",
+                )
     for name in ("W_query", "W_key"):
         if not counts[name] and any(counts[other] for other in ("W_query", "W_key")):
             part = "queries" if name == "W_query" else "keys"

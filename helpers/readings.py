@@ -24,13 +24,16 @@ class Finding:
     strange: bool = False
 
 
-def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor) -> Finding | None:
+def judge_weights(
+    read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor, undone: bool = False
+) -> Finding | None:
     """Name the first of steps 5 to 8 at which read differs from the right weights.
 
     Args:
         read: a class's weights, (b, num_heads, num_tokens, num_tokens).
         scores: the true scores, of the same shape.
         right: the true weights, of the same shape.
+        undone: whether a mistake at step 8 has been undone in read.
 
     Returns:
         None where they agree. Step 2 where tokens have changed places.
@@ -70,7 +73,7 @@ def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor)
     if _fit(read, scores, seen) is not None:
         return finding(6, _mask_text(seen & ~past, past & ~seen))
     if _fit(read.mT, scores, seen.mT & past) is not None and not (seen & past.tril(-1)).any():
-        return finding(
+        return _before(read.mT, scores, right) or finding(
             8,
             "The weights are transposed before they meet the values. Look at the context: it is "
             "`weights @ values`.",
@@ -81,8 +84,11 @@ def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor)
             "Queries and keys have changed places in the scores. Look at the product: it is "
             "`queries @ keys.transpose(2, 3)`.",
         )
-    if any(close(read - part * torch.eye(tokens), right) for part in (1.0, -1.0)):
-        return finding(
+    for part in () if undone else (1.0, -1.0):
+        left = read - part * torch.eye(tokens)
+        if not close(left, right) and _before(left, scores, right) is None:
+            continue
+        return _before(left, scores, right) or finding(
             8,
             "Each token's own values are added to its context. Look at the context: it is "
             "`weights @ values` alone.",
@@ -101,6 +107,12 @@ def judge_weights(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor)
             "keys, `dim=-1`, for each head alone.",
         )
     return _judge_strange(read, scores, right, seen, past, finding)
+
+
+def _before(read: torch.Tensor, scores: torch.Tensor, right: torch.Tensor) -> Finding | None:
+    """What is plainly wrong at an earlier step, once a mistake at step 8 is undone."""
+    earlier = None if (read < -1e-4).any() else judge_weights(read, scores, right, True)
+    return earlier if earlier is not None and earlier.step < 8 and not earlier.strange else None
 
 
 def _judge_scaled(read, scores, right, factor, past, finding) -> Finding:
@@ -154,6 +166,7 @@ def _judge_strange(read, scores, right, seen, past, finding) -> Finding:
     last[..., -1, :] = True  # no mask touches the last token, unless one levels its weights
     uneven = not close(read[..., -1, :], read[..., -1, :1].expand_as(read[..., -1, :]))
     untouched = seen[last].all() and uneven and leak.any()
+    untouched &= not close(rows[..., -1], torch.ones_like(rows[..., -1]))
     if (read < -1e-4).any() or untouched and _fit(read, scores, last) is None:
         return finding(
             7,
@@ -228,7 +241,7 @@ def _fit(read: torch.Tensor, scores: torch.Tensor, where: torch.Tensor) -> float
 
 def _fits_both_ways(read: torch.Tensor, scores: torch.Tensor, where: torch.Tensor) -> bool:
     """Whether log read is a * scores plus a constant for each row and one for each column."""
-    if (read[where] <= 0).any():
+    if (read[where] <= 0).any() or (where != torch.ones_like(where).tril()).any():
         return False
     heads, tokens = read.shape[0] * read.shape[1], read.shape[2]
     head, row, column = where.reshape(heads, tokens, tokens).nonzero().T
