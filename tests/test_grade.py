@@ -193,7 +193,7 @@ HARMLESS = {
 
 
 HANG = "lambda *_: sum(range(10**15))"  # one call of C, deaf to signals
-ORPHAN = "321.5"  # seconds that it sleeps, by which it is known
+ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
 OTHERS = f'check("scores.1", {RIGHT})', 'check("scores.2", 43)'
 BREAKING_OFF = {
     "exits": cells(SETUP, OTHERS[0], "os._exit(0)", OTHERS[1]),
