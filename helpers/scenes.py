@@ -36,9 +36,7 @@ class Sizes:
         return self.d_in, self.d_out, self.num_tokens + 3, 0.0, self.num_heads
 
 
-def fresh(
-    b: int, num_tokens: int, d_in: int, d_out: int, num_heads: int, seed: int = 7
-) -> Sizes:
+def fresh(b: int, num_tokens: int, d_in: int, d_out: int, num_heads: int, seed: int = 7) -> Sizes:
     """Return sizes, with qkv_bias, that messages call by their letters."""
     where = f"with b = {b}, num_tokens = {num_tokens}, d_in = {d_in}, d_out = {d_out}, "
     where += f"num_heads = {num_heads}"
