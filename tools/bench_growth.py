@@ -1,7 +1,8 @@
-"""Measure how the course's own costs grow: films with pictures and numbers, tests with notebooks.
+"""Measure how the course's own costs grow: films with pictures and numbers, a
+notebook's way to its first picture, tests with notebooks.
 
 python tools/bench_growth.py
-python tools/bench_growth.py --quick     films only
+python tools/bench_growth.py --quick     all but the tests
 """
 
 import statistics
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import torch
 from bench import print_table
+from jupyter_client.manager import start_new_kernel
 
 from helpers.pictures import Shown, draw_tensor
 from helpers.sliders import film
@@ -44,6 +46,27 @@ def test_seconds(paths: list[Path]) -> float:
     return time.perf_counter() - start
 
 
+def first_picture() -> dict[str, float]:
+    """Return the seconds of each part of a fresh notebook's way to its first live picture."""
+    parts = {
+        "import torch": "import torch; torch.set_num_threads(1)",
+        "import ipywidgets": "import ipywidgets",
+        "import helpers": "from helpers import sliders",
+        "draw the film of step 3": "sliders.explore_view()",
+    }
+    start = time.perf_counter()
+    manager, client = start_new_kernel()
+    seconds = {"kernel start": time.perf_counter() - start}
+    for part, code in parts.items():
+        start = time.perf_counter()
+        reply = client.execute_interactive(code, output_hook=lambda message: None)
+        assert reply["content"]["status"] == "ok", part
+        seconds[part] = time.perf_counter() - start
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    return seconds
+
+
 def main() -> None:
     torch.set_num_threads(1)  # as in the notebooks
     table = {}
@@ -52,6 +75,11 @@ def main() -> None:
         cells = [f"{6 * num_tokens}", f"{seconds * 1e3:.1f}", f"{seconds / positions * 1e3:.2f}"]
         table[f"{positions} positions, (1, {num_tokens}, 6)"] = cells
     print_table("Building a film", ["numbers a picture", "ms", "ms a picture"], table)
+    runs = [first_picture() for _ in range(5)]
+    medians = {part: statistics.median(one[part] for one in runs) for part in runs[0]}
+    whole = sum(medians.values())
+    rows = {part: [f"{s:.2f}", f"{s / whole:.0%}"] for part, s in medians.items()}
+    print_table("To the first live picture", ["s", "share"], rows)
     if "--quick" not in sys.argv:
         counts = sorted({min(count, len(NOTEBOOKS)) for count in (1, 2, 4, 8, len(NOTEBOOKS))})
         table = {
