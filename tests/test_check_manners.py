@@ -1,0 +1,248 @@
+"""Whatever a class does, check_attention answers and leaves everything as it was."""
+
+import os
+import random
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from attention_variants import Base, CallsItself, NeverEnds, Sleeps, SwallowsAll
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.checks import Verdict, check_attention
+from helpers.guard import Stopped, attempt, kept_state, time_limit
+
+
+def state():
+    """Everything global that a class could change."""
+    return (
+        torch.get_rng_state().tolist(),
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        sys.getrecursionlimit(),
+        sys.gettrace(),
+        sys.stdout,
+        sys.stderr,
+        sys.stdin,
+        list(warnings.filters),
+        signal.getsignal(signal.SIGALRM),
+        signal.getsignal(signal.SIGINT),
+        signal.getitimer(signal.ITIMER_REAL),
+    )
+
+
+class Rude(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def raising(error):
+    def act(module, x):
+        raise error
+
+    return act
+
+
+def returning(value):
+    return lambda module, x: value
+
+
+def recurse(module, x):
+    return recurse(module, x)
+
+
+def spoil(module, x):
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(2)
+    sys.setrecursionlimit(5000)
+    warnings.simplefilter("error")
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    sys.stdout = sys.stderr = None
+    return Base.forward(module, x)
+
+
+def empty(module, x):
+    for name in list(vars(module)):
+        delattr(module, name)
+    return x
+
+
+ACTS = [
+    Base.forward,
+    spoil,
+    empty,
+    recurse,
+    *map(raising, [ValueError("x" * 5000), KeyError(3), Rude(), SystemExit(2), GeneratorExit()]),
+    *map(raising, [KeyboardInterrupt(), MemoryError(), StopIteration(), AssertionError()]),
+    *map(returning, [None, 0, "out", (), [None], {}, nn.Linear(2, 2), torch.tensor(1.0)]),
+    *map(returning, [torch.empty(0), torch.tensor(True), torch.ones(2, dtype=torch.bool)]),
+    lambda module, x: x,
+    lambda module, x: x.fill_(torch.nan),
+    lambda module, x: Base.forward(module, x).mul_(torch.inf),
+    lambda module, x: Base.forward(module, x).to(torch.int64),
+    lambda module, x: Base.forward(module, x).to(torch.complex64),
+    lambda module, x: Base.forward(module, x).half(),
+    lambda module, x: Base.forward(module, x).to("meta"),
+    lambda module, x: Base.forward(module, x).flatten(),
+    lambda module, x: Base.forward(module, x)[:1],
+    lambda module, x: Base.forward(module, x).numpy(),
+    lambda module, x: torch.rand(*x.shape[:2], module.n_embd),
+    lambda module, x: print("noise") or input("more? "),
+    lambda module, x: os.fspath(x),
+    lambda module, x: module.train() and Base.forward(module, x),
+    lambda module, x: module.W_query.weight.data.zero_() + Base.forward(module, x).sum(),
+    lambda module, x: setattr(module, "W_key", None),
+    lambda module, x: module.double()(x.double()) if x.dtype == torch.float32 else x,
+]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    first=st.sampled_from(ACTS),
+    later=st.sampled_from(ACTS),
+    turn=st.integers(0, 12),
+    where=st.sampled_from(["forward", "__init__", "hide", "parameters", "eval", "__getattr__"]),
+)
+def test_no_exception_comes_out(first, later, turn, where):
+    calls = []
+
+    def act(self, *args, **options):
+        calls.append(where)
+        x = args[0] if args and isinstance(args[0], torch.Tensor) else torch.ones(1, 2, 5)
+        if where == "__init__":
+            Base.__init__(self, *args, **options)
+        return (first if len(calls) <= turn else later)(self, x)
+
+    before = state()
+    verdict = check_attention(type("Fuzzed", (Base,), {where: act}))
+    assert state() == before
+    assert isinstance(verdict, Verdict)
+    assert verdict.message and str(verdict) and verdict.display
+    assert verdict.step is None or 1 <= verdict.step <= 11
+
+
+@pytest.mark.parametrize("cls", [NeverEnds, SwallowsAll, Sleeps, CallsItself])
+def test_what_does_not_end_is_stopped(cls):
+    before = state()
+    verdict = check_attention(cls)
+    assert not verdict.passed
+    assert state() == before
+
+
+def test_what_does_not_end_is_stopped_in_another_thread():
+    verdicts = []
+    thread = threading.Thread(target=lambda: verdicts.append(check_attention(NeverEnds)))
+    thread.start()
+    thread.join()
+    assert "does not end" in verdicts[0].message
+
+
+def test_the_person_at_the_keyboard_gets_through():
+    class Interrupted(Base):
+        def forward(self, x):
+            signal.raise_signal(signal.SIGINT)
+
+    before = state()
+    with pytest.raises(KeyboardInterrupt):
+        check_attention(Interrupted)
+    assert state() == before
+
+
+def test_code_that_raises_a_keyboard_interrupt_is_no_person():
+    assert "KeyboardInterrupt" in attempt(raising(KeyboardInterrupt()), None, None).text
+    with pytest.raises(Stopped):
+        attempt(raising(Stopped()), None, None)
+
+
+def test_an_earlier_alarm_still_rings():
+    rung = []
+    handler = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    signal.setitimer(signal.ITIMER_REAL, 60)
+    try:
+        with time_limit(1):
+            pass
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+        signal.raise_signal(signal.SIGALRM)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def test_nothing_is_printed(capfd):
+    class Loud(Base):
+        def forward(self, x):
+            print("here I am")
+            print("and here", file=sys.stderr)
+            warnings.warn("beware", stacklevel=1)
+            return super().forward(x)
+
+    assert check_attention(Loud).passed
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_class_stays_as_it_was():
+    class Counting(Base):
+        built = 0
+        seen = ["before"]
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            Counting.built += 1
+            Counting.latest = self
+            self.seen.append(self)
+
+    assert check_attention(Counting).passed
+    assert Counting.built == 0
+    assert Counting.seen == ["before"]
+    assert not hasattr(Counting, "latest")
+
+
+def test_the_default_dtype_does_not_matter():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert check_attention(Base).passed
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_every_answer_is_the_same_each_time():
+    class Wrong(Base):
+        def hide(self, scores):
+            return scores.tril()
+
+    torch.manual_seed(1)
+    first = check_attention(Wrong)
+    torch.manual_seed(2)
+    torch.rand(7)
+    assert check_attention(Wrong) == first
+
+
+def test_state_comes_back_after_an_error():
+    before = state()
+    with pytest.raises(RuntimeError, match="mine"), kept_state():
+        spoil(Base(4, 4, 4, 0.0, 2), torch.ones(1, 2, 4))
+        raise RuntimeError("mine")
+    assert state() == before
+
+
+def test_a_strange_metaclass_is_answered():
+    class Closed(type):
+        def __getattribute__(cls, name):
+            raise RuntimeError("closed")
+
+    assert not check_attention(Closed("Shut", (), {})).passed
