@@ -42,7 +42,9 @@ def main() -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
     from jupyterlab.labapp import LabApp  # takes a second, and copying does without
 
-    LabApp.launch_instance([str(copies[0]), *sys.argv[1:]])
+    # In a container you often are root, which JupyterLab would refuse.
+    as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
+    LabApp.launch_instance([str(copies[0]), *as_root, *sys.argv[1:]])
 
 
 if __name__ == "__main__":
