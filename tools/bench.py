@@ -130,7 +130,7 @@ def measure(
     limit = sum(statistics.median(times[name]) * count for name, count in counts.items())
     limit *= 3 if backward else 1  # the gradient of a product is two products
     about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": rounds}
-    found = [{"row": LIMIT, **about, "ms": limit, "multiple": 1.0}]
+    found = [{"row": LIMIT, **about, "low": limit, "ms": limit, "high": limit, "multiple": 1.0}]
     for name in rows:
         low, ms, high = statistics.quantiles(times[name], n=4)
         spread = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
@@ -175,8 +175,12 @@ def show_times(found: dict | None) -> list[str]:
     """Return the cells of one row in one direction: the median, the middle half, the multiple."""
     if found is None:
         return ["", ""]
-    spread = f" ({found['low']:.3g} to {found['high']:.3g})" if "low" in found else ""
-    return [f"{found['ms']:.3g}{spread}", f"{found['multiple']:.2f}"]
+    low, ms, high = (
+        f"{found[key]:,.0f}" if found[key] >= 100 else f"{found[key]:.3g}"
+        for key in ("low", "ms", "high")
+    )
+    spread = f" ({low} to {high})" if found["row"] != LIMIT else ""
+    return [f"{ms}{spread}", f"{found['multiple']:.2f}"]
 
 
 def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
