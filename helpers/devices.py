@@ -50,7 +50,7 @@ class PretendMoved(TorchFunctionMode):
             self.left_behind |= {
                 kind
                 for kind, tensor in zip(kinds, tensors, strict=True)
-                if kind != "gpu" and tensor.dim()
+                if kind != "gpu" and tensor.numel() > 1
             }
         kind = next((each for each in ("gpu", "stored") if each in kinds), "made")
         if name in ("to", "cpu", "cuda") or not tensors:

@@ -277,7 +277,8 @@ class Learner:
         mine, right = (gradient_look(cls, ignored) for cls in (self.cls, MultiHeadAttention))
         if isinstance(mine, Failure):
             if not self.found:
-                self.report(2, f"backward raises {_told(mine)}: no gradient reaches the weights.")
+                step = 7 if "Softmax" in mine.text else 2
+                self.report(step, f"backward raises {_told(mine)}: the weights cannot learn.")
             return
         names = [name for name in mine if name not in ignored]
         cut = [

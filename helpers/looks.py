@@ -25,7 +25,11 @@ NAMES = ("W_query", "W_key", "W_value", "out_proj")
 
 @dataclass(frozen=True)
 class Sizes:
-    """One choice of sizes; scale widens the random queries and keys, 0 makes all scores 0."""
+    """One choice of sizes.
+
+    The scale widens the random queries and keys: 0 makes all scores 0. Where straight, out_proj
+    passes the context on as it is.
+    """
 
     b: int
     num_tokens: int

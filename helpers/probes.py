@@ -19,6 +19,7 @@ from helpers.trace import trace
 
 B, TOKENS, HEADS, HEAD_DIM = 2, 4, 3, 5
 D_OUT = HEADS * HEAD_DIM
+SMALL = 2.0**-8  # a size at which a saturating function is a straight line
 OFFSET = 16.0  # out_proj's bias while the context is read: an activation lets it pass
 
 
@@ -37,7 +38,8 @@ class Bench:
             raise CannotAsk
         self.shape = b, num_tokens, D_OUT
         self.x = torch.eye(d_in).view(b, num_tokens, d_in)
-        self.offset, self.gain, self.unused, self.opaque = 0.0, 1.0, False, False
+        self.offset, self.size, self.gain = 0.0, 1.0, 1.0
+        self.unused = self.opaque = self.unreadable = False
 
     def settle(self) -> "Bench":
         """Find out how the context can be read: is out_proj used, does an activation follow?"""
@@ -52,6 +54,11 @@ class Bench:
             plain = self.out(*triple, eye) - left
         doubled = self.out(*triple, 2 * eye) - left
         self.opaque = not any(close(doubled, factor * plain, 1e-3) for factor in (2, 4))
+        if self.opaque:
+            self.offset, self.size = 0.0, SMALL
+            left = self.out(*triple, nothing)
+            plain, doubled = ((self.out(*triple, n * SMALL * eye) - left) / SMALL for n in (1, 2))
+            self.unreadable = not close(doubled, 2 * plain, 1e-3)
         ones = self.out(*triple, nothing, 1.0) - self.out(*triple, nothing, 0.0)
         if not self.offset and ones.min() > 0 and close(ones, ones.mean().expand_as(ones)):
             self.gain = float(ones.mean())
@@ -74,7 +81,7 @@ class Bench:
                 if layer.bias is not None:
                     layer.bias.fill_(offset)
             if len(layers) > 3:
-                layers[3].weight.copy_(torch.eye(D_OUT) if matrix is None else matrix)
+                layers[3].weight.copy_(self.size * torch.eye(D_OUT) if matrix is None else matrix)
             if len(layers) > 3 and layers[3].bias is not None:
                 offset = torch.as_tensor(self.offset if bias is None else bias)
                 layers[3].bias.copy_(offset.expand(D_OUT))
@@ -88,7 +95,8 @@ class Bench:
         through = self.out(*chosen, **options)
         if self.unused:
             return through
-        return through - self.out(*chosen, matrix=torch.zeros(D_OUT, D_OUT), **options)
+        around = self.out(*chosen, matrix=torch.zeros(D_OUT, D_OUT), **options)
+        return (through - around) / self.size
 
 
 def chosen(b: int = B, seed: str = "", scale: float = 0.6) -> tuple[torch.Tensor, ...]:
@@ -96,11 +104,19 @@ def chosen(b: int = B, seed: str = "", scale: float = 0.6) -> tuple[torch.Tensor
     return tuple(known(each + seed, (b, TOKENS, D_OUT), scale) for each in ("q", "k", "v"))
 
 
+def leaks(bench: Bench) -> bool:
+    """Whether with all scores 0 the first token gathers the last one's values."""
+    nothing = torch.zeros(bench.shape)
+    last = torch.eye(TOKENS)[-1, :, None].expand(bench.shape)
+    gathered = bench.context(nothing, nothing, last)[:, 0]
+    return not close(gathered, 0 * gathered)
+
+
 def locate(cls: Any) -> Finding | None:
     """Ask the questions in the order of the steps; the first wrong answer is the finding."""
-    bench = attempt(lambda: Bench(cls, B).settle())
     questions = (ask_projection, ask_bias, ask_batch, ask_heads_and_weights, ask_out_proj)
-    if isinstance(bench, Bench) and bench.opaque:
+    bench = attempt(lambda: Bench(cls, B).settle())
+    if isinstance(bench, Bench) and bench.unreadable:
         questions = (ask_out_proj,)
     found = []
     for question in questions:
@@ -168,9 +184,7 @@ def ask_projection(cls: Any) -> Finding | None:
                     f"{name} makes what the weights gather: the values are `W_value(x)`. Look at "
                     f"the projections and at the context.",
                 )
-        extra = bench.context(queries, keys, values) - gone
-        more = bench.context(queries, keys, others[2]) - bench.context(queries, keys, nothing)
-        if not close(extra, more) and not _reads_values(bench, queries, keys):
+        if not _reads_values(bench, queries, keys):
             return Finding(
                 3,
                 "Parts of W_query or W_key end up in the values. Look at where the projections are "
@@ -188,6 +202,11 @@ def ask_projection(cls: Any) -> Finding | None:
                     f"{name} has a part in what the weights gather: the values are `W_value(x)` "
                     f"alone. Look at where the projections are made and cut apart.",
                 )
+        return Finding(
+            8,
+            "Something is added to the context besides `weights @ values`: with all values 0 the "
+            "context is not 0. Look at the context.",
+        )
     for name in ("W_query", "W_key"):
         if not counts[name] and any(counts[other] for other in ("W_query", "W_key")):
             part = "queries" if name == "W_query" else "keys"
@@ -268,6 +287,12 @@ def ask_batch(cls: Any) -> Finding | None:
         ]
         if not close(*either):
             sums = bench.context(queries, keys, ones)
+            if leaks(bench):
+                return Finding(
+                    6,
+                    "Tokens see their future, by scores that depend on other sequences. Look at "
+                    "the mask: future scores are -inf, whatever the others are.",
+                )
             return Finding(
                 3 if close(sums, ones, 1e-3) else 7,
                 "The queries and keys of one sequence change the weights of another. Look at the "
@@ -334,17 +359,15 @@ class Maps:
             start = 2 + kind * count
             each[start : start + count] += 1.5 * torch.eye(count).view(count, TOKENS, D_OUT)
         bench = Bench(cls, 3 * count + 2)
-        bench.offset = Bench(cls, B).settle().offset
-        out = bench.out(*kinds)
+        settled = Bench(cls, B).settle()
+        bench.offset, bench.size = settled.offset, settled.size
+        out = bench.out(*kinds) / bench.size
         self.base = out[1]
         numbers = out.nan_to_num(1e6)
         changed = (numbers[2:] - numbers[1]).abs() > 3e-5
         whole = changed.view(3, TOKENS, D_OUT, TOKENS, D_OUT)
         self.queries, self.keys, self.values = whole
-        nothing = torch.zeros(1, TOKENS, D_OUT)
-        last = torch.eye(TOKENS)[-1, :, None].expand(1, TOKENS, D_OUT)
-        even = Bench(cls, 1).settle().context(nothing, nothing, last)
-        self.leaks = not close(even[:, 0], 0 * even[:, 0])
+        self.leaks = leaks(Bench(cls, 1).settle())
 
     def features(self, kind: torch.Tensor) -> torch.Tensor:
         """Which feature (d_out) reaches which output feature (d_out), at any token."""
@@ -403,7 +426,14 @@ def ask_heads(maps: Maps) -> Finding | None:
     tokens = maps.values.any(dim=3).any(dim=1)
     if maps.base.isnan().any():
         return None
-    if not (tokens & ~torch.eye(TOKENS, dtype=torch.bool)).any() and maps.queries.any():
+    apart = ~torch.eye(TOKENS, dtype=torch.bool)
+    if not (tokens & apart).any() and (maps.queries.any(3).any(1) & apart).any():
+        return Finding(
+            8,
+            "No token gathers the values of another token, though the scores of others count. Look "
+            "at the context: `weights @ values` sums over the keys.",
+        )
+    if not (tokens & apart).any() and maps.queries.any():
         return Finding(
             4,
             "No token gathers anything from another token: heads meet heads inside each token. Look"
@@ -507,7 +537,8 @@ def ask_weights(cls: Any, maps: Maps | None) -> Finding | None:
     def read(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
         one_hot = torch.zeros(TOKENS, HEADS, HEAD_DIM)
         one_hot[torch.arange(TOKENS), :, torch.arange(TOKENS)] = size
-        context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT)) / size
+        context = bench.context(queries, keys, one_hot.view(TOKENS, D_OUT))
+        context = (context - bench.context(queries, keys, 0 * queries)) / size
         if places is not None:
             context = context.reshape(B, -1)[:, places.flatten()].view_as(context)
         return context.view(B, TOKENS, HEADS, HEAD_DIM).transpose(1, 2)[..., :TOKENS]

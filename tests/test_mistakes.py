@@ -58,8 +58,11 @@ def fingerprint(cls):
 
 @pytest.fixture(scope="module")
 def fingerprints():
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    return {each: fingerprint(wrong_class(each)) for each in MISTAKES}
+    found = {each: fingerprint(wrong_class(each)) for each in MISTAKES}
+    torch.set_num_threads(threads)
+    return found
 
 
 def test_without_a_mistake_the_class_is_the_right_one():
