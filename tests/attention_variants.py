@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from helpers import attention
 from helpers.attention import MultiHeadAttention
-from helpers.mistakes import edited_source
+from helpers.checks.mistakes import edited_source
 
 STYLES = {
     "functional": {

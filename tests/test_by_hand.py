@@ -11,11 +11,11 @@ from sizes import steady
 from test_exercises import anything
 from torch import nn
 
-from helpers import progress
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
-from helpers.by_hand import CUT, KINDS, NAMES, PAPERS, Built, Explain, Words, practice
+from helpers.checks import progress
+from helpers.checks.exercises import check
+from helpers.checks.paper import CUT, KINDS, NAMES, PAPERS, Built, Explain, Words, practice
 from helpers.examples import load_example
-from helpers.exercises import check
 from helpers.pictures.blocks import PLACES
 
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.checks import Verdict, check_attention
-from helpers.guard import Stopped, attempt, kept_state, time_limit
+from helpers.checks.guard import Stopped, attempt, kept_state, time_limit
 
 
 def state():

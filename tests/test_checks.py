@@ -9,9 +9,8 @@ from attention_variants import RIGHT, STYLES, Base, LoopOverHeads, Sdpa, carrier
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import probes
-from helpers.checks import Verdict, check_attention
-from helpers.mistakes import MISTAKES
+from helpers.checks import Verdict, check_attention, probes
+from helpers.checks.mistakes import MISTAKES
 
 # Each pair is two steps apart or more, and the second does not hide the first.
 PAIRS = [

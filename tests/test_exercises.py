@@ -13,11 +13,11 @@ from sizes import steady
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
+from helpers.checks.exercises import check
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.scenes import PLACES, play
+from helpers.checks.tasks import TASKS, Explain, Write
 from helpers.examples import load_example
-from helpers.exercises import check
-from helpers.mistakes import MISTAKES
-from helpers.scenes import PLACES, play
-from helpers.tasks import TASKS, Explain, Write
 from helpers.trace import SHAPES, STEPS
 
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
@@ -513,7 +513,7 @@ def test_what_an_answer_does_stays_inside(capsys):
 
 @every("answer", [looping, recursing, leaving, interrupting])
 def test_what_does_not_come_back_is_an_error(answer, monkeypatch):
-    monkeypatch.setattr("helpers.exercises.SECONDS", 0.3)
+    monkeypatch.setattr("helpers.checks.exercises.SECONDS", 0.3)
     assert tried("scores.1", answer).kind == "error"
 
 

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from plain_data import decode, encode
 
 from helpers.attention import MultiHeadAttention
-from helpers.exercises import check
-from helpers.growing import layers
+from helpers.checks.exercises import check
+from helpers.checks.growing import layers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and forks as on Linux")
 
-SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom helpers.exercises import check"
+SETUP = (
+    "import os, sys, time, torch\nfrom torch import nn\nfrom helpers.checks.exercises import check"
+)
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
 WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
 
@@ -48,8 +50,8 @@ class Mine(nn.Module):
 UNMASKED = CLASS.replace("scores.masked_fill", "(lambda *_: scores)")
 UNDROPPED = CLASS.replace("self.dropout(scores.softmax(-1))", "scores.softmax(-1)")
 LIE = """
-import helpers.checks, helpers.exercises
-helpers.exercises.how_far = lambda cls: ("right", "all is right", None)
+import helpers.checks, helpers.checks.exercises
+helpers.checks.exercises.how_far = lambda cls: ("right", "all is right", None)
 helpers.checks.verdict_on = lambda *_: helpers.checks.Verdict(True, None, (), "all is right")
 """
 CHECK_CLASS = 'check("your_class.1", Mine)'
@@ -129,7 +131,7 @@ ROGUES = {
     "prints": scores(WRONG, 'print("✓ scores.1: right")'),
     "own_check": scores(WRONG, 'def check(*_):\n    return "right"'),
     "patched_check": cells(
-        f"import helpers.exercises\nhelpers.exercises.check = lambda *_: True\n{SETUP}",
+        f"import helpers.checks.exercises\nhelpers.exercises.check = lambda *_: True\n{SETUP}",
         f'check("scores.1", {WRONG})',
     ),
     "patched_torch": scores(
@@ -137,14 +139,14 @@ ROGUES = {
     ),
     "patched_helpers": scores(
         WRONG,
-        "import helpers.compare, helpers.exercises as e\n"
-        "e.same = e.fault = helpers.compare.agree = lambda *_: None\n"
+        "import helpers.checks.compare, helpers.checks.exercises as e\n"
+        "e.same = e.fault = helpers.checks.compare.agree = lambda *_: None\n"
         "e.judge = lambda task, answer: e.Outcome(task.identifier, 'right', 'right.')",
     ),
     "patched_modules": scores(
         WRONG,
-        "import types\nfake = types.ModuleType('helpers.exercises')\nfake.check = lambda *_: True\n"
-        "sys.modules['helpers.exercises'] = fake\nfrom helpers.exercises import check",
+        "import types\nfake = types.ModuleType('helpers.checks.exercises')\nfake.check = lambda *_: True\n"
+        "sys.modules['helpers.checks.exercises'] = fake\nfrom helpers.checks.exercises import check",
     ),
     "everything_equal": scores(
         "lambda *_: torch.ones(1).as_subclass(Same)",

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.mistakes import MISTAKES, show_lines, wrong_class
+from helpers.checks.mistakes import MISTAKES, show_lines, wrong_class
 from helpers.trace import STEPS, trace
 
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 import renew
 
-from helpers import progress
-from helpers.exercises import EXERCISES, check
-from helpers.tasks import TASKS
+from helpers.checks import progress
+from helpers.checks.exercises import EXERCISES, check
+from helpers.checks.tasks import TASKS
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
 

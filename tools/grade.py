@@ -50,13 +50,13 @@ from plain_data import decode, encode, encode_argument
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks import DROPOUT, judge_dropout
-from helpers.exercises import SECONDS, Outcome, judge, judge_function
-from helpers.growing import layers
-from helpers.guard import Failure, attempt, kept_state
-from helpers.looks import close, training_looks
-from helpers.mistakes import MISTAKES
-from helpers.scenes import PLACES, Scene, Sizes, fresh, play
-from helpers.tasks import TASKS, Grow, Task, Write
+from helpers.checks.exercises import SECONDS, Outcome, judge, judge_function
+from helpers.checks.growing import layers
+from helpers.checks.guard import Failure, attempt, kept_state
+from helpers.checks.looks import close, training_looks
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.scenes import PLACES, Scene, Sizes, fresh, play
+from helpers.checks.tasks import TASKS, Grow, Task, Write
 
 CHILD = Path(__file__).with_name("grade_child.py")
 PATIENCE = 120  # seconds beyond a notebook's own after which its starter counts as lost

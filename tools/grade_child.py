@@ -27,13 +27,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from plain_data import decode, decode_argument, encode
 from traitlets.config import Config
 
-from helpers import exercises
-from helpers.checks import DROPOUT, check_attention
-from helpers.compare import call
-from helpers.growing import layers
-from helpers.guard import Failure, TimeUp, attempt, kept_state, time_limit
-from helpers.looks import training_looks
-from helpers.tasks import TASKS, Explain, Grow
+from helpers.checks import DROPOUT, check_attention, exercises
+from helpers.checks.compare import call
+from helpers.checks.growing import layers
+from helpers.checks.guard import Failure, TimeUp, attempt, kept_state, time_limit
+from helpers.checks.looks import training_looks
+from helpers.checks.tasks import TASKS, Explain, Grow
 
 PRELOADED = "ipywidgets", "matplotlib.pyplot", "helpers.charts", "helpers.gpt2", "helpers.sliders"
 JOB, ANSWERS, DESK = "job.json", "answers.jsonl", "desk"

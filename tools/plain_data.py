@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.compare import type_name
-from helpers.guard import Failure, attempt
+from helpers.checks.compare import type_name
+from helpers.checks.guard import Failure, attempt
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300

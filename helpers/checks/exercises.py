@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from helpers import progress
 from helpers.attention import MultiHeadAttention
-from helpers.by_hand import PAPERS, Paper, Part, Words
-from helpers.compare import call, fault, same, type_name
-from helpers.growing import how_far
-from helpers.guard import Failure, TimeUp, attempt, kept_state, time_limit
-from helpers.mistakes import MISTAKES
-from helpers.scenes import PLACES, Sizes, play
-from helpers.tasks import TASKS, Explain, Grow, Parts, Slip, Task, Write, catalogued
+from helpers.checks import progress
+from helpers.checks.compare import call, fault, same, type_name
+from helpers.checks.growing import how_far
+from helpers.checks.guard import Failure, TimeUp, attempt, kept_state, time_limit
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.paper import PAPERS, Paper, Part, Words
+from helpers.checks.scenes import PLACES, Sizes, play
+from helpers.checks.tasks import TASKS, Explain, Grow, Parts, Slip, Task, Write, catalogued
 
 EXERCISES: dict[str, Task | Paper] = TASKS | PAPERS
 SECONDS = 5.0

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.evidence import failure_key
-from helpers.guard import Failure, attempt
-from helpers.looks import (
+from helpers.checks.evidence import failure_key
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.looks import (
     MAIN,
     SIMPLER,
     SIZES,
@@ -25,7 +25,7 @@ from helpers.looks import (
     right_look,
     wrong_look,
 )
-from helpers.mistakes import MISTAKES
+from helpers.checks.mistakes import MISTAKES
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from helpers.compare import call, same, type_name
-from helpers.guard import Failure
-from helpers.mistakes import MISTAKES
-from helpers.scenes import PLACES, Scene, play
-from helpers.tasks import Parts, catalogued
+from helpers.checks.compare import call, same, type_name
+from helpers.checks.guard import Failure
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.scenes import PLACES, Scene, play
+from helpers.checks.tasks import Parts, catalogued
 from helpers.trace import SHAPES, STEPS
 
 Verdict = tuple[str, str, str | None]

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.looks import close
+from helpers.checks.looks import close
 
 DROPOUT = 0.2
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.guard import attempt
+from helpers.checks.guard import attempt
 
 GPU = torch.device("cuda", 0)
 # These take tensors of several devices, or only look at them.

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from helpers.looks import MAIN, Sizes
-from helpers.readings import Finding
+from helpers.checks.looks import MAIN, Sizes
+from helpers.checks.readings import Finding
 from helpers.trace import STEPS
 
 Rows = tuple[tuple[float, ...], ...]
@@ -20,7 +20,7 @@ class Verdict:
     Args:
         passed: whether the class is right.
         step: the first wrong step, 1 to 11; None if there is none, or none can be told.
-        mistakes: identifiers in helpers.mistakes of the known mistakes, first step first.
+        mistakes: identifiers in helpers.checks.mistakes of the known mistakes, first step first.
         message: what is wrong, where to look, what was expected.
         theirs: numbers of the learner's class, rows of equal length, if they help.
         right: the right numbers, of the same shape.

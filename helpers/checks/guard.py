@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-HERE, TORCH = (str(Path(each).parent) for each in (__file__, torch.__file__))
+HERE, TORCH = (str(place) for place in (Path(__file__).parents[1], Path(torch.__file__).parent))
 TICK = 0.05  # seconds between two looks at the clock
 
 

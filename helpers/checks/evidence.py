@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.guard import Failure
-from helpers.looks import Call, Sizes, build, recorded
+from helpers.checks.guard import Failure
+from helpers.checks.looks import Call, Sizes, build, recorded
 from helpers.trace import trace
 
 # What is right if this is: the steps up to the number are done when the name is found.

@@ -1,12 +1,21 @@
 """The checks of the course: one for each exercise, one for a whole attention class."""
 
-from helpers.dropout import DROPOUT, judge_dropout
-from helpers.exercises import check
-from helpers.guard import Stopped, TimeUp, kept_attributes, kept_state, time_limit
-from helpers.learner import Learner
-from helpers.verdict import Found, Verdict, verdict_on
+from helpers.checks.dropout import DROPOUT, judge_dropout
+from helpers.checks.exercises import check
+from helpers.checks.guard import Stopped, TimeUp, kept_attributes, kept_state, time_limit
+from helpers.checks.learner import Learner
+from helpers.checks.mistakes import show_lines, wrong_class
+from helpers.checks.verdict import Found, Verdict, verdict_on
 
-__all__ = ["DROPOUT", "Verdict", "check", "check_attention", "judge_dropout"]
+__all__ = [
+    "DROPOUT",
+    "Verdict",
+    "check",
+    "check_attention",
+    "judge_dropout",
+    "show_lines",
+    "wrong_class",
+]
 
 SECONDS = 1.6
 
@@ -15,8 +24,8 @@ def check_attention(cls: type) -> Verdict:
     """Find out whether a class is causal multi-head attention, and if not, what is wrong.
 
     The class is compared with MultiHeadAttention under the same weights: outputs at many sizes,
-    gradients, dropout, devices. What differs is looked up in helpers.mistakes, alone and in pairs,
-    and asked about by helpers.probes, which find the step of mistakes that are not listed.
+    gradients, dropout, devices. What differs is looked up in helpers.checks.mistakes, alone and in pairs,
+    and asked about by helpers.checks.probes, which find the step of mistakes that are not listed.
 
     Args:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,

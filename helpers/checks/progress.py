@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.by_hand import PAPERS
+from helpers.checks.paper import PAPERS
+from helpers.checks.tasks import TASKS
 from helpers.pictures import Picture
 from helpers.pictures.svg import INK, LINE, text
-from helpers.tasks import TASKS
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"
@@ -26,7 +26,7 @@ class Unusable(Exception):
 
 def file() -> Path:
     """Return where the progress is kept."""
-    default = Path(__file__).resolve().parents[1] / "my_notebooks" / "progress.json"
+    default = Path(__file__).resolve().parents[2] / "my_notebooks" / "progress.json"
     return Path(os.environ.get(VARIABLE) or default)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.guard import Failure, attempt
-from helpers.looks import NAMES, Sizes, build, close, known, run
-from helpers.readings import Finding, judge_weights
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.looks import NAMES, Sizes, build, close, known, run
+from helpers.checks.readings import Finding, judge_weights
 from helpers.trace import trace
 
 B, TOKENS, HEADS, HEAD_DIM = 2, 4, 3, 5

@@ -11,8 +11,8 @@ from itertools import combinations
 
 import torch
 
+from helpers.checks.tasks import TASKS, Explain
 from helpers.examples import load_example
-from helpers.tasks import TASKS, Explain
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from helpers.guard import Failure, attempt, kept_state
-from helpers.scenes import Scene
-from helpers.tasks import Parts, Write
+from helpers.checks.guard import Failure, attempt, kept_state
+from helpers.checks.scenes import Scene
+from helpers.checks.tasks import Parts, Write
 
 
 def call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

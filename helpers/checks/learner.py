@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.devices import left_behind
-from helpers.dropout import DROPOUT, judge_dropout
-from helpers.evidence import done, locate_detached, locate_failure, worded_step
-from helpers.guard import Failure, attempt
-from helpers.known import Known, Shapes, right_shapes
-from helpers.looks import (
+from helpers.checks.devices import left_behind
+from helpers.checks.dropout import DROPOUT, judge_dropout
+from helpers.checks.evidence import done, locate_detached, locate_failure, worded_step
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.known import Known, Shapes, right_shapes
+from helpers.checks.looks import (
     BIASED,
     MAIN,
     NAMES,
@@ -31,10 +31,10 @@ from helpers.looks import (
     stress_look,
     training_looks,
 )
-from helpers.mistakes import MISTAKES
-from helpers.probes import locate
-from helpers.readings import Finding
-from helpers.verdict import Found, letters, with_numbers
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.probes import locate
+from helpers.checks.readings import Finding
+from helpers.checks.verdict import Found, letters, with_numbers
 
 SIGNATURE = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
 QKV_BIASES = {f"{name}.bias" for name in NAMES[:3]}

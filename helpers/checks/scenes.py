@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 
 from helpers.attention import MultiHeadAttention
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.mistakes import wrong_class
 from helpers.examples import load_whiteboard
-from helpers.guard import Failure, attempt
-from helpers.mistakes import wrong_class
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.guard import Failure, attempt
-from helpers.mistakes import MISTAKES
-from helpers.scenes import Scene, play
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.scenes import Scene, play
 from helpers.trace import SHAPES
 
 Parts = tuple[Any, ...]

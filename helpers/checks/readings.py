@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.looks import close
+from helpers.checks.looks import close
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from helpers.attention import MultiHeadAttention
-from helpers.guard import Failure, attempt
-from helpers.mistakes import wrong_class
+from helpers.checks.guard import Failure, attempt
+from helpers.checks.mistakes import wrong_class
 
 NAMES = ("W_query", "W_key", "W_value", "out_proj")
 
