@@ -34,6 +34,11 @@ class Mistake:
     also: tuple[int, ...] = ()
 
     @property
+    def told(self) -> str:
+        """What is wrong, and why it matters."""
+        return f"{self.sentence} {self.why}"
+
+    @property
     def steps(self) -> tuple[int, ...]:
         """Every step at which this same function can be written, the usual one first."""
         return (self.step, *self.also)
@@ -166,7 +171,7 @@ _LIST = (
     Mistake(
         "head_dim_not_divided",
         1,
-        "head_dim is set to d_out: it is `d_out // num_heads`, in the constructor.",
+        "head_dim is set to d_out: it is `d_out // num_heads`.",
         "The features of all heads together make d_out; the view cannot find num_heads times more.",
         (("self.head_dim = d_out // num_heads", "self.head_dim = d_out"),),
         also=(3,),
@@ -174,7 +179,7 @@ _LIST = (
     Mistake(
         "head_dim_from_d_in",
         1,
-        "head_dim is worked out from d_in: it is `d_out // num_heads`, in the constructor.",
+        "head_dim is worked out from d_in: it is `d_out // num_heads`.",
         "The heads share the projected features; only where d_in = d_out does this go unnoticed.",
         (("self.head_dim = d_out // num_heads", "self.head_dim = d_in // num_heads"),),
         also=(3,),

@@ -1,12 +1,14 @@
 """The exercises for pencil and paper: what is right, what usual slips give, and fresh problems.
 
-PAPERS maps identifiers to the seven exercises of the sheet; practice(kind, seed) makes more of the
-same kind from small whole numbers. The heads here stand apart from helpers.attention: there is one
+papers() maps identifiers to the seven exercises of the sheet; practice(kind, seed) makes more of
+the same kind from small whole numbers. The heads here stand apart from helpers.attention: there is one
 of them, without a mask, y = x W as on the sheet, and each slip is a variant of it.
 """
 
+import functools
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import torch
@@ -85,7 +87,7 @@ def practice(kind: str, seed: int) -> Paper:
     generator = torch.Generator().manual_seed(seed % 2**63)
     make = dict(zip(KINDS, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True))
     while True:
-        paper = make[kind](f"practice, {kind} {seed}", generator)
+        paper = make[kind](f"practice.{kind.replace(' ', '_').replace('-', '_')}.{seed}", generator)
         if paper is not None:
             return paper
 
@@ -472,6 +474,16 @@ def smallest_gpt2() -> Paper:
     )
 
 
+def practised(identifier: str) -> Paper | None:
+    """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
+    word, _, rest = identifier.partition(".")
+    kind, _, seed = rest.rpartition(".")
+    kind = kind.replace("_", " ").replace("multi head", "multi-head")
+    if word != "practice" or kind not in KINDS or not seed.isdecimal():
+        return None
+    return practice(kind, int(seed))
+
+
 # What the exercises are made with
 
 
@@ -518,19 +530,74 @@ def _telling(paper: Paper) -> bool:
     return True
 
 
+def _telling_number(paper: Paper, asked: Mapping[str, Part], given: Weights) -> Paper:
+    """Ask besides for numbers of another input: the sheet's own matrices hide some slips."""
+    return replace(paper, parts={**paper.parts, **asked}, given={**paper.given, **given})
+
+
+def _another_head() -> tuple[dict[str, Part], Weights]:
+    """A score, and a number of Y, that no transposed matrix gives."""
+    given = {
+        "Q2": torch.tensor([[1, 2], [3, 0]]),
+        "K2": torch.tensor([[2, 1], [0, 4]]),
+        "weights2": torch.tensor([[1.0, 0.0], [0.5, 0.5]]),
+        "V2": torch.tensor([[1, 3], [2, 0]]),
+        "W_o2": torch.tensor([[1, 2], [0, 1]]),
+    }
+    score = Explain(
+        "score",
+        8,
+        {
+            9: "K is not transposed: a score is a row of Q times a row of K.",
+            6: "That is K Q^T: in Q K^T the rows belong to the queries.",
+            3: "Row 0, column 1: query 0 with key 1.",
+        },
+    )
+    y = Explain(
+        "y",
+        5,
+        {
+            4: "V is transposed: row 0 of the weights mixes rows of V.",
+            3: f"This is H times the transposed W_o. {STORED}",
+            2: "V and W_o are both transposed.",
+        },
+    )
+    return {"score": score, "y": y}, given
+
+
+def _another_mix() -> tuple[dict[str, Part], Weights]:
+    """A number of Y that no transposed W_o gives."""
+    W_o = torch.tensor([[1, 2, 0, 0], [0, 1, 1, 0], [0, 0, 1, 2], [1, 0, 0, 1]])
+    slips = {2: f"This is H times the transposed W_o. {STORED}"}
+    return {"y": Explain("y", 5, slips)}, {"W_o2": W_o}
+
+
 def _sheet() -> list[Paper]:
     single, multi = load_example("by_hand_single"), load_example("by_hand_multi")
     given = {name: single[name] for name in ("X", "W_q", "W_k", "W_v", "W_o")}
+    heads = {name: multi[name] for name in ("Q", "K", "V", "H0", "H1", "W_o")}
     wide = {"A": load_example("intuition")["Q"], "B": multi["V"]}
     return [
         shapes(),
         diagram(),
-        single_head("by_hand.3", given),
+        _telling_number(single_head("by_hand.3", given), *_another_head()),
         columns("by_hand.4", 64, 2, wide),
-        multi_head("by_hand.5", {name: multi[name] for name in ("Q", "K", "V", "H0", "H1", "W_o")}),
+        _telling_number(multi_head("by_hand.5", heads), *_another_mix()),
         two_wide(),
         smallest_gpt2(),
     ]
 
 
-PAPERS: dict[str, Paper] = {paper.identifier: paper for paper in _sheet()}
+NUMBERS = range(1, 8)
+SHEET = tuple(f"by_hand.{number}" for number in NUMBERS)
+
+
+@functools.cache
+def papers() -> dict[str, Paper]:
+    """The seven exercises of the sheet by identifier, worked out when the first is asked for."""
+    return {paper.identifier: paper for paper in _sheet()}
+
+
+def plain_words(words: str) -> list[str]:
+    """Return the words alone, without brackets, commas, underscores, capitals and times signs."""
+    return [word for word in re.findall(r"\w+", words.lower().replace("_", "")) if word != "x"]

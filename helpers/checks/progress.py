@@ -1,7 +1,7 @@
 """Remember which exercises are done, in one small file on this computer that anyone may delete.
 
-The file is my_notebooks/progress.json, or whatever the environment variable ELEVEN_STEPS_PROGRESS
-names. No notebook and no network is involved.
+The file is my_notebooks/progress.json in the working folder's course, or whatever the environment
+variable ELEVEN_STEPS_PROGRESS names. No notebook and no network is involved.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from helpers.checks.paper import PAPERS
+from helpers.checks.paper import SHEET
 from helpers.checks.tasks import TASKS
 from helpers.pictures import Picture
-from helpers.pictures.svg import INK, LINE, text
+from helpers.pictures.progress import draw_progress
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"
@@ -25,9 +25,13 @@ class Unusable(Exception):
 
 
 def file() -> Path:
-    """Return where the progress is kept."""
-    default = Path(__file__).resolve().parents[2] / "my_notebooks" / "progress.json"
-    return Path(os.environ.get(VARIABLE) or default)
+    """Return where the progress is kept: beside the course's notebooks, or in the home folder."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    course = Path(__file__).resolve().parents[2]
+    if (course / "notebooks").is_dir():
+        return course / "my_notebooks" / "progress.json"
+    return Path.home() / ".eleven_steps" / "progress.json"
 
 
 def record(identifier: str) -> str:
@@ -55,40 +59,17 @@ def record(identifier: str) -> str:
     return note
 
 
-def draw_progress() -> Picture:
-    """Draw which exercises are done, a box for each: a column for a step, a row for the sheet."""
+def picture() -> Picture:
+    """Draw which exercises are done: a column for a step, a row for the sheet."""
     path, note = file(), ""
     try:
         done = read(path)
     except (OSError, Unusable) as error:
-        done, note = [], f" {path.name} cannot be used and is left as it is: {error}."
-    steps = list(dict.fromkeys(identifier.partition(".")[0] for identifier in TASKS))
-    every = [*TASKS, *PAPERS]
-    body, finished = "", [identifier for identifier in every if identifier in done]
-
-    def box(identifier: str, x: float, y: float) -> str:
-        number, ready = identifier.partition(".")[2], identifier in done
-        return (
-            f'<rect x="{x}" y="{y}" width="48" height="24" rx="4" fill-opacity="0.15" '
-            f'style="fill:{INK if ready else "none"};stroke:{LINE}"/>'
-        ) + text(f"{number} ✓" if ready else number, x + 24, y + 16, "middle")
-
-    pitch = 68  # twelve of them fit a notebook's output at 1280 px
-    for column, step in enumerate(steps):
-        x = pitch * column
-        body += text(step, x + 34, 46, "middle", "font-size:11px")
-        asked = [identifier for identifier in TASKS if identifier.partition(".")[0] == step]
-        body += "".join(box(one, x + 10, 58 + 30 * row) for row, one in enumerate(asked))
-    body += text("by hand", 34, 172, "middle", "font-size:11px")
-    body += "".join(box(one, pitch * (place + 1) + 10, 156) for place, one in enumerate(PAPERS))
-    title = f"{len(finished)} of {len(every)} exercises are done"
-    return Picture(
-        body,
-        pitch * len(steps),
-        190,
-        title,
-        (f"Done: {', '.join(finished)}." if finished else "None is done yet.") + note,
-    )
+        done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
+    groups: dict[str, list[str]] = {}
+    for identifier in TASKS:
+        groups.setdefault(identifier.partition(".")[0], []).append(identifier)
+    return draw_progress(done, groups | {"by hand": list(SHEET)}, note)
 
 
 def read(path: Path) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from helpers.checks.guard import Failure, attempt
+from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.scenes import Scene, play
+from helpers.checks.right import Scene, play
 from helpers.trace import SHAPES
 
 Parts = tuple[Any, ...]
@@ -31,8 +31,7 @@ class Slip:
 
 def catalogued(identifier: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
     """Return the slip that is a mistake of the catalogue."""
-    known = MISTAKES[identifier]
-    return Slip(f"{known.sentence} {known.why}", returns, identifier)
+    return Slip(MISTAKES[identifier].told, returns, identifier)
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,10 @@ class Write:
     def slipped(self, slip: Slip, scene: Scene) -> Parts:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
-            parts = attempt(slip.returns, scene)
+            with ours():
+                parts = attempt(slip.returns, scene)
             return (parts,) if isinstance(parts, Failure) else parts
-        wrong = play(scene.sizes, slip.mistake)
+        wrong = play(scene.case, slip.mistake)
         return self.answer(wrong) if self.step in wrong.steps else (wrong.failure,)
 
 
@@ -92,14 +92,14 @@ class Explain:
     Args:
         identifier: "scores.2" for the second exercise of step 5.
         answer: the number, or a tuple of them, or a matrix as a tuple of rows.
-        slips: sentences for wrong answers, or identifiers of the catalogue.
+        slips: sentences for wrong answers; a pair adds the mistake of the catalogue.
         also: other numbers that are right in place of the answer's, rounded ones for example.
         apart: how far a right answer may be from these.
     """
 
     identifier: str
     answer: Numbers
-    slips: dict[Numbers, str]
+    slips: dict[Numbers, str | tuple[str, str]]
     also: tuple[Numbers, ...] = ()
     apart: float = 1e-4
 
@@ -130,7 +130,7 @@ _SCORES = (
     "scores_as_cosines",
     Slip(
         "The scores are already divided by the square root of head_dim: leave that to step 7.",
-        lambda s: (s["scores"]["scores"] / s.sizes.head_dim**0.5,),
+        lambda s: (s["scores"]["scores"] / s.case.head_dim**0.5,),
     ),
 )
 _MASKS = (
@@ -157,7 +157,7 @@ _SOFTMAXES = (
     "scale_sqrt_num_tokens",
     "scale_multiplied",
     "scaled_after_softmax",
-    catalogued("no_softmax", lambda s: (s["mask"]["masked"] / s.sizes.head_dim**0.5,)),
+    catalogued("no_softmax", lambda s: (s["mask"]["masked"] / s.case.head_dim**0.5,)),
     "sigmoid_for_softmax",
     "softmax_twice",
     "softmax_over_queries",
@@ -185,38 +185,36 @@ _OUTS = ("out_proj_missing", "out_proj_twice", "out_proj_bias_not_added", "conte
 _LIST: tuple[Task, ...] = (
     Write(
         "shape.1",
-        lambda s: (s["shape"]["x"], s.sizes.d_out, s.sizes.num_heads),
+        lambda s: (s["shape"]["x"], s.case.d_out, s.case.num_heads),
         ("b", "num_tokens", "head_dim"),
         (
+            catalogued("sizes_swapped", lambda s: (s.case.num_tokens, s.case.b, s.case.head_dim)),
             catalogued(
-                "sizes_swapped", lambda s: (s.sizes.num_tokens, s.sizes.b, s.sizes.head_dim)
-            ),
-            catalogued(
-                "head_dim_not_divided", lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.d_out)
+                "head_dim_not_divided", lambda s: (s.case.b, s.case.num_tokens, s.case.d_out)
             ),
             catalogued(
                 "head_dim_from_d_in",
-                lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.d_in // s.sizes.num_heads),
+                lambda s: (s.case.b, s.case.num_tokens, s.case.d_in // s.case.num_heads),
             ),
         ),
-        right=lambda s: (s.sizes.b, s.sizes.num_tokens, s.sizes.head_dim),
+        right=lambda s: (s.case.b, s.case.num_tokens, s.case.head_dim),
     ),
     Explain(
         "shape.2",
         64,
         {
-            768: "head_dim_not_divided",
-            9216: "d_out_per_head",
+            768: ("That is d_out: the heads share it.", "head_dim_not_divided"),
+            9216: ("That gives every head d_out features: the heads share them.", "d_out_per_head"),
             12: "12 is the number of heads; the question is how many features each of them gets.",
         },
     ),
     Write(
         "shape.3",
-        lambda s: (s["shape"]["x"], s.sizes.d_out, s.sizes.num_heads),
+        lambda s: (s["shape"]["x"], s.case.d_out, s.case.num_heads),
         ("head_dim",),
-        (catalogued("head_dim_not_divided", lambda s: (s.sizes.d_out,)),),
-        planted=catalogued("head_dim_from_d_in", lambda s: (s.sizes.d_in // s.sizes.num_heads,)),
-        right=lambda s: (s.sizes.head_dim,),
+        (catalogued("head_dim_not_divided", lambda s: (s.case.d_out,)),),
+        planted=catalogued("head_dim_from_d_in", lambda s: (s.case.d_in // s.case.num_heads,)),
+        right=lambda s: (s.case.head_dim,),
     ),
     Write(
         "project.1",
@@ -243,7 +241,11 @@ _LIST: tuple[Task, ...] = (
         {
             589_824: "That is one of the three layers.",
             147_456: "That is one head's share of the three layers.",
-            21_233_664: "d_out_per_head",
+            2_304: "That is how many features come out; each of them has 768 weights.",
+            21_233_664: (
+                "That gives every head layers as wide as d_out: the heads share them.",
+                "d_out_per_head",
+            ),
             1_771_776: "That counts biases too; without qkv_bias there are none.",
         },
     ),
@@ -256,7 +258,7 @@ _LIST: tuple[Task, ...] = (
     ),
     Write(
         "view.1",
-        lambda s: (s["project"]["queries"], s.sizes.num_heads),
+        lambda s: (s["project"]["queries"], s.case.num_heads),
         ("queries",),
         (*_VIEWS, "heads_and_head_dim_swapped"),
     ),
@@ -264,15 +266,16 @@ _LIST: tuple[Task, ...] = (
         "view.2",
         6,
         {
-            7: "head_dim_before_heads",
+            7: ("That deals the features out to the heads one by one.", "head_dim_before_heads"),
             2: "That one belongs to head 0: heads are counted from 0.",
             10: "That one belongs to head 2: heads are counted from 0.",
-            5: "That is feature 1 of head 1: features are counted from 0.",
+            5: "That is feature 1 of head 1, with four features a head: features are counted from 0.",
+            9: "That is head 2, feature 1: the head is named first.",
         },
     ),
     Write(
         "view.3",
-        lambda s: (s["project"]["values"], s.sizes.num_heads),
+        lambda s: (s["project"]["values"], s.case.num_heads),
         ("values",),
         _VIEWS,
         planted="heads_and_head_dim_swapped",
@@ -310,8 +313,11 @@ _LIST: tuple[Task, ...] = (
         "scores.2",
         43,
         {
-            22: "scores_transposed",
-            39: "keys_not_flipped",
+            22: ("That is query 0 with key 1: a row belongs to a query.", "scores_transposed"),
+            39: (
+                "That multiplies row 1 of Q with a column of K, not with a key.",
+                "keys_not_flipped",
+            ),
             19: "That is query 0 with key 0.",
             50: "That is query 1 with key 1.",
         },
@@ -333,8 +339,8 @@ _LIST: tuple[Task, ...] = (
         "mask.2",
         10,
         {
-            15: "diagonal_masked",
-            6: "mask_off_by_one",
+            15: ("That hides every token from itself too.", "diagonal_masked"),
+            6: ("That leaves every token one of its future to see.", "mask_off_by_one"),
             20: "That hides the past as well: only the future is hidden.",
             25: "That hides everything: a token sees itself and its past.",
         },
@@ -348,7 +354,7 @@ _LIST: tuple[Task, ...] = (
     ),
     Write(
         "softmax.1",
-        lambda s: (s["mask"]["masked"], s.sizes.head_dim),
+        lambda s: (s["mask"]["masked"], s.case.head_dim),
         ("weights",),
         _SOFTMAXES,
     ),
@@ -356,14 +362,22 @@ _LIST: tuple[Task, ...] = (
         "softmax.2",
         8,
         {
-            64: "scale_head_dim",
-            768**0.5: "scale_sqrt_d_out",
-            12**0.5: "scale_sqrt_num_heads",
+            32: "That is half of head_dim: in Python `64**1/2` is (64**1) / 2.",
+            0.125: "That is what to multiply by; what the scores are divided by is asked for.",
+            64: ("That is head_dim; its square root is asked for.", "scale_head_dim"),
+            768**0.5: (
+                "That is the square root of d_out: a score sums head_dim products.",
+                "scale_sqrt_d_out",
+            ),
+            12**0.5: (
+                "That is the square root of num_heads: a score sums head_dim products.",
+                "scale_sqrt_num_heads",
+            ),
         },
     ),
     Write(
         "softmax.3",
-        lambda s: (s["mask"]["masked"], s.sizes.d_out, s.sizes.num_heads),
+        lambda s: (s["mask"]["masked"], s.case.d_out, s.case.num_heads),
         ("weights",),
         _SOFTMAXES,
         planted="scale_sqrt_d_out",
@@ -380,6 +394,7 @@ _LIST: tuple[Task, ...] = (
         {
             (4, 4): "That is the plain mean: take each token's values by its weight.",
             (12, 12): "That is the plain sum: take each token's values by its weight.",
+            (3, 1): "The two are the other way round: token 0 has weight 0.25.",
         },
     ),
     Write(
@@ -396,6 +411,7 @@ _LIST: tuple[Task, ...] = (
         {
             1: "They stand side by side in the new shape. In memory nothing has moved.",
             28: "That is from a head's first feature to the next head's first.",
+            31: "That is from a head's first feature to the next head's last.",
             4: "That is from a token to the next, within one head.",
         },
     ),
@@ -416,9 +432,13 @@ _LIST: tuple[Task, ...] = (
         "combine.2",
         (1, 2, 3, 4, 5, 6),
         {
-            (1, 3, 5, 2, 4, 6): "heads_interleaved",
-            (3, 4): "heads_averaged",
-            (9, 12): "heads_summed",
+            (4, 5, 6, 1, 2, 3): "The heads are in the other order: head 0 comes first.",
+            (1, 3, 5, 2, 4, 6): (
+                "That takes the heads in turns: they stay whole.",
+                "heads_interleaved",
+            ),
+            (3, 4): ("That averages the heads: they are laid side by side.", "heads_averaged"),
+            (9, 12): ("That adds the heads up: they are laid side by side.", "heads_summed"),
         },
     ),
     Write(
@@ -445,8 +465,9 @@ _LIST: tuple[Task, ...] = (
         2_360_064,
         {
             2_359_296: "Almost: one layer of the four has a bias.",
-            1_769_472: "out_proj_missing",
+            1_769_472: ("That leaves out_proj out.", "out_proj_missing"),
             590_592: "That is out_proj alone.",
+            28_320_768: "That counts everything once for each head: the heads share the layers.",
             2_362_368: "That gives the other three layers a bias; without qkv_bias they have none.",
         },
     ),

@@ -1,0 +1,249 @@
+"""Run a learner's code so that nothing it does reaches the notebook around it.
+
+attempt calls their code and nothing of ours; the clock runs during such calls alone.
+"""
+
+import contextlib
+import ctypes
+import dis
+import linecache
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from helpers.checks.world import World
+
+OURS = tuple(str(place) for place in (Path(__file__).parents[1], Path(torch.__file__).parent))
+TICK = 0.05  # seconds between two looks at the clock
+
+
+class TimeUp(BaseException):
+    """The time limit has passed."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The person at the keyboard interrupts, as opposed to code that raises KeyboardInterrupt."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that a learner's code raised: its text, and their line where it happened.
+
+    The words are the names that stand in the line; they are known where its text is not.
+    """
+
+    text: str
+    line: str = ""
+    words: str = ""
+
+    @property
+    def told(self) -> str:
+        """The text, with the line if there is one."""
+        return f"{self.text} in `{self.line}`" if self.line else self.text
+
+
+@dataclass
+class Clock:
+    """The seconds that a learner's code may take, in all calls together.
+
+    Seconds of work count, and seconds of idling; those in which other programs had the processor
+    do not, up to five times as many.
+    """
+
+    seconds: float
+    passed: float = 0.0
+    worked: float = 0.0
+    since: tuple[float, float] | None = None
+    rung: type[BaseException] | None = None
+
+    def start(self) -> bool:
+        """Let it run; return whether it stood still before."""
+        if self.since is not None:
+            return False
+        self.since = time.monotonic(), time.process_time()
+        return True
+
+    def stop(self) -> bool:
+        """Let it stand; return whether it ran before."""
+        if self.since is None:
+            return False
+        self.passed += time.monotonic() - self.since[0]
+        self.worked += time.process_time() - self.since[1]
+        self.since = None
+        return True
+
+    def over(self) -> bool:
+        """Whether the seconds are used up."""
+        if self.stop():
+            self.start()
+        idle = self.passed >= self.seconds and self.worked < 0.05 * self.passed
+        return self.worked >= self.seconds or idle or self.passed >= 5 * self.seconds
+
+
+_clocks: list[Clock | None] = []
+_worlds: list[World] = []
+
+
+def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a learner's function; return what it returns, or a Failure whatever it raises.
+
+    Raises:
+        TimeUp, Stopped: the clock and the person at the keyboard go through; code that raises
+            these by itself does not.
+    """
+    clock = _clocks[-1] if _clocks else None
+    begun = clock is not None and clock.start()
+    try:
+        return function(*args, **options)
+    except BaseException as error:
+        if clock is not None and clock.rung is not None and type(error) is clock.rung:
+            raise
+        return Failure(_text(error), *_line(error))
+    finally:
+        if begun:
+            clock.stop()
+        if _worlds:
+            _worlds[-1].put_back()
+
+
+@contextlib.contextmanager
+def ours() -> Iterator[None]:
+    """Let the clock stand while code of ours runs, within a learner's call or in its place."""
+    clock = _clocks[-1] if _clocks else None
+    paused = clock is not None and clock.stop()
+    _clocks.append(None)
+    try:
+        yield
+    finally:
+        _clocks.pop()
+        if paused:
+            clock.start()
+
+
+@contextlib.contextmanager
+def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
+    """Keep the world as it is around a check, and stop a learner's code after so many seconds.
+
+    Args:
+        seconds: for all attempts in the body together.
+        owners: classes of the learner's whose attributes are put back too.
+    """
+    clock = Clock(seconds)
+    world = World(owners)
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    with world.silence(), (_alarm if main else _watchdog)(clock):
+        _clocks.append(clock)
+        _worlds.append(world)
+        try:
+            yield clock
+        finally:
+            _clocks.pop()
+            _worlds.pop()
+
+
+@contextlib.contextmanager
+def _alarm(clock: Clock) -> Iterator[None]:
+    def raise_again(frame, event, argument):
+        if event == "line":
+            raise TimeUp
+        return raise_again
+
+    def tick(number, frame):
+        if clock.since is not None and clock.over():
+            # A bare except may swallow the first TimeUp: the next line then raises another.
+            clock.rung = TimeUp
+            sys.settrace(raise_again)
+            for each in _their_frames(frame):
+                each.f_trace = raise_again
+            raise TimeUp
+
+    def interrupt(number, frame):
+        clock.rung = Stopped
+        raise Stopped
+
+    tracer = sys.gettrace()
+    alarm = signal.signal(signal.SIGALRM, tick)
+    keyboard = signal.getsignal(signal.SIGINT)
+    if keyboard is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    timer = signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.settrace(tracer)
+        signal.signal(signal.SIGALRM, alarm)
+        signal.signal(signal.SIGINT, keyboard)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+@contextlib.contextmanager
+def _watchdog(clock: Clock) -> Iterator[None]:
+    me, done = threading.get_ident(), threading.Event()
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def watch():
+        while not done.wait(TICK):
+            if clock.since is not None and clock.over():
+                clock.rung = TimeUp
+                raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _their_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames above attempt."""
+    frames = []
+    while frame is not None and frame.f_code is not attempt.__code__:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _text(error: BaseException) -> str:
+    """Name and message of an error on one line; its own __str__ may be broken."""
+    try:
+        message = " ".join(str(error).split())
+    except BaseException:
+        message = ""
+    name = str(type(error).__name__)
+    short = message if len(message) <= 160 else message[:159] + "…"
+    return f"{name}: {short}" if short else name
+
+
+def _line(error: BaseException) -> tuple[str, str]:
+    """The learner's own line of the traceback that is nearest to the error, and its names."""
+    traced = [
+        (frame, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(OURS)
+    ]
+    if not traced:
+        return "", ""
+    frame, number = traced[-1]
+    names = [
+        str(each.argval)
+        for each in dis.get_instructions(frame.f_code)
+        if each.positions.lineno == number and isinstance(each.argval, str)
+    ]
+    return linecache.getline(frame.f_code.co_filename, number).strip(), " ".join(names)
+
+
+def type_name(thing: Any) -> str:
+    """Return the name of the type of thing, as short as messages need it."""
+    return str(type(thing).__name__)[:40]

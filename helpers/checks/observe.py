@@ -1,0 +1,332 @@
+"""The only place where a learner's code runs: it is asked something, and plain data come back.
+
+reply answers in this process. An answer that lives in another one is an object whose method ask
+takes the same questions; whoever judges cannot tell the two apart.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from helpers.attention import MultiHeadAttention
+from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
+from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.recorder import Call, Meeting, Recorder, Watch, marked
+from helpers.checks.use import readings, with_constants
+
+FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
+ATTRIBUTES = ("d_out", "num_heads", "head_dim")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward of a module that was built for a case.
+
+    Args:
+        x: what is fed, the case's x if None.
+        train: whether the module is in training mode.
+        weights: parameters that are set first, by name.
+        gradients: whether the gradients of a known sum of the output are wanted.
+        dtype: what the module and x are converted to first, "float64" or "bfloat16".
+        moved: whether the module moves to another device, made of shapes alone; "made" where
+            tensors that forward makes are made there.
+        seed: of the random numbers that forward draws.
+    """
+
+    x: torch.Tensor | None = None
+    train: bool = False
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    gradients: bool = False
+    dtype: str = ""
+    moved: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a Pass.
+
+    Args:
+        out: the output, or what forward raised, or its type's name where it is no tensor.
+        dtype: the output's own dtype; out is given as float32.
+        kind: tensor, tuple, none, open (an ellipsis) or other.
+        parts: every tensor that was returned.
+        gradients: for x and each parameter of the lecture's names, None where none came.
+        changed: what forward wrote into: "x", "weights".
+        met: whether tensors of two devices met.
+    """
+
+    out: torch.Tensor | Failure
+    dtype: str = ""
+    kind: str = "tensor"
+    parts: tuple[Any, ...] = ()
+    gradients: dict[str, torch.Tensor | None] | Failure | None = None
+    changed: tuple[str, ...] = ()
+    met: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """One forward, operation by operation, and what stopped it if anything did.
+
+    Args:
+        calls: every operation in order.
+        seen: what came of it.
+        failing: the torch function that raised, the tensors and the whole numbers it was given.
+    """
+
+    calls: tuple[Call, ...]
+    seen: Seen
+    failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a constructor makes of MAIN's sizes.
+
+    Args:
+        shapes: of the parameters of the lecture's names.
+        parameters: the names of all parameters.
+        tied: whether two of the lecture's layers share a weight.
+        listed: whether layers stand in a plain list.
+        mask: parameter, trained (a parameter that wants gradients), buffer, attribute or "".
+        dropout: the type of self.dropout, or "".
+        sizes: d_out, num_heads and head_dim as they are stored, where they are.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    parameters: tuple[str, ...]
+    tied: bool
+    listed: bool
+    mask: str
+    dropout: str
+    sizes: dict[str, Any]
+
+
+def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
+    """What is seen of a class in several passes in a row; its Failure in each if it is not built."""
+    seen = ask(cls, "run", case, dropout, list(passes))
+    return [Seen(seen)] * len(passes) if isinstance(seen, Failure) else seen
+
+
+def elsewhere(answer: Any) -> bool:
+    """Whether an answer lives in another process."""
+    return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
+
+
+def ask(answer: Any, question: str, *arguments: Any) -> Any:
+    """Put a question to an answer, wherever it lives; what comes back may be a Failure."""
+    if elsewhere(answer):
+        from helpers.checks.plain import decode, encode
+
+        reply_ = answer.ask({"question": question, "arguments": encode(list(arguments))})
+        return attempt(lambda: decode(reply_["reply"]))
+    return attempt(QUESTIONS[question], answer, *arguments)
+
+
+def reply(answer: Any, question: dict) -> dict:
+    """Answer a question that came from another process, as plain data."""
+    from helpers.checks.plain import decode, encode
+
+    arguments = decode(question["arguments"])
+    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments))}
+
+
+# The questions
+
+
+def value(answer: Any) -> Any:
+    """What was handed over, if it is a number, a text or made of such; else its type's name."""
+    if isinstance(answer, MultiHeadAttention):
+        names = "d_in", "d_out", "context_length", "num_heads"
+        built = {name: getattr(answer, name) for name in names}
+        return built | {"qkv_bias": answer.W_query.bias is not None}
+    return answer
+
+
+def call(
+    function: Any, arguments: Sequence[Sequence[Any]], constants: dict[int, int] | None = None
+) -> list[Any]:
+    """What a function returns or raises for each of several sets of arguments.
+
+    Args:
+        function: the learner's.
+        arguments: copies are handed over.
+        constants: whole numbers in its code that are replaced, by what.
+    """
+    if constants:
+        function = with_constants(function, constants)
+    return [attempt(_returned, function, each) for each in arguments]
+
+
+def facts(cls: Any, bias: bool | None) -> Facts:
+    """What the constructor makes, with qkv_bias as given, or left out where it is None."""
+    module = construct(cls, MAIN, bias)
+    everything = dict(module.named_parameters(remove_duplicate=False))
+    own = lecture_parameters(module)
+    held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
+    weights = [id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own]
+    stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
+    dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
+    return Facts(
+        {name: tuple(each.shape) for name, each in own.items()},
+        tuple(everything),
+        len(set(weights)) < len(weights),
+        any(isinstance(each, nn.Module) for some in held for each in some),
+        _mask(module, MAIN.context_length),
+        dropout,
+        {name: each for name, each in stored.items() if isinstance(each, int | float)},
+    )
+
+
+def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
+    """Build a module for a case and run it, once or several times in a row."""
+    module = build(cls, case, dropout)
+    return [forward(module, case, each) for each in passes]
+
+
+def record(cls: Any, case: Case) -> Record:
+    """Record one forward, and measure what each of its tensors is made of.
+
+    The same forward runs again with each of the four layers changed: the tensors that change with
+    a layer are made of it.
+    """
+    base, *others = (_recorded(build(cls, case), case, name) for name in ("", *LAYERS))
+    calls = marked(base[0].calls, {n: o[0].calls for n, o in zip(LAYERS, others, strict=True)})
+    return Record(tuple(calls), base[1], base[2])
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "value": value,
+    "call": call,
+    "readings": readings,
+    "facts": facts,
+    "run": run,
+    "record": record,
+}
+
+
+# How they are answered
+
+
+def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
+    """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
+    first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
+    if bias is None:
+        return cls(*first)
+    try:
+        return cls(*first, qkv_bias=bias)
+    except TypeError as error:
+        if "qkv_bias" not in str(error):
+            raise
+        return cls(*first, bias)
+
+
+def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
+    """Construct cls for a case with known weights, in eval mode."""
+    module = construct(cls, case, case.qkv_bias, dropout)
+    fill(module, case)
+    return module.eval()
+
+
+def forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
+    """Run one Pass; what it raises is part of what is seen."""
+    seen = attempt(_forward, module, case, wanted)
+    return Seen(seen) if isinstance(seen, Failure) else seen
+
+
+def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
+    x = (case.x if wanted.x is None else wanted.x).clone()
+    own = lecture_parameters(module)
+    with torch.no_grad():
+        for name, weight in wanted.weights.items():
+            if name in own:
+                own[name].copy_(weight)
+    module.train(wanted.train)
+    torch.manual_seed(wanted.seed)
+    if wanted.moved:
+        return _moved(module, x, wanted.moved)
+    if wanted.dtype:
+        module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
+    if wanted.gradients:
+        return _back(module, x, own)
+    before = {name: each.detach().clone() for name, each in own.items()}
+    given = x.clone()
+    with torch.no_grad():
+        returned = module(x)
+    changed = ["x"] if not torch.equal(x, given) else []
+    changed += ["weights"] if any(not torch.equal(own[n], w) for n, w in before.items()) else []
+    return look(returned, tuple(changed))
+
+
+def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
+    """Describe what a forward returned."""
+    parts = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+    parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
+    kind = "tuple" if isinstance(returned, tuple | list) else "tensor"
+    first = parts[0] if parts else None
+    if returned is None or returned is ... or not isinstance(first, torch.Tensor):
+        kind = "none" if returned is None else "open" if first is ... else "other"
+        shown = tuple(p if isinstance(p, torch.Tensor) or p is ... else type_name(p) for p in parts)
+        text = f"forward returns {type_name(returned)}, not a tensor"
+        return Seen(Failure(text), type_name(returned), kind, shown, None, changed)
+    out = first.to(torch.float32).clone()
+    return Seen(out, str(first.dtype), kind, parts, None, changed)
+
+
+def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
+    x.requires_grad_()
+    returned = module(x * 1)
+    out = returned[0] if isinstance(returned, tuple | list) else returned
+    if out.requires_grad:
+        (out * known("direction", out.shape)).sum().backward()
+    gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
+    mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
+    return Seen(out.detach(), gradients=gradients | ({} if mask is None else {"mask": mask.grad}))
+
+
+def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
+    meeting = Meeting()
+    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
+        module.to("meta")(x.to("meta"))
+    return Seen(torch.empty(0), met=meeting.met)
+
+
+def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
+    with torch.no_grad():
+        for name, each in lecture_parameters(module).items():
+            if changed and name.startswith(f"{changed}."):
+                each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
+    recorder, watch, x = Recorder(), Watch(), case.x
+
+    def body() -> Seen:
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
+            returned = module(x)
+        return look(returned)
+
+    seen = attempt(body)
+    return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
+
+
+def _returned(function: Any, arguments: Sequence[Any]) -> Any:
+    import copy
+
+    returned = function(*copy.deepcopy(tuple(arguments)))
+    return list(returned) if inspect.isgenerator(returned) else returned
+
+
+def _mask(module: nn.Module, context_length: int) -> str:
+    """How a mask is kept: whatever is (..., context_length, context_length)."""
+    square = (context_length, context_length)
+    for name, each in module.named_parameters():
+        if each.shape[-2:] == square and not name.startswith(LAYERS):
+            return "trained" if each.requires_grad else "parameter"
+    if any(each.shape[-2:] == square for each in module.buffers()):
+        return "buffer"
+    plain = [each for each in vars(module).values() if isinstance(each, torch.Tensor)]
+    return "attribute" if any(each.shape[-2:] == square for each in plain) else ""

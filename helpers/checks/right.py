@@ -1,0 +1,82 @@
+"""What is right in a case, and what each mistake of the catalogue gives instead."""
+
+import functools
+from dataclasses import dataclass
+
+import torch
+
+from helpers.attention import MultiHeadAttention
+from helpers.checks.cases import Case, fill
+from helpers.checks.isolate import Failure, attempt, ours
+from helpers.checks.mistakes import wrong_class
+from helpers.checks.observe import Pass, Seen, run
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One recorded forward pass of ours: scene["scores"]["scores"] is what step 5 recorded.
+
+    Args:
+        case: its sizes and numbers.
+        module: what ran, or the Failure of its constructor.
+        steps: the tensors of each step that was reached.
+        failure: what stopped the pass, or None.
+    """
+
+    case: Case
+    module: MultiHeadAttention | Failure
+    steps: dict[str, dict[str, torch.Tensor]]
+    failure: Failure | None = None
+
+    def __getitem__(self, step: str) -> dict[str, torch.Tensor]:
+        return self.steps[step]
+
+    @property
+    def out(self) -> torch.Tensor | Failure:
+        """The output, or what stopped the pass."""
+        return self.failure or self.steps["out_proj"]["out"]
+
+
+@functools.cache
+def play(case: Case, *mistakes: str) -> Scene:
+    """Run MultiHeadAttention, or the class with these mistakes planted, as far as it comes.
+
+    The scene is kept: nobody may write into its tensors.
+
+    Args:
+        case: what it runs on.
+        mistakes: identifiers of the catalogue.
+    """
+    steps: dict[str, dict[str, torch.Tensor]] = {}
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+    def build() -> MultiHeadAttention:
+        module = planted(*mistakes)(*case.arguments, qkv_bias=case.qkv_bias)
+        fill(module, case)
+        return module.eval()
+
+    with ours(), torch.random.fork_rng(devices=[]), torch.no_grad():
+        planted(*mistakes)
+        module = attempt(build) if mistakes else build()  # a planted mistake may raise
+        if isinstance(module, Failure):
+            return Scene(case, module, steps, module)
+        out = attempt(module, case.x, record=record)
+    if isinstance(out, Failure):
+        return Scene(case, module, steps, out)
+    if "out_proj" in steps and isinstance(out, torch.Tensor):
+        steps["out_proj"] = {"out": out.detach().clone()}
+    return Scene(case, module, steps)
+
+
+@functools.cache
+def planted(*mistakes: str) -> type[MultiHeadAttention]:
+    """The class with the mistakes, built once."""
+    return wrong_class(*mistakes) if mistakes else MultiHeadAttention
+
+
+def once_right(case: Case, *passes: Pass, mistakes: tuple[str, ...] = ()) -> list[Seen]:
+    """The same of the right class, or of one with mistakes planted."""
+    with ours():
+        return run(planted(*mistakes), case, 0.0, passes)

@@ -1,0 +1,103 @@
+"""What a function uses besides what it is given: names of the notebook, typed-in sizes."""
+
+import dis
+import types
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+MAKING = set(
+    [
+        "transpose",
+        "view",
+        "reshape",
+        "permute",
+        "swapaxes",
+        "flatten",
+        "unflatten",
+        "contiguous",
+        "masked_fill",
+        "softmax",
+        "div",
+        "mul",
+    ]
+)
+
+
+def readings(function: Any) -> dict[str, list]:
+    """The notebook's numbers and tensors that a function reads, and the whole numbers in its code.
+
+    Returns:
+        names: (name, what it is) of each global that holds a tensor, a number or a module.
+        constants: the whole numbers above 0 that stand in the code.
+        dropped: the methods whose results the code makes and drops.
+    """
+    if isinstance(function, type):
+        function = vars(function).get("forward")
+    code, scope = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    if not isinstance(code, types.CodeType):
+        return {"names": [], "constants": [], "dropped": []}
+    codes = [code, *_inner(code)]
+    read = {i.argval for each in codes for i in dis.get_instructions(each) if "GLOBAL" in i.opname}
+    held = {name: scope[name] for name in sorted(read) if name in scope}
+    names = [(n, _kind(value)) for n, value in held.items() if _kind(value)]
+    constants = {c for each in codes for one in each.co_consts for c in _whole(one)}
+    dropped = [name for each in codes for name in _dropped(each)]
+    return {"names": names, "constants": sorted(constants), "dropped": dropped}
+
+
+def with_constants(function: Any, constants: dict[int, int]) -> Callable[..., Any]:
+    """A copy of a function with other whole numbers in its code."""
+
+    def swapped(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(swapped, value))
+        if isinstance(value, types.CodeType):
+            return edited(value)
+        return constants.get(value, value) if type(value) is int else value
+
+    def edited(code: types.CodeType) -> types.CodeType:
+        return code.replace(co_consts=tuple(map(swapped, code.co_consts)))
+
+    return types.FunctionType(
+        edited(function.__code__),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+
+
+def _dropped(code: types.CodeType) -> list[str]:
+    """The methods in statements that are nothing but a call."""
+    found, last = [], {}
+    steps = list(dis.get_instructions(code))
+    for before, step in pairwise(steps):
+        line = step.positions.lineno
+        if step.opname == "LOAD_METHOD" and step.argval in MAKING:
+            last[line] = step.argval
+        if step.opname == "POP_TOP" and before.opname == "CALL" and line in last:
+            found.append(last[line])
+    return found
+
+
+def _inner(code: types.CodeType) -> list[types.CodeType]:
+    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return [found for each in inner for found in (each, *_inner(each))]
+
+
+def _whole(value: Any) -> list[int]:
+    if type(value) is tuple:
+        return [found for each in value for found in _whole(each)]
+    return [value] if type(value) is int and value > 0 else []
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {tuple(value.shape)}"
+    if isinstance(value, nn.Module):
+        return "a module"
+    return repr(value) if type(value) in (int, float) else ""
