@@ -6,11 +6,14 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import draw_imports
 import lab
 import pytest
+import renew
 import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -26,67 +29,106 @@ REQUIREMENTS = [
     if line and not line.startswith("#")
 ]
 
-# What the first helpers may import; the others build on them as they need, in no circle.
+# The rooms of helpers, and which rooms each may import.
 MAY_IMPORT = {
     "attention": set(),
     "examples": set(),
     "pictures": set(),
-    "charts": set(),
-    "guard": set(),
+    "timing": set(),
     "trace": {"attention"},
-    "mistakes": {"attention"},
     "gpt2": {"attention"},
+    "sizes": {"attention", "examples"},
+    "sliders": {"attention", "examples", "pictures", "sizes", "trace"},
+    "checks": {"attention", "examples", "pictures", "trace"},
 }
-# What these need beyond torch, they import where they use it.
-QUICK_TO_IMPORT = {"attention", "trace", "examples", "pictures"}
+# Checks draw one thing only: what is done.
+PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
+
+# What notebooks and tools import: a whole room, or what it says is public.
+CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}
+FACES = {
+    **{room: set(import_module(f"helpers.{room}").__all__) for room in ("pictures", "sliders")},
+    "checks": CHECKS,
+}
+OWN_FACE = {"helpers.pictures.charts"}  # brings matplotlib: imported by its own name
+
+GRAPH = draw_imports.modules()
+HELPERS = {draw_imports.name_of(path): path for path in (ROOT / "helpers").rglob("*.py")}
 
 
 def imports(nodes):
-    """Return the modules that import statements among nodes name."""
-    names = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    """Return what import statements among nodes name."""
+    return set(draw_imports.imported(nodes))
 
 
 def tree(path):
     return ast.parse(path.read_text("utf-8"))
 
 
-def helper_of(path):
-    """Return which helper a file belongs to: a package of helpers counts as one."""
-    return path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
+def test_the_rooms_are_those_that_stand_there():
+    assert {draw_imports.room(module) for module in GRAPH if "." in module} == set(MAY_IMPORT)
+    assert not GRAPH["helpers"], "helpers itself imports nothing"
 
 
-HELPERS = [path for path in OURS if path.is_relative_to(ROOT / "helpers")]
-
-
-def siblings(path):
-    """Return the other helpers that a helper's file imports."""
-    modules = imports(ast.walk(tree(path)))
-    helpers = {name.split(".")[1] for name in modules if name.startswith("helpers.")}
-    return helpers - {helper_of(path)}
-
-
-@pytest.mark.parametrize("path", HELPERS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_helpers_import_what_they_may(path):
-    helper, modules = helper_of(path), imports(ast.walk(tree(path)))
-    assert siblings(path) <= MAY_IMPORT.get(helper, siblings(path))
-    assert not {name.split(".")[0] for name in modules} & (NETWORK | {"tools", "notebooks"})
-    if helper in QUICK_TO_IMPORT:
-        at_the_top = {name.split(".")[0] for name in imports(tree(path).body)}
-        assert not at_the_top & {"matplotlib", "ipywidgets", "IPython"}
+@pytest.mark.parametrize("module", sorted(set(HELPERS) - {"helpers"}))
+def test_helpers_import_what_they_may(module):
+    room, names = draw_imports.room(module), imports(ast.walk(tree(HELPERS[module])))
+    assert {draw_imports.room(other) for other in GRAPH[module]} <= MAY_IMPORT[room] | {room}
+    assert not {name.split(".")[0] for name in names} & (NETWORK | {"tools", "notebooks", "tests"})
+    if room == "checks":
+        drawn = {name for name in names if name.startswith("helpers.pictures")}
+        assert drawn <= PICTURES_OF_CHECKS
 
 
 def test_helpers_import_each_other_in_no_circle():
-    graph = {}
-    for path in HELPERS:
-        graph.setdefault(helper_of(path), set()).update(siblings(path))
-    TopologicalSorter(graph).prepare()
+    TopologicalSorter(GRAPH).prepare()
+
+
+def public(name):
+    """Say whether what an import names is a room, or belongs to the public face of one."""
+    if name in OWN_FACE or name.rpartition(".")[0] in OWN_FACE:
+        return True
+    _, room, *rest = name.split(".")
+    if room not in MAY_IMPORT or len(rest) > 1:
+        return False
+    if not rest:
+        return room != "checks"
+    return rest[0] in FACES[room] if room in FACES else not rest[0].startswith("_")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("helpers.checks.check", True),
+        ("helpers.checks.progress", False),
+        ("helpers.checks.progress.draw_progress", False),
+        ("helpers.checks", False),
+        ("helpers.sliders", True),
+        ("helpers.sliders.run", True),
+        ("helpers.sliders.film.controls", False),
+        ("helpers.pictures.charts.draw_growth", True),
+        ("helpers.pictures.memory.place", False),
+        ("helpers.attention._Causal", False),
+        ("helpers.nowhere.anything", False),
+    ],
+)
+def test_a_room_has_a_public_face(name, says):
+    assert public(name) is says
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for d in ("tools", "notebooks") for path in sorted((ROOT / d).glob("*.[pi]*y*"))],
+    ids=lambda path: path.name,
+)
+def test_notebooks_and_tools_import_the_public_face(path):
+    sources = [path.read_text("utf-8")]
+    if path.suffix == ".ipynb":
+        sources = [cell.source for cell in renew.read(path).cells if cell.cell_type == "code"]
+    names = {name for source in sources for name in imports(ast.walk(ast.parse(source)))}
+    ours = {name for name in names if name.split(".")[0] == "helpers"}
+    assert not {name for name in ours if not public(name)}
 
 
 def test_every_direct_dependency_is_pinned():
