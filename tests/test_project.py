@@ -23,11 +23,16 @@ OURS = [
     *(p for d in ("helpers", "tools", "tests") for p in (ROOT / d).rglob("*.py")),
 ]
 LOCAL = {"helpers"} | {path.stem for path in OURS}
-REQUIREMENTS = [
-    line
-    for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    if line and not line.startswith("#")
-]
+
+
+def requirements(name):
+    """Return the lines of a file of requirements that ask for something."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+COURSE, DEV = requirements("requirements.txt"), requirements("requirements-dev.txt")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 # The rooms of helpers, and which rooms each may import.
 MAY_IMPORT = {
@@ -123,45 +128,85 @@ def test_a_room_has_a_public_face(name, says):
     ids=lambda path: path.name,
 )
 def test_notebooks_and_tools_import_the_public_face(path):
-    sources = [path.read_text("utf-8")]
-    if path.suffix == ".ipynb":
-        sources = [cell.source for cell in renew.read(path).cells if cell.cell_type == "code"]
-    names = {name for source in sources for name in imports(ast.walk(ast.parse(source)))}
-    ours = {name for name in names if name.split(".")[0] == "helpers"}
+    ours = {name for name in imports_of(path) if name.split(".")[0] == "helpers"}
     assert not {name for name in ours if not public(name)}
 
 
-def test_every_direct_dependency_is_pinned():
-    used = {name.split(".")[0] for path in OURS for name in imports(tree(path).body)}
-    distributions = packages_distributions()
-    direct = {
-        distributions[name][0].lower().replace("_", "-")
-        for name in used - set(sys.stdlib_module_names) - LOCAL
-    }
-    assert REQUIREMENTS[-1] == "-e ."
-    assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in REQUIREMENTS[:-1])
-    assert direct <= {line.partition("==")[0] for line in REQUIREMENTS[:-1]}
+def distributions_of(names):
+    """Return what has to be installed for names to be imported, as requirements spell it."""
+    known = packages_distributions()
+    top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
+    return {known[name][0].lower().replace("_", "-") for name in top}
 
 
-def test_conda_gets_the_same_environment():
+def pinned(lines):
+    return [line.partition("==")[0] for line in lines if not line.startswith("-")]
+
+
+def sources(path):
+    """Return the code of a Python file, or of the cells of a notebook."""
+    if path.suffix == ".py":
+        return [path.read_text("utf-8")]
+    return [cell.source for cell in renew.read(path).cells if cell.cell_type == "code"]
+
+
+def imports_of(path):
+    return {name for source in sources(path) for name in imports(ast.walk(ast.parse(source)))}
+
+
+def test_every_direct_dependency_is_pinned_once():
+    assert COURSE[-1] == "-e ." and DEV[0] == "-r requirements.txt"
+    pins = COURSE[:-1] + DEV[1:]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in pins)
+    assert len(set(pinned(pins))) == len(pins)
+    at_the_top = {name for path in OURS for name in imports(tree(path).body)}
+    assert distributions_of(at_the_top) <= set(pinned(pins))
+
+
+def test_the_course_needs_only_what_it_lists():
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    needed = [*HELPERS.values(), *notebooks, ROOT / "tools" / "lab.py"]
+    assert distributions_of(set().union(*map(imports_of, needed))) <= set(pinned(COURSE))
+
+
+def test_the_package_declares_what_helpers_import():
+    needed = distributions_of(set().union(*map(imports_of, HELPERS.values())))
+    declared = {re.match(r"[a-z0-9-]+", each)[0] for each in PROJECT["project"]["dependencies"]}
+    assert needed == declared <= set(pinned(COURSE))
+
+
+def test_every_package_is_installed():
+    folders = {path.parent for path in HELPERS.values()}
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"helpers.data"}
+
+
+def test_conda_and_the_workflow_get_the_same_environment():
     environment = (ROOT / "environment.yml").read_text("utf-8")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     workflow = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
     listed = re.findall(r"^ +- (?!pip:|conda-forge)(.+)", environment, re.MULTILINE)
     (python,) = re.findall(r'python-version: "(.+)"', workflow)
     assert listed == [f"python={python}", "pip", "-r requirements.txt"]
-    assert project["requires-python"] == f">={python}"
+    assert PROJECT["project"]["requires-python"] == f">={python}"
+    assert 'cache-dependency-path: "requirements*.txt"' in workflow
 
 
 def test_a_second_run_does_not_install_again(tmp_path):
-    def plan():
-        command = ["make", "--dry-run", "test", f"VENV={tmp_path}"]
+    def plan(target):
+        command = ["make", "--dry-run", target, f"VENV={tmp_path}"]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    assert "pip install" in plan()
+    def installs(target):
+        return re.findall(r"pip install.* -r (\S+)", plan(target))
+
+    assert installs("lab") == ["requirements.txt"]
+    assert installs("test") == ["requirements.txt", "requirements-dev.txt"]
+    assert "takes a minute or two" in plan("lab")
     (tmp_path / "installed").touch()
-    assert "pip install" not in plan()
-    assert "pytest" in plan()
+    assert installs("lab") == [] and "lab.py" in plan("lab")
+    assert installs("test") == ["requirements-dev.txt"]
+    (tmp_path / "installed-dev").touch()
+    assert installs("test") == [] and "pytest" in plan("test")
 
 
 def test_copies_are_never_overwritten(tmp_path):
