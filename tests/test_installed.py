@@ -40,16 +40,16 @@ def run(code, folder, *paths):
 
 def test_an_installed_package_works_away_from_the_checkout(installed, tmp_path):
     code = """
-import helpers, importlib
-from helpers import sliders
+import helpers
 from helpers.attention import MultiHeadAttention
 from helpers.examples import DATA, load_example, load_whiteboard
 from helpers.pictures import draw_map
+from helpers.sizes import load_models
 from helpers.trace import trace
 print(helpers.__file__)
 print(DATA)
 mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
-print(draw_map(trace(mha, load_whiteboard())).svg[:4], len(sliders.explore_models().pictures) > 1)
+print(draw_map(trace(mha, load_whiteboard())).svg[:4], len(load_models()) > 1)
 print(load_example("words").rows["embedding"][0])
 """
     file, data, drawn, word = run(code, tmp_path, installed).splitlines()

@@ -96,8 +96,8 @@ def draw(graph: dict[str, set[str]]) -> Picture:
         side = -1 if importer in LEFT else 1
         # Each arrow leaves and arrives a little beside its neighbours.
         x = middle + side * BOX_WIDTH / 2
-        first = TOP + PITCH * start + 4 + 20 * (end - start) / len(ROOMS)
-        last = TOP + PITCH * end + 24 - 20 * (end - start) / len(ROOMS)
+        shift = 20 * (end - start) / len(ROOMS)
+        first, last = TOP + PITCH * start + 24 - shift, TOP + PITCH * end + 4 + shift
         bend = x + side * (18 + 28 * (end - start))
         curve = f"M{x:g} {first:.1f}C{bend:g} {first:.1f} {bend:g} {last:.1f} {x:g} {last:.1f}"
         body += f'<path d="{curve}" {ARROW}/>'
