@@ -1,4 +1,4 @@
-"""Helpers work where they are installed, away from the checkout, and importing them does nothing."""
+"""Helpers work where they are installed, and importing them does nothing else."""
 
 import os
 import shutil

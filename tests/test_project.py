@@ -50,6 +50,10 @@ MAY_IMPORT = {
 PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
 
+LONGEST = 300  # lines of a file
+LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
+DATA = {"helpers.checks.mistakes", "helpers.checks.tasks", "helpers.checks.paper"}
+
 # What notebooks and tools import: a whole room, or what it says is public.
 CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}
 FACES = {
@@ -84,6 +88,11 @@ def test_helpers_import_what_they_may(module):
     if room == "checks":
         drawn = {name for name in names if name.startswith("helpers.pictures")}
         assert drawn <= PICTURES_OF_CHECKS
+
+
+@pytest.mark.parametrize("module", sorted(set(HELPERS) - LONGER - DATA))
+def test_a_file_can_be_read_in_one_sitting(module):
+    assert len(HELPERS[module].read_text("utf-8").splitlines()) <= LONGEST
 
 
 def test_helpers_import_each_other_in_no_circle():
