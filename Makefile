@@ -3,43 +3,54 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/installed
+COURSE := $(VENV)/installed
+ALL    := $(VENV)/installed-dev
 
-lab: $(READY)        ## copy the notebooks to my_notebooks/ and open them in JupyterLab
+lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
 	$(BIN)/python tools/lab.py $(OPTIONS)
 
-test: $(READY)       ## run the unit tests and compare every cell of every notebook
+test: $(ALL)         ## run the unit tests and compare every cell of every notebook
 	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile $(OPTIONS)
 
-browser: $(READY)    ## open every notebook in JupyterLab in a headless browser
+browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
 	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
 
-bench: $(READY)      ## measure attention against the machine's limit, and how costs grow
+bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
 	$(BIN)/python tools/bench.py $(OPTIONS)
 	$(BIN)/python tools/bench_growth.py
 
-bench-sliders: $(READY)  ## measure how fast sliders answer, beside interact with pyplot
+bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
 
-notebooks: $(READY)  ## execute all notebooks again and write their normal form
+notebooks: $(ALL)    ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
 
-student: $(READY)    ## write copies without solutions to student/
+student: $(ALL)      ## write copies without solutions to student/
 	$(BIN)/python tools/student.py $(OPTIONS)
 
-site: $(READY)       ## write the course as web pages to site/, for reading without Python
+site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/build_site.py $(OPTIONS)
 
-lint: $(READY)       ## check the style of all code, notebooks included
+lint: $(ALL)         ## check the style of all code, notebooks included
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
 help:                ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-$(READY): requirements.txt pyproject.toml
+PIP = $(BIN)/python -m pip install --disable-pip-version-check --quiet
+
+$(COURSE): requirements.txt pyproject.toml
+	@echo "Installing what the course needs into $(VENV): torch, JupyterLab and requirements.txt."
+	@echo "It happens once and takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
+	$(PIP) -r requirements.txt
+	touch $@
+
+$(ALL): requirements-dev.txt $(COURSE)
+	@echo "Installing what the tests and tools need into $(VENV): requirements-dev.txt."
+	@echo "It happens once and takes about a minute."
+	$(PIP) -r requirements-dev.txt
 	touch $@
 
 .PHONY: lab test browser bench bench-sliders notebooks student site lint help

@@ -22,7 +22,9 @@ from pathlib import Path
 
 import torch
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+# In an installed package data stands inside it, in a checkout beside it.
+HERE = Path(__file__).resolve().parent
+DATA = HERE / "data" if (HERE / "data").is_dir() else HERE.parent / "data"
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "int64": torch.int64}
 FIELDS = {"value", "shape", "meaning", "source"}

@@ -5,8 +5,15 @@ import matplotlib
 import pytest
 import torch
 
-from helpers.charts import LINES, draw_growth, draw_saturation, draw_squares, entropy, slope
 from helpers.pictures import HEAD_COLOURS
+from helpers.pictures.charts import (
+    LINES,
+    draw_growth,
+    draw_saturation,
+    draw_squares,
+    entropy,
+    slope,
+)
 
 
 def scores(head_dim, spread=1.0):
@@ -72,7 +79,7 @@ def test_the_lines_have_colours_of_the_heads_and_more_than_colour():
 def test_squares_have_the_area_of_their_amounts():
     drawn = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("helpers.charts.saved", lambda figure: drawn.append(figure) or b"")
+        patch.setattr("helpers.pictures.charts.saved", lambda figure: drawn.append(figure) or b"")
         chart = draw_squares({"one": 1, "sixteen": 16}, "It grows", "{} bytes".format)
     small, large = (patch.get_width() * patch.get_height() for patch in drawn[0].axes[0].patches)
     assert (small, large) == pytest.approx((1, 16))
@@ -90,7 +97,7 @@ def test_growth_starts_at_zero_and_says_its_ends():
     drawn = []
     lines = {"layers": [1, 2, 3], "scores": [1, 4, 9]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("helpers.charts.saved", lambda figure: drawn.append(figure) or b"")
+        patch.setattr("helpers.pictures.charts.saved", lambda figure: drawn.append(figure) or b"")
         chart = draw_growth([10, 20, 30], lines, "millions", "It grows")
     (axes,) = drawn[0].axes
     assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (0, 0)

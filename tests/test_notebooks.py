@@ -1,5 +1,6 @@
 """The notebooks as a series: their order, links, headings, text alternatives and stored form."""
 
+import ast
 import re
 from html.parser import HTMLParser
 from urllib.parse import unquote
@@ -11,6 +12,8 @@ from helpers.trace import STEPS
 
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
 NAMES = [path.name for path in PATHS]
+LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
+LONGEST_SET_UP = 10  # lines with something on them
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
 TAGS = {"nbval-ignore-output", "raises-exception", "solution"}
 
@@ -74,6 +77,40 @@ def test_one_title_and_no_level_skipped(path):
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+@every_notebook
+def test_the_first_code_cell_sets_up_and_no_other_imports(path):
+    first, *others = [cell.source for cell in code_cells(path)]
+    assert len([line for line in first.splitlines() if line.strip()]) <= LONGEST_SET_UP
+    assert "import torch\n" in first and "torch.set_num_threads(1)" in first
+    for source in others:
+        nodes = ast.walk(ast.parse(source))
+        assert not [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)], source
+
+
+def test_gradients_stay_on_where_a_class_of_ones_own_is_tested():
+    for path in PATHS:
+        off = any("set_grad_enabled(False)" in cell.source for cell in code_cells(path))
+        assert off is (path.name != "13_your_own_class.ipynb")
+
+
+@every_notebook
+def test_code_cells_are_short_and_take_turns_with_prose(path):
+    run = 0
+    for cell in renew.read(path).cells:
+        run = run + 1 if cell.cell_type == "code" else 0
+        assert run < 3, f"three code cells in a row: {cell.source}"
+        is_solution = "solution" in cell.metadata.get("tags", [])
+        if run and not (is_solution and re.search("^class ", cell.source, re.MULTILINE)):
+            assert len(cell.source.splitlines()) <= LONGEST, cell.source
+
+
+@every_notebook
+def test_a_folded_solution_says_in_its_first_line_what_it_is(path):
+    for cell in code_cells(path):
+        if "solution" in cell.metadata.get("tags", []):
+            assert cell.source.startswith("# "), cell.source
 
 
 @every_notebook

@@ -6,11 +6,14 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import draw_imports
 import lab
 import pytest
+import renew
 import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
@@ -20,106 +23,199 @@ OURS = [
     *(p for d in ("helpers", "tools", "tests") for p in (ROOT / d).rglob("*.py")),
 ]
 LOCAL = {"helpers"} | {path.stem for path in OURS}
-REQUIREMENTS = [
-    line
-    for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    if line and not line.startswith("#")
-]
 
-# What the first helpers may import; the others build on them as they need, in no circle.
+
+def requirements(name):
+    """Return the lines of a file of requirements that ask for something."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+COURSE, DEV = requirements("requirements.txt"), requirements("requirements-dev.txt")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+# The rooms of helpers, and which rooms each may import.
 MAY_IMPORT = {
     "attention": set(),
     "examples": set(),
     "pictures": set(),
-    "charts": set(),
-    "guard": set(),
+    "timing": set(),
     "trace": {"attention"},
-    "mistakes": {"attention"},
     "gpt2": {"attention"},
+    "sizes": {"attention", "examples"},
+    "sliders": {"attention", "examples", "pictures", "sizes", "trace"},
+    "checks": {"attention", "examples", "pictures", "trace"},
 }
-# What these need beyond torch, they import where they use it.
-QUICK_TO_IMPORT = {"attention", "trace", "examples", "pictures"}
+# Checks draw one thing only: what is done.
+PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
+
+LONGEST = 300  # lines of a file
+LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
+DATA = {"helpers.checks.mistakes", "helpers.checks.tasks", "helpers.checks.paper"}
+
+# What notebooks and tools import: a whole room, or what it says is public.
+CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}
+FACES = {
+    **{room: set(import_module(f"helpers.{room}").__all__) for room in ("pictures", "sliders")},
+    "checks": CHECKS,
+}
+OWN_FACE = {"helpers.pictures.charts"}  # brings matplotlib: imported by its own name
+
+GRAPH = draw_imports.modules()
+HELPERS = {draw_imports.name_of(path): path for path in (ROOT / "helpers").rglob("*.py")}
 
 
 def imports(nodes):
-    """Return the modules that import statements among nodes name."""
-    names = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+    """Return what import statements among nodes name."""
+    return set(draw_imports.imported(nodes))
 
 
 def tree(path):
     return ast.parse(path.read_text("utf-8"))
 
 
-def helper_of(path):
-    """Return which helper a file belongs to: a package of helpers counts as one."""
-    return path.relative_to(ROOT / "helpers").parts[0].removesuffix(".py")
+def test_the_rooms_are_those_that_stand_there():
+    assert {draw_imports.room(module) for module in GRAPH if "." in module} == set(MAY_IMPORT)
+    assert not GRAPH["helpers"], "helpers itself imports nothing"
 
 
-HELPERS = [path for path in OURS if path.is_relative_to(ROOT / "helpers")]
+@pytest.mark.parametrize("module", sorted(set(HELPERS) - {"helpers"}))
+def test_helpers_import_what_they_may(module):
+    room, names = draw_imports.room(module), imports(ast.walk(tree(HELPERS[module])))
+    assert {draw_imports.room(other) for other in GRAPH[module]} <= MAY_IMPORT[room] | {room}
+    assert not {name.split(".")[0] for name in names} & (NETWORK | {"tools", "notebooks", "tests"})
+    if room == "checks":
+        drawn = {name for name in names if name.startswith("helpers.pictures")}
+        assert drawn <= PICTURES_OF_CHECKS
 
 
-def siblings(path):
-    """Return the other helpers that a helper's file imports."""
-    modules = imports(ast.walk(tree(path)))
-    helpers = {name.split(".")[1] for name in modules if name.startswith("helpers.")}
-    return helpers - {helper_of(path)}
-
-
-@pytest.mark.parametrize("path", HELPERS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_helpers_import_what_they_may(path):
-    helper, modules = helper_of(path), imports(ast.walk(tree(path)))
-    assert siblings(path) <= MAY_IMPORT.get(helper, siblings(path))
-    assert not {name.split(".")[0] for name in modules} & (NETWORK | {"tools", "notebooks"})
-    if helper in QUICK_TO_IMPORT:
-        at_the_top = {name.split(".")[0] for name in imports(tree(path).body)}
-        assert not at_the_top & {"matplotlib", "ipywidgets", "IPython"}
+@pytest.mark.parametrize("module", sorted(set(HELPERS) - LONGER - DATA))
+def test_a_file_can_be_read_in_one_sitting(module):
+    assert len(HELPERS[module].read_text("utf-8").splitlines()) <= LONGEST
 
 
 def test_helpers_import_each_other_in_no_circle():
-    graph = {}
-    for path in HELPERS:
-        graph.setdefault(helper_of(path), set()).update(siblings(path))
-    TopologicalSorter(graph).prepare()
+    TopologicalSorter(GRAPH).prepare()
 
 
-def test_every_direct_dependency_is_pinned():
-    used = {name.split(".")[0] for path in OURS for name in imports(tree(path).body)}
-    distributions = packages_distributions()
-    direct = {
-        distributions[name][0].lower().replace("_", "-")
-        for name in used - set(sys.stdlib_module_names) - LOCAL
-    }
-    assert REQUIREMENTS[-1] == "-e ."
-    assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in REQUIREMENTS[:-1])
-    assert direct <= {line.partition("==")[0] for line in REQUIREMENTS[:-1]}
+def public(name):
+    """Say whether what an import names is a room, or belongs to the public face of one."""
+    if name in OWN_FACE or name.rpartition(".")[0] in OWN_FACE:
+        return True
+    _, room, *rest = name.split(".")
+    if room not in MAY_IMPORT or len(rest) > 1:
+        return False
+    if not rest:
+        return room != "checks"
+    return rest[0] in FACES[room] if room in FACES else not rest[0].startswith("_")
 
 
-def test_conda_gets_the_same_environment():
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("helpers.checks.check", True),
+        ("helpers.checks.progress", False),
+        ("helpers.checks.progress.draw_progress", False),
+        ("helpers.checks", False),
+        ("helpers.sliders", True),
+        ("helpers.sliders.run", True),
+        ("helpers.sliders.film.controls", False),
+        ("helpers.pictures.charts.draw_growth", True),
+        ("helpers.pictures.memory.place", False),
+        ("helpers.attention._Causal", False),
+        ("helpers.nowhere.anything", False),
+    ],
+)
+def test_a_room_has_a_public_face(name, says):
+    assert public(name) is says
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for d in ("tools", "notebooks") for path in sorted((ROOT / d).glob("*.[pi]*y*"))],
+    ids=lambda path: path.name,
+)
+def test_notebooks_and_tools_import_the_public_face(path):
+    ours = {name for name in imports_of(path) if name.split(".")[0] == "helpers"}
+    assert not {name for name in ours if not public(name)}
+
+
+def distributions_of(names):
+    """Return what has to be installed for names to be imported, as requirements spell it."""
+    known = packages_distributions()
+    top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
+    return {known[name][0].lower().replace("_", "-") for name in top}
+
+
+def pinned(lines):
+    return [line.partition("==")[0] for line in lines if not line.startswith("-")]
+
+
+def sources(path):
+    """Return the code of a Python file, or of the cells of a notebook."""
+    if path.suffix == ".py":
+        return [path.read_text("utf-8")]
+    return [cell.source for cell in renew.read(path).cells if cell.cell_type == "code"]
+
+
+def imports_of(path):
+    return {name for source in sources(path) for name in imports(ast.walk(ast.parse(source)))}
+
+
+def test_every_direct_dependency_is_pinned_once():
+    assert COURSE[-1] == "-e ." and DEV[0] == "-r requirements.txt"
+    pins = COURSE[:-1] + DEV[1:]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in pins)
+    assert len(set(pinned(pins))) == len(pins)
+    at_the_top = {name for path in OURS for name in imports(tree(path).body)}
+    assert distributions_of(at_the_top) <= set(pinned(pins))
+
+
+def test_the_course_needs_only_what_it_lists():
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    needed = [*HELPERS.values(), *notebooks, ROOT / "tools" / "lab.py"]
+    assert distributions_of(set().union(*map(imports_of, needed))) <= set(pinned(COURSE))
+
+
+def test_the_package_declares_what_helpers_import():
+    needed = distributions_of(set().union(*map(imports_of, HELPERS.values())))
+    declared = {re.match(r"[a-z0-9-]+", each)[0] for each in PROJECT["project"]["dependencies"]}
+    assert needed == declared <= set(pinned(COURSE))
+
+
+def test_every_package_is_installed():
+    folders = {path.parent for path in HELPERS.values()}
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"helpers.data"}
+
+
+def test_conda_and_the_workflow_get_the_same_environment():
     environment = (ROOT / "environment.yml").read_text("utf-8")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     workflow = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
     listed = re.findall(r"^ +- (?!pip:|conda-forge)(.+)", environment, re.MULTILINE)
     (python,) = re.findall(r'python-version: "(.+)"', workflow)
     assert listed == [f"python={python}", "pip", "-r requirements.txt"]
-    assert project["requires-python"] == f">={python}"
+    assert PROJECT["project"]["requires-python"] == f">={python}"
+    assert 'cache-dependency-path: "requirements*.txt"' in workflow
 
 
 def test_a_second_run_does_not_install_again(tmp_path):
-    def plan():
-        command = ["make", "--dry-run", "test", f"VENV={tmp_path}"]
+    def plan(target):
+        command = ["make", "--dry-run", target, f"VENV={tmp_path}"]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    assert "pip install" in plan()
+    def installs(target):
+        return re.findall(r"pip install.* -r (\S+)", plan(target))
+
+    assert installs("lab") == ["requirements.txt"]
+    assert installs("test") == ["requirements.txt", "requirements-dev.txt"]
+    assert "takes a minute or two" in plan("lab")
     (tmp_path / "installed").touch()
-    assert "pip install" not in plan()
-    assert "pytest" in plan()
+    assert installs("lab") == [] and "lab.py" in plan("lab")
+    assert installs("test") == ["requirements-dev.txt"]
+    (tmp_path / "installed-dev").touch()
+    assert installs("test") == [] and "pytest" in plan("test")
 
 
 def test_copies_are_never_overwritten(tmp_path):

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import draw_imports
+import pytest
+
 from helpers.pictures import draw_map
 from helpers.sliders import run, tokens
 from helpers.trace import trace
@@ -24,6 +27,31 @@ def test_every_command_of_make_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     asked = set(re.findall(r"make ([a-z-]+)(?=`|  )", README))
     assert {"lab", "test"} <= asked <= targets
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+def test_every_link_leads_to_a_file(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)} - {""}
+    assert links and not [
+        link for link in links if not (ROOT / name).parent.joinpath(link).exists()
+    ]
+
+
+def test_the_drawing_of_imports_is_current_and_no_arrow_points_up():
+    graph = draw_imports.modules()
+    rooms = draw_imports.ROOMS
+    arrows = draw_imports.arrows(graph)
+    assert {draw_imports.room(module) for module in graph if "." in module} == set(rooms)
+    assert arrows and all(rooms.index(a) < rooms.index(b) for a, b in arrows)
+    now = draw_imports.draw(graph).svg + "\n"
+    assert draw_imports.DRAWING.read_text("utf-8") == now, "run: python tools/draw_imports.py"
+    assert now.count("marker-end") == len(arrows)
+
+
+def test_an_arrow_that_points_up_is_seen():
+    graph = {"helpers.trace": {"helpers.checks"}, "helpers.checks": {"helpers.pictures.svg"}}
+    assert draw_imports.arrows(graph) == [("checks", "pictures"), ("trace", "checks")]
 
 
 def test_every_notebook_is_in_the_table():

@@ -1,6 +1,7 @@
 """Renewing a notebook twice changes nothing, and measured times stay until their code changes."""
 
 import asyncio
+import os
 
 import nbformat
 import pytest
@@ -78,3 +79,14 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     assert asyncio.run(renew.for_each([path], renew.renew)) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_text("utf-8") == before
+
+
+@pytest.mark.parametrize("before", [None, "somewhere/progress.json"])
+def test_nothing_is_done_only_meanwhile(monkeypatch, before):
+    monkeypatch.delenv(renew.PROGRESS)
+    if before is not None:
+        monkeypatch.setenv(renew.PROGRESS, before)
+    with renew.nothing_done():
+        assert not os.path.exists(os.environ[renew.PROGRESS])
+        assert os.environ[renew.PROGRESS] != before
+    assert os.environ.get(renew.PROGRESS) == before

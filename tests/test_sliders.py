@@ -34,7 +34,7 @@ def films():
 def links(monkeypatch):
     """Record what is linked to what, as (source widget, target widget)."""
     made = []
-    monkeypatch.setattr(sliders.widgets, "jslink", lambda a, b: made.append((a, b)))
+    monkeypatch.setattr(ipywidgets, "jslink", lambda a, b: made.append((a, b)))
     return made
 
 

@@ -7,10 +7,10 @@ from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 from torch import nn
 
-from helpers import sliders
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 from helpers.sizes import count_multiplications, count_parameters
+from helpers.sliders import products, run
 from helpers.trace import trace
 
 
@@ -75,14 +75,14 @@ def test_d_out_of_the_wrapper_is_the_width_of_one_head(d_out, width):
 
 def test_the_film_of_blocks_shows_each_heads_own_queries(monkeypatch):
     drawn = []
-    monkeypatch.setattr(sliders, "draw_product", lambda *shown, **where: drawn.append(shown))
+    monkeypatch.setattr(products, "draw_product", lambda *shown, **where: drawn.append(shown))
     for head in range(3):
-        sliders.block_at(num_heads=3, head=head)
+        products.block_at(num_heads=3, head=head)
     for left, right, product in drawn:
         assert left.tensor.shape == (3, 6) and right.tensor.shape == (6, 2)
         torch.testing.assert_close(left.tensor @ right.tensor, product.tensor)
     together = torch.cat([product.tensor for _, _, product in drawn], dim=1)
-    torch.testing.assert_close(together, sliders.run(6, 3)[1]["project"]["queries"][0])
+    torch.testing.assert_close(together, run(6, 3)[1]["project"]["queries"][0])
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 3, 6])

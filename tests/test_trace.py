@@ -1,8 +1,6 @@
 """The trace: eleven steps in order, true shapes, copies that later steps leave alone."""
 
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -109,14 +107,3 @@ def test_errors_of_the_module_come_through():
     mha, x = build(TELLING)
     with pytest.raises(ValueError, match=r"4 features per token, but d_in is 5"):
         trace(mha, x[..., :4])
-
-
-def test_importing_helpers_draws_no_random_numbers():
-    code = """
-import torch
-before = torch.get_rng_state()
-import helpers.attention, helpers.examples, helpers.trace
-print(torch.equal(torch.get_rng_state(), before))
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "True\n"

@@ -12,6 +12,7 @@ from helpers import sliders
 from helpers.examples import load_example
 from helpers.pictures import Arrow, draw_blocks, draw_matrices, draw_vectors
 from helpers.pictures.vectors import MARGIN, UNIT
+from helpers.sliders.words import SENTENCES
 
 WORDS = load_example("words")
 VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))
@@ -34,7 +35,7 @@ def in_context(words):
 
 def test_the_embedding_holds_a_dozen_words_and_every_word_of_both_sentences():
     assert 12 <= len(VECTORS) <= 14 and len(WORDS.rows["embedding"]) == len(VECTORS)
-    assert {word for said in sliders.SENTENCES.values() for word in said.split()} == set(VECTORS)
+    assert {word for said in SENTENCES.values() for word in said.split()} == set(VECTORS)
     assert "made up" in WORDS.about and "made by hand" in WORDS.sources["embedding"]
     assert degrees(VECTORS["bank"]) == pytest.approx(45)
     named = {"bank", "credit", "card", "ducks", "swimming"}
@@ -42,13 +43,13 @@ def test_the_embedding_holds_a_dozen_words_and_every_word_of_both_sentences():
 
 
 def test_context_moves_bank_one_way_in_each_sentence():
-    turned = {name: in_context(said.split())[0] for name, said in sliders.SENTENCES.items()}
+    turned = {name: in_context(said.split())[0] for name, said in SENTENCES.items()}
     assert degrees(turned["credit card"]) > 60 and degrees(turned["ducks"]) < 30
 
 
-@pytest.mark.parametrize("sentence", sliders.SENTENCES)
+@pytest.mark.parametrize("sentence", SENTENCES)
 def test_the_film_of_meaning_reads_word_by_word(sentence):
-    words = sliders.SENTENCES[sentence].split()
+    words = SENTENCES[sentence].split()
     place = words.index("bank")
     film = sliders.explore_meaning()
     frames = {p[1]: picture for p, picture in film.pictures.items() if p[0] == sentence}
@@ -141,7 +142,7 @@ def test_the_diagram_shows_names_where_they_are_given():
 
 def test_each_token_is_once_more_itself_plus_what_the_others_offer():
     """With the slide's slip, x_n for x_i in the sum, "bank" stays where it was."""
-    words = sliders.SENTENCES["ducks"].split()
+    words = SENTENCES["ducks"].split()
     vector, weights = in_context(words)
     offers = [WORDS["W_value"].T @ VECTORS[word] for word in words]
     assert torch.allclose(
@@ -156,5 +157,5 @@ def test_the_notebook_builds_the_films_last_position():
     outputs = "".join(
         output.get("text", "") for cell in cells for output in cell.get("outputs", [])
     )
-    vector, _ = in_context(sliders.SENTENCES["ducks"].split())
+    vector, _ = in_context(SENTENCES["ducks"].split())
     assert f"tensor([{vector[0]:.4f}, {vector[1]:.4f}])" in outputs

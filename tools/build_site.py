@@ -16,7 +16,7 @@ from pathlib import Path
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
-from renew import NOTEBOOKS, VIEW, client, for_each, read
+from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
 
 ROOT = NOTEBOOKS.parent
 ASSETS = ROOT / "tools" / "site_assets"
@@ -35,7 +35,8 @@ def main() -> int:
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
+    with nothing_done():
+        failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
     return failures > 0
 
 

@@ -20,12 +20,7 @@ PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch"]
 STARTUP = 60  # seconds
 ROOT = Path(__file__).resolve().parents[1]
 
-# Matplotlib reads this when it is imported; a kernel sets it first, but a forked one comes later.
-os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-
 processes = multiprocessing.get_context("forkserver" if FORKS else "spawn")
-if FORKS:
-    processes.set_forkserver_preload(PRELOADED)
 
 
 class Kernel(RunningKernel):
@@ -36,6 +31,10 @@ class Kernel(RunningKernel):
         path = str(Path(self.folder.name, "connection.json"))
         sockets = {"transport": "ipc", "ip": f"{path}-ipc"} if FORKS else {}
         write_connection_file(path, **sockets)
+        # Matplotlib reads this when it is imported: by the first kernel, or before it is forked.
+        os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+        if FORKS:
+            processes.set_forkserver_preload(PRELOADED)
         self.process = processes.Process(target=serve, args=(path, cwd), daemon=True)
         self.process.start()
         self.kc = BlockingKernelClient(connection_file=path)

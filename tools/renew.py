@@ -10,11 +10,12 @@ changes or its outputs are cleared.
 
 import argparse
 import asyncio
+import contextlib
 import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -33,9 +34,7 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 
-# What a learner has done shows in a notebook; stored outputs show the course as it begins.
-_nothing_done = tempfile.TemporaryDirectory()
-os.environ["ELEVEN_STEPS_PROGRESS"] = str(Path(_nothing_done.name, "progress.json"))
+PROGRESS = "ELEVEN_STEPS_PROGRESS"  # names the file that remembers what a learner has done
 
 
 def main() -> int:
@@ -49,8 +48,23 @@ def main() -> int:
         irregular = [path for path in paths if normal_form(read(path)) != path.read_text("utf-8")]
         print(*(f"{path}: not in normal form" for path in irregular), sep="\n", end="")
         return len(irregular) > 0
-    failures = asyncio.run(for_each(paths, renew))
+    with nothing_done():
+        failures = asyncio.run(for_each(paths, renew))
     return failures > 0
+
+
+@contextlib.contextmanager
+def nothing_done() -> Iterator[None]:
+    """Run notebooks as if no exercise were done: what they store shows the course's beginning."""
+    before = os.environ.get(PROGRESS)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[PROGRESS] = str(Path(folder, "progress.json"))
+        try:
+            yield
+        finally:
+            os.environ.pop(PROGRESS)
+            if before is not None:
+                os.environ[PROGRESS] = before
 
 
 async def for_each(paths: list[Path], work: Callable[[Path], Awaitable[str]]) -> int:

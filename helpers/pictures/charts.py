@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-# Two of the colours of the heads in helpers.pictures; marker and label tell the lines apart too.
+# Two colours of the heads; marker and label tell the lines apart too.
 LINES = {
     "without the scale": {"color": "#cd2229", "marker": "s", "linestyle": "--"},
     "with the scale": {"color": "#1c55ce", "marker": "o", "linestyle": "-"},

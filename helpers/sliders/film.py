@@ -1,0 +1,166 @@
+"""Sliders over films: every picture is drawn when the cell runs, the slider only chooses one."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from helpers.pictures import Picture
+
+MOST = 40
+
+LABELS = {
+    "b": "sequences (b)",
+    "num_tokens": "tokens (num_tokens)",
+    "d_in": "input features (d_in)",
+    "d_out": "output features (d_out)",
+    "num_heads": "number of heads (num_heads)",
+    "context_length": "context_length",
+    "head": "head",
+    "query": "query token",
+    "key": "key token",
+    "token": "token",
+    "feature": "feature",
+    "place": "number to follow",
+    "sentence": "sentence",
+    "words_read": "other words read",
+    "temperature": "temperature",
+    "angle": "angle in degrees",
+    "length": "length of the key",
+    "model": "model",
+    "size": "keys in a block",
+    "block": "block read last",
+}
+
+# ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
+# letters typed on the handle reach JupyterLab as commands: this makes all three right. It also
+# gives a value that is a text the room it needs.
+NAME_SLIDERS = """<style onload="
+const film = this.closest('.film');
+const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
+  const handle = slider.querySelector('[role=slider]');
+  handle.setAttribute('aria-label', slider.querySelector('label').textContent);
+  handle.setAttribute('aria-valuetext', slider.querySelector('.widget-readout').textContent);
+  handle.dataset.lmSuppressShortcuts = true;
+});
+new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
+name();
+">.film .widget-readout { flex: none; }</style>"""
+
+Choices = Iterable[Any] | Callable[..., Iterable[Any]]
+
+
+class Film(widgets.VBox):
+    """Show one picture of many, chosen by sliders; it needs no kernel once it stands.
+
+    Attributes:
+        pictures: every picture by its slider values, in the order of the sliders.
+        names: what the sliders are for, in the same order.
+        start: the slider values shown first.
+    """
+
+    def __init__(
+        self,
+        controls: widgets.Widget,
+        pictures: Mapping[tuple, Picture],
+        names: tuple[str, ...],
+        start: tuple,
+    ):
+        naming = widgets.HTML(NAME_SLIDERS, layout={"display": "none"})
+        super().__init__([controls, naming], _dom_classes=("film",))
+        self.pictures = pictures
+        self.names = names
+        self.start = start
+
+    def __repr__(self) -> str:
+        start = self.pictures[self.start]
+        every = "".join(picture.svg for picture in self.pictures.values())
+        places = ", ".join(" ".join(map(str, position)) for position in self.pictures)
+        return (
+            f"{start.title} {start.description}\n"
+            f"{len(self.pictures)} positions ({', '.join(self.names)}): {places}\n"
+            f"hash over all pictures: {hashlib.sha256(every.encode()).hexdigest()[:16]}"
+        )
+
+    def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
+        view = super()._repr_mimebundle_(**kwargs)
+        still = self.pictures[self.start]._repr_mimebundle_()
+        return {**view, **still, "text/plain": repr(self)}
+
+
+def film(
+    draw: Callable[..., Picture], start: Mapping[str, Any] | None = None, **positions: Choices
+) -> Film:
+    """Draw a picture for every legal position of some sliders, and put the sliders over them.
+
+    Args:
+        draw: takes the slider values by name and returns a Picture.
+        start: the value each slider begins with; the first one where it says nothing.
+        positions: the values of each slider in order, or a function that takes the values of the
+            sliders before it by name and returns them: only legal positions exist.
+
+    Raises:
+        ValueError: a slider has no value, or there are more than 40 positions.
+    """
+    names, table = tuple(positions), list(legal(positions))
+    if not table or len(table) > MOST:
+        raise ValueError(
+            f"{', '.join(names)} have {len(table)} positions: from 1 to {MOST} make a film"
+        )
+    pictures = {position: draw(**dict(zip(names, position, strict=True))) for position in table}
+    width = max(picture.width for picture in pictures.values())
+    height = max(picture.height for picture in pictures.values())
+    pictures = {position: p.padded(width, height) for position, p in pictures.items()}
+
+    first = table[0]
+    for i, name in enumerate(names):
+        wanted = [p for p in table if p[: i + 1] == (*first[:i], (start or {}).get(name))]
+        first = (wanted or [first])[0]
+    return Film(controls(names, pictures, start or {}, {}), pictures, names, first)
+
+
+def legal(positions: Mapping[str, Choices], **chosen: Any) -> Iterable[tuple]:
+    """Yield every combination of slider values that the choices allow, in order."""
+    if len(chosen) == len(positions):
+        yield tuple(chosen.values())
+        return
+    name = list(positions)[len(chosen)]
+    choices = positions[name]
+    for value in choices(**chosen) if callable(choices) else choices:
+        yield from legal(positions, **chosen, **{name: value})
+
+
+def controls(
+    names: tuple[str, ...],
+    pictures: Mapping[tuple, Picture],
+    start: Mapping[str, Any],
+    twins: dict[tuple, widgets.SelectionSlider],
+) -> widgets.Widget:
+    """Return a slider over a Stack of the next sliders, and the pictures under the last one."""
+    if not names:
+        return widgets.HTML(pictures[()].svg)
+    name, *rest = names
+    values = tuple(dict.fromkeys(position[0] for position in pictures))
+    below = [
+        controls(
+            tuple(rest), {p[1:]: one for p, one in pictures.items() if p[0] == v}, start, twins
+        )
+        for v in values
+    ]
+    if len(values) == 1:
+        return widgets.VBox([widgets.Label(f"{LABELS.get(name, name)}: {values[0]}"), *below])
+    slider = widgets.SelectionSlider(
+        options=values,
+        value=start[name] if start.get(name) in values else values[0],
+        description=LABELS.get(name, name),
+        style={"description_width": "230px"},
+        layout={"width": "480px"},
+    )
+    stack = widgets.Stack(below, selected_index=slider.index)
+    widgets.jslink((slider, "index"), (stack, "selected_index"))
+    # The same slider stands once under each position of the one before it: they move as one.
+    twin = twins.setdefault((name, values), slider)
+    if twin is not slider:
+        widgets.jslink((twin, "index"), (slider, "index"))
+    return widgets.VBox([slider, stack])

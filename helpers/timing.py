@@ -1,0 +1,50 @@
+"""Time pieces of code against each other: in turns, so that a busy moment meets all of them."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from time import perf_counter
+
+from torch import Tensor, nn
+
+
+def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Run every work once in each round, and return the shortest time of each in milliseconds.
+
+    Raises:
+        ValueError: rounds is not positive.
+    """
+    check_rounds(rounds)
+    shortest = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = perf_counter()
+            work()
+            shortest[name] = min(shortest[name], (perf_counter() - start) * 1000)
+    return shortest
+
+
+def time_steps(module: nn.Module, x: Tensor, rounds: int) -> dict[str, float]:
+    """Run module(x) in each round, and return the shortest time of each step in milliseconds.
+
+    Args:
+        module: its forward takes a record, as MultiHeadAttention does.
+        x: (b, num_tokens, d_in).
+
+    Raises:
+        ValueError: rounds is not positive.
+        TypeError, ValueError: as module does for an x that does not fit.
+    """
+    check_rounds(rounds)
+    shortest: dict[str, float] = {}
+    for _ in range(rounds):
+        stamps = [("", perf_counter())]
+        module(x, record=lambda name, stamps=stamps, **_: stamps.append((name, perf_counter())))
+        for (_, start), (name, end) in pairwise(stamps):
+            shortest[name] = min(shortest.get(name, float("inf")), (end - start) * 1000)
+    return shortest
+
+
+def check_rounds(rounds: int) -> None:
+    """Raise unless there is a round."""
+    if rounds < 1:
+        raise ValueError(f"rounds is {rounds}: a positive int is expected")

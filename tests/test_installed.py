@@ -1,0 +1,93 @@
+"""Helpers work where they are installed, and importing them does nothing else."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import draw_imports
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("*.py"))
+HELPERS = sorted(draw_imports.modules())
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Install the package as pip install . does, from a copy: a build leaves files behind."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("helpers", "data"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    target = tmp_path_factory.mktemp("installed")
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
+    subprocess.run([*pip, "--target", str(target), "."], cwd=source, check=True)
+    return target
+
+
+def run(code, folder, *paths):
+    """Run code in a new process in a folder, with paths to import from, and return its prints."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, capture_output=True, check=True
+    ).stdout
+
+
+def test_an_installed_package_works_away_from_the_checkout(installed, tmp_path):
+    code = """
+import helpers
+from helpers.attention import MultiHeadAttention
+from helpers.examples import DATA, load_example, load_whiteboard
+from helpers.pictures import draw_map
+from helpers.sizes import load_models
+from helpers.trace import trace
+print(helpers.__file__)
+print(DATA)
+mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
+print(draw_map(trace(mha, load_whiteboard())).svg[:4], len(load_models()) > 1)
+print(load_example("words").rows["embedding"][0])
+"""
+    file, data, drawn, word = run(code, tmp_path, installed).splitlines()
+    assert Path(file).is_relative_to(installed) and Path(data).is_relative_to(installed)
+    assert drawn == "<svg True" and word
+    assert {p.name for p in Path(data).iterdir()} == {p.name for p in (ROOT / "data").iterdir()}
+
+
+def test_every_module_is_installed(installed):
+    found = {draw_imports.name_of(path, installed) for path in installed.rglob("helpers/**/*.py")}
+    assert found == set(HELPERS)
+
+
+def test_importing_has_no_side_effects(tmp_path):
+    """No file, no variable, no random number; charts and sliders alone bring large libraries."""
+    code = f"""
+import os, sys, tempfile, torch
+sys.dont_write_bytecode = True
+quick = [name for name in {HELPERS} if "charts" not in name and "sliders" not in name]
+before = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
+for name in quick:
+    __import__(name)
+print({{"matplotlib", "ipywidgets", "IPython"}} & set(sys.modules))
+for name in {HELPERS + TOOLS}:
+    __import__(name)
+after = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
+print(before[:2] == after[:2], torch.equal(before[2], after[2]), before[3] == after[3])
+print({{k: v for k, v in after[0].items() if before[0].get(k) != v}})
+print(os.listdir(tempfile.gettempdir()))
+"""
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "here").mkdir()
+    known = set(ROOT.glob("*")) | set((ROOT / "tools").glob("*"))
+    place = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'temporary')!r}\n"
+    quick, same, changed, files = run(
+        place + code, tmp_path / "here", ROOT, ROOT / "tools", ROOT / "tests" / "browser"
+    ).splitlines()
+    assert quick == "set()"
+    assert (same, changed) == ("True True True", "{}")
+    assert files == "[]" and not list((tmp_path / "here").iterdir())
+    assert known == set(ROOT.glob("*")) | set((ROOT / "tools").glob("*"))
