@@ -1,6 +1,7 @@
 """Carry answers and questions from process to process as plain JSON: nothing is ever unpickled.
 
-What cannot be carried arrives as an object that has the name of its type and nothing else.
+What cannot be carried arrives as an object that has the name of its type and nothing else. What
+came may have been forged: decode makes plain values of it, or raises.
 """
 
 import base64
@@ -10,22 +11,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from helpers.checks.compare import type_name
+from helpers.attention import MultiHeadAttention
 from helpers.checks.guard import Failure, attempt
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
+DEEP = 2  # lists in lists: a matrix
+SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
 
 
 def encode(value: Any) -> Any:
     """Return value, an answer or what a function returned, as what JSON can hold."""
-    plain = attempt(_encode, value, 2)
+    plain = attempt(_encode, value, DEEP)
     return _stand_in(value) if isinstance(plain, Failure) else plain
 
 
 def _stand_in(value: Any) -> dict[str, str]:
-    name = attempt(type_name, value)
+    name = attempt(lambda: str(type(value).__name__)[:40])
     return {"type": name if type(name) is str else "object"}
 
 
@@ -42,6 +45,10 @@ def _encode(value: Any, depth: int) -> Any:
     if kind in (list, tuple) and depth and len(value) <= 1000:
         items = [_encode(each, depth - 1) for each in value]
         return items if kind is list else {"tuple": items}
+    if kind is dict and depth == DEEP and len(value) <= 100 and all(type(k) is str for k in value):
+        return {"names": [[name[:100], _encode(each, depth)] for name, each in value.items()]}
+    if kind is MultiHeadAttention:
+        return {"sizes": [getattr(value, name) for name in SIZES], "bias": _has_bias(value)}
     if kind is Failure:
         return {"failure": value.text, "line": value.line}
     if kind in (torch.Tensor, nn.Parameter) and value.layout is torch.strided:
@@ -50,6 +57,11 @@ def _encode(value: Any, depth: int) -> Any:
         tensor = torch.as_tensor(np.array(value))
         return {"array": _encode_tensor(tensor), "scalar": kind is not np.ndarray}
     return _stand_in(value)
+
+
+def _has_bias(module: MultiHeadAttention) -> bool:
+    """Say whether a module was built with qkv_bias."""
+    return module.W_query.bias is not None
 
 
 def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
@@ -75,6 +87,10 @@ def decode(plain: Any) -> Any:
         return ...
     if "tuple" in plain:
         return tuple(map(decode, plain["tuple"]))
+    if "names" in plain:
+        return {str(name): decode(each) for name, each in plain["names"]}
+    if "sizes" in plain:
+        return _decode_module(*plain["sizes"], bias=plain["bias"] is True)
     if "failure" in plain:
         return Failure(str(plain["failure"])[:300], str(plain["line"])[:300])
     if "dtype" in plain:
@@ -92,6 +108,13 @@ def _decode_tensor(dtype: str, shape: list[int], data: str | None = None) -> tor
     numbers = bytearray(base64.b64decode(data, validate=True))
     flat = torch.frombuffer(numbers, dtype=kind) if numbers else torch.empty(0, dtype=kind)
     return flat.reshape(shape)
+
+
+def _decode_module(
+    d_in: int, d_out: int, context_length: int, num_heads: int, bias: bool
+) -> MultiHeadAttention:
+    with torch.device("meta"):  # whatever the sizes, this takes no memory
+        return MultiHeadAttention(d_in, d_out, context_length, 0.0, num_heads, qkv_bias=bias)
 
 
 def encode_argument(value: Any) -> Any:
