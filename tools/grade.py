@@ -178,11 +178,14 @@ def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandb
                 done.exercise = None
             else:
                 box.tell({"next": True}, limits.cell)
-        elif isinstance(number := fact.get("cell"), int) and "error" in fact:
-            text = str(fact["error"])[:300]
-            done.cells[number] = Said("error", f"the cell of this exercise raises {text}.")
-        elif isinstance(number, int):
+        elif isinstance(number := fact.get("cell"), int):
             done.cell = number
+            if "late" in fact:
+                message = f"no end of the cell of this exercise after {limits.cell:g} seconds."
+                done.cells[number] = Said("stopped", message)
+            elif "error" in fact:
+                text = str(fact["error"])[:300]
+                done.cells[number] = Said("error", f"the cell of this exercise raises {text}.")
 
 
 def run(submitted: Submission, exercises: list[str], start: Callable, limits: Limits) -> Run:

@@ -6,7 +6,7 @@ told. Facts are lines of JSON. This process says:
 
     {"ready": true}                    it has imported what it needs, and waits for the job
     {"cell": 3}                        cell 3 begins
-    {"cell": 3, "error": "..."}        cell 3 raised
+    {"cell": 3, "error": "..."}        cell 3 raised; or {"cell": 3, "late": true}, its time is over
     {"exercise": "scores.1"}           check was called; questions may come
     {"reply": {...}}, {"late": true}   to a question: what came, or that the time for it is over
     {"end": true}                      all cells have run
@@ -250,9 +250,10 @@ def run(
         try:
             raised = attempt(run_cell, shell, source, seconds["cell"])
         except TimeUp:
-            raised = Failure(f"no end after {seconds['cell']:g} seconds")
-        if isinstance(raised, Failure):
-            channel.tell(cell=number, error=raised.text)
+            channel.tell(cell=number, late=True)
+        else:
+            if isinstance(raised, Failure):
+                channel.tell(cell=number, error=raised.text)
     channel.tell(end=True)
 
 
