@@ -259,7 +259,9 @@ class Sandbox:
     def look(self, end: float, seconds: float) -> None:
         """Raise Lost if the process has had its time, uses too much memory, or is too many."""
         if time.monotonic() > min(end, self.until):
-            over = f" within {seconds:g} seconds" if self.until > end else ", and all time is used up"
+            over = (
+                f" within {seconds:g} seconds" if self.until > end else ", and all time is used up"
+            )
             raise Lost(f"did not end{over}")
         inside = list(descendants(self.process.pid))
         if len(inside) > MOST_PROCESSES:
@@ -305,7 +307,9 @@ def descendants(process: int) -> Iterator[int]:
 def resident(process: int) -> int:
     """Return the bytes of memory that a process uses, those that it shares included."""
     with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGESIZE"
+        )
     return 0
 
 

@@ -107,7 +107,7 @@ class Channel:
     """The way to whoever judges: two pipes that were standard input and output."""
 
     def __init__(self) -> None:
-        self.hears, self.tells = open(os.dup(0), "rb"), os.dup(1)
+        self.hears, self.tells = os.fdopen(os.dup(0), "rb"), os.dup(1)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)
@@ -154,15 +154,15 @@ class Collector:
 
     def __call__(self, identifier: Any, answer: Any = None, record: bool = True) -> HandedIn:
         """Collect what is handed to check; a call from within an answer counts for nothing."""
-        if type(identifier) is str and record and not self.asking:
-            if identifier not in self.skipped:
-                self.asking = True
-                clock = signal.setitimer(signal.ITIMER_REAL, 0)  # the cell's: it must not ring here
-                try:
-                    self.be_asked(identifier[:100], answer)
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, *clock)
-                    self.asking = False
+        if type(identifier) is not str or not record or self.asking or identifier in self.skipped:
+            return HandedIn()
+        self.asking = True
+        clock = signal.setitimer(signal.ITIMER_REAL, 0)  # the cell's: it must not ring here
+        try:
+            self.be_asked(identifier[:100], answer)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, *clock)
+            self.asking = False
         return HandedIn()
 
     def be_asked(self, identifier: str, answer: Any) -> None:
