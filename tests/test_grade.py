@@ -158,7 +158,8 @@ ROGUES = {
         "class Bad:\n    def __reduce__(self):\n        return os._exit, (0,)\n"
         "    __class__ = property(lambda self: 1 / 0)",
         checks("scores.3", "lambda *_: Bad()"),
-        'for n in range(50):\n    check("scores.2", n)',
+        'for n in range(50):\n    check("softmax.2", n)',
+        FIND_ANSWER,
         (checks("context.1", "lambda weights, values: weights @ values"), ["solution"]),
         'check("context.3", lambda weights, values: weights @ values, record=False)',
     ),
@@ -170,7 +171,6 @@ ROGUES = {
         "    except OSError:\n        pass",
         checks("scores.1", WRONG),
     ),
-    "reads memory": cells(SETUP, FIND_ANSWER),
 }
 LOOP = 'for name, answer in {{"scores.1": {}}}.items():\n    check(name, answer)'
 
@@ -185,12 +185,13 @@ ATTEMPTS = {
     "climb": "open('../../../escaped', 'w')",
     "other": "open('{other}').read()",
     "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
-    "home": "assert os.listdir('{home}')",
+    "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
     "results": "open('{out}', 'w').write('[]')",
     "course": "assert os.path.exists('{root}/helpers/checks/tasks.py')",
     "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
     "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
-    "    s.sendmsg([b'hello'], [], 0, ('127.0.0.1', {udp}))",
+    "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"
+    "    s.recv(1)",
     "unix": "import socket\nsocket.socket(socket.AF_UNIX).connect('{unix}')",
     "abstract": "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0{abstract}')",
     "raw": "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)",
@@ -224,15 +225,29 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-MANY = "import subprocess\nmany = [subprocess.Popen(['sleep', '100']) for _ in range(200)]"
-HOARD = """
-for _ in range(8):
+# Without the alarm that ends a cell, so that nothing but the limits from outside ends these.
+DEAF = "import signal, subprocess\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)"
+MANY = f"{DEAF}\nmany = [subprocess.Popen(['sleep', '100']) for _ in range(200)]\ntime.sleep(100)"
+HOARD = f"""
+{DEAF}
+for _ in range(5):
     if os.fork() == 0:
-        hoard = bytearray(b"x") * 500_000_000
+        hoard = b"x" * 400_000_000
         time.sleep(100)
 time.sleep(100)
 """
-FLOOD = "for _ in range(200):\n    os.write(CHANNEL, b'x' * 10**6)"
+FLOOD = f"""
+{DEAF}
+import stat
+pipes = [n for n in range(3, 99) if os.path.exists(f"/proc/self/fd/{{n}}")]
+for n in pipes:
+    if stat.S_ISFIFO(os.fstat(n).st_mode) and os.readlink(f"/proc/self/fd/{{n}}"):
+        try:
+            while True:
+                os.write(n, b"x" * 10**6)
+        except OSError:
+            pass
+"""
 HANG = "lambda *_: sum(range(10**15))"  # one call of C, deaf to signals
 BREAKING_OFF = {
     "ends": cells(
@@ -243,24 +258,23 @@ BREAKING_OFF = {
         OUTLIVE,
         checks("scores.2", 43),
     ),
-    "many": cells(SETUP, MANY, checks("scores.1", RIGHT)),
-    "hoards": cells(SETUP, f"{HOARD}\n{checks('scores.3', RIGHT)}", checks("scores.1", RIGHT)),
-    "hangs": cells(
+    "takes": cells(
         SETUP,
         checks("scores.1", RIGHT),
+        f"{MANY}\n{checks('scores.3', RIGHT)}",
+        f"{HOARD}\n{checks('context.1', RIGHT)}",
+        f"{FLOOD}\n{checks('context.3', RIGHT)}",
+        checks("scores.2", 43),
+    ),
+    "hangs": cells(
+        SETUP,
+        LOOP.format(RIGHT),
         checks("scores.3", HANG),
         checks("context.1", "lambda *_: time.sleep(100)"),
         f"while True:\n    pass\n{checks('context.2', 43)}",
+        f"missing = nothing\n{checks('context.3', 43)}",
         checks("scores.2", 43),
     ),
-    "floods": cells(
-        SETUP,
-        "CHANNEL = max(int(n) for n in os.listdir('/proc/self/fd') if int(n) < 40 and "
-        "os.readlink(f'/proc/self/fd/{n}').startswith('pipe'))",
-        f"{FLOOD}\n{checks('scores.3', RIGHT)}",
-        checks("scores.1", RIGHT),
-    ),
-    "raises": cells(SETUP, f"missing = nothing\n{checks('scores.2', 43)}", LOOP.format(WRONG)),
 }
 WHOLE = json.dumps(cells(SETUP, checks("scores.1", RIGHT)))
 BROKEN = {
@@ -351,7 +365,7 @@ def listening(folder):
 
 def graded(folder, out, *options):
     """Grade a folder; return the results by student and exercise, and all that was written."""
-    arguments = [str(folder), "--json", str(out), "--cell-seconds", "1", "--memory", "1500"]
+    arguments = [str(folder), "--json", str(out), "--cell-seconds", "1", "--memory", "1000"]
     assert grade.main([*arguments, *options]) == 0
     written = json.loads(out.read_text("utf-8"))
     return {(each["student"], each["exercise"]): each for each in written["results"]}, written
@@ -445,15 +459,13 @@ def test_no_wrong_answer_passes(everything, name):
 @shut_in
 def test_a_wrong_answer_is_named_whatever_stands_around_it(everything):
     assert everything[0]["rogue patched", "scores.1"]["mistake"] == "scores_transposed"
-    assert everything[0]["raises", "scores.1"]["mistake"] == "scores_transposed"
 
 
 @shut_in
 def test_answers_that_are_not_there_are_told_apart(everything):
     kinds = {key: each["kind"] for key, each in everything[0].items()}
-    assert kinds["rogue odd", "scores.2"] == "value"
+    assert kinds["rogue odd", "softmax.2"] == kinds["rogue odd", "scores.2"] == "value"
     assert kinds["rogue odd", "context.1"] == kinds["rogue odd", "context.3"] == "missing"
-    assert kinds["rogue reads memory", "scores.2"] == "value"
 
 
 @shut_in
@@ -466,20 +478,21 @@ def test_what_a_notebook_tries_outside_comes_to_nothing(everything):
 @shut_in
 def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything):
     found = everything[0]
-    assert all(
-        found[student, "scores.1"]["passed"] for student in BREAKING_OFF if student != "raises"
-    )
-    kinds = {key: each["kind"] for key, each in found.items()}
-    assert kinds["ends", "scores.2"] == kinds["hangs", "scores.2"] == "right"
-    for student in ("ends", "hoards", "hangs", "floods"):
-        assert kinds[student, "scores.3"] == "stopped"
-    assert "ended its process" in found["ends", "scores.3"]["message"]
-    assert "1500 MB" in found["hoards", "scores.3"]["message"]
-    assert "within 3 seconds" in found["hangs", "scores.3"]["message"]
+    for student in BREAKING_OFF:
+        assert found[student, "scores.1"]["kind"] == "right"
+        assert found[student, "scores.2"]["kind"] == "right"
+    for student, identifier, said in (
+        ("ends", "scores.3", "ended its process"),
+        ("takes", "scores.3", "more than 64 processes"),
+        ("takes", "context.1", "more than 1000 MB"),
+        ("takes", "context.3", "the notebook "),  # returned too much, or took too long
+        ("hangs", "scores.3", "within 3 seconds"),
+        ("hangs", "context.2", "seconds"),
+    ):
+        result = found[student, identifier]
+        assert (result["kind"], said in result["message"]) == ("stopped", True), result
     assert found["hangs", "context.1"]["message"] == "no end after 1 seconds of running."
-    assert kinds["hangs", "context.2"] == "stopped"
-    assert "returned too much" in found["floods", "scores.3"]["message"]
-    assert "raises NameError: name 'nothing'" in found["raises", "scores.2"]["message"]
+    assert "raises NameError: name 'nothing'" in found["hangs", "context.3"]["message"]
 
 
 @shut_in

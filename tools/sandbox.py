@@ -192,6 +192,7 @@ class Sandbox:
         memory: bytes that it and what it starts may use together.
     """
 
+    looked = 0.0  # when the processes inside were last counted
     until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
 
     def __init__(self, isolation: Isolation, course: Path, memory: int):
@@ -263,6 +264,9 @@ class Sandbox:
                 f" within {seconds:g} seconds" if self.until > end else ", and all time is used up"
             )
             raise Lost(f"did not end{over}")
+        if time.monotonic() < self.looked + TICK:
+            return
+        self.looked = time.monotonic()
         inside = list(descendants(self.process.pid))
         if len(inside) > MOST_PROCESSES:
             raise Lost(f"started more than {MOST_PROCESSES} processes")
