@@ -91,7 +91,7 @@ def decode(plain: Any) -> Any:
     if "names" in plain:
         return {str(name): decode(each) for name, each in plain["names"]}
     if "sizes" in plain:
-        return _decode_module(*plain["sizes"], bias=plain["bias"] is True)
+        return _decode_module(plain["sizes"], plain["bias"] is True)
     if "failure" in plain:
         return Failure(str(plain["failure"])[:300], str(plain["line"])[:300])
     if "dtype" in plain:
@@ -111,12 +111,13 @@ def _decode_tensor(dtype: str, shape: list[int], data: str | None = None) -> tor
     return flat.reshape(shape)
 
 
-def _decode_module(
-    d_in: int, d_out: int, context_length: int, num_heads: int, bias: bool
-) -> MultiHeadAttention:
-    small = max(d_in, d_out, context_length, num_heads) <= LARGEST_MODULE
-    with torch.device("cpu" if small else "meta"):  # meta takes no memory, but seconds to load
-        return MultiHeadAttention(d_in, d_out, context_length, 0.0, num_heads, qkv_bias=bias)
+def _decode_module(sizes: list[int], bias: bool) -> MultiHeadAttention:
+    small = max(sizes) <= LARGEST_MODULE
+    d_in, d_out, context_length, num_heads = sizes if small else (1, 1, 1, 1)
+    module = MultiHeadAttention(d_in, d_out, context_length, 0.0, num_heads, qkv_bias=bias)
+    if not small:  # any size may be claimed: of this module only the sizes count
+        vars(module).update(zip(SIZES, map(int, sizes), strict=True))
+    return module
 
 
 def encode_argument(value: Any) -> Any:
