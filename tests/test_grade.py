@@ -8,9 +8,11 @@ import socket
 from pathlib import Path
 
 import grade
+import grade_one
 import handed_in
 import pytest
 import sandbox
+import stage
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -589,7 +591,7 @@ def test_results_are_whole_or_the_old_ones(tmp_path):
 
 
 def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
-    sandbox.stage(tmp_path)
+    stage.stage(tmp_path)
     there = {path.stem for path in (tmp_path / "helpers" / "checks").glob("*.py")}
     assert {"elsewhere", "observe", "plain"} < there
     assert not there & {"tasks", "paper", "mistakes", "exercises", "answers", "scenes", "cases"}
@@ -648,7 +650,7 @@ class Forger:
 @given(st.sampled_from(["scores.1", "combine.2", "by_hand.1", "by_hand.7", "your_class.1"]), PLAIN)
 def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
     for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}:
-        assert not grade.judge(identifier, Forger(fact), grade.Limits()).passed
+        assert not grade_one.judge(identifier, Forger(fact), grade_one.Limits()).passed
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])

@@ -5,8 +5,6 @@ programs of the system, this Python and the course without its answers; no home,
 submission, no result. It can write to one empty folder in memory. It has no network.
 """
 
-import ast
-import compileall
 import contextlib
 import json
 import math
@@ -145,42 +143,6 @@ def find_isolation(image: str = "", hidden: tuple[str, ...] = ()) -> tuple[Isola
     if engines:
         return Isolation(engines[0], image), ""
     return Isolation(""), why
-
-
-def stage(folder: Path) -> None:
-    """Copy what notebooks import to a folder: the helpers and data, and no module with an answer.
-
-    Of the checks it gets the modules that run a notebook and what these import.
-    """
-    source = Path(helpers.__file__).parent
-    ignore = shutil.ignore_patterns("checks", "__pycache__")
-    shutil.copytree(source, folder / source.name, ignore=ignore)
-    for extra in ("data", "docs"):
-        if (source.parent / extra).is_dir():
-            shutil.copytree(source.parent / extra, folder / extra)
-    checks = folder / source.name / "checks"
-    checks.mkdir()
-    (checks / "__init__.py").touch()
-    for path in needed(source / "checks", "elsewhere"):
-        shutil.copy2(path, checks)
-    compileall.compile_dir(folder, quiet=2)
-
-
-def needed(checks: Path, name: str) -> set[Path]:
-    """Return the files of a module of the checks and of those that it imports, and so on."""
-    found: set[Path] = set()
-    left = [name]
-    while left:
-        path = checks / f"{left.pop()}.py"
-        if path in found or not path.is_file():
-            continue
-        found.add(path)
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module == "helpers.checks":
-                left += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
-                left.append(node.module.rpartition(".")[2])
-    return found
 
 
 class Sandbox:
