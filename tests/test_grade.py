@@ -8,330 +8,37 @@ import socket
 from pathlib import Path
 
 import grade
-import grade_one
-import handed_in
 import pytest
 import sandbox
-import stage
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from submissions import (
+    ANSWERS,
+    BREAKING_OFF,
+    BROKEN,
+    CLASSES,
+    MAKE_CLASS,
+    ORPHAN,
+    RIGHT,
+    ROGUES,
+    SET_UP_ANSWERS,
+    SETUP,
+    STUDENTS,
+    UNREADABLE,
+    WHOLE,
+    attempts,
+    cells,
+    checks,
+    hand_in,
+    hand_in_unreadable,
+    solutions,
+)
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks import check
-from helpers.checks.plain import decode, decode_argument, encode, encode_argument
 from helpers.trace import STEPS
 
 WHY_NOT = sandbox.find_isolation()[1]
 shut_in = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing shuts submissions in: {WHY_NOT}")
-
-SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom helpers.checks import check"
-RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
-WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
-
-CLASS = """
-class Mine(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.num_heads = num_heads
-        for name in ("W_query", "W_key", "W_value"):
-            setattr(self, name, nn.Linear(d_in, d_out, bias=qkv_bias))
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.dropout = nn.Dropout(dropout)
-        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
-
-    def forward(self, x):
-        q, k, v = (
-            each(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for each in (self.W_query, self.W_key, self.W_value)
-        )
-        scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
-        scores = scores.masked_fill(self.mask[: x.shape[1], : x.shape[1]], -torch.inf)
-        weights = self.dropout(scores.softmax(-1))
-        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
-"""
-UNMASKED = CLASS.replace("scores.masked_fill", "(lambda *_: scores)")
-MAKE_CLASS = """
-def make_class(source):
-    exec(source, names := {"torch": torch, "nn": nn})
-    return names["Mine"]
-"""
-
-
-def cells(*sources, tags=()):
-    """Return a notebook of code cells; a pair of a source and tags is one that has tags."""
-    pairs = (source if isinstance(source, tuple) else (source, tags) for source in sources)
-    return {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {},
-        "cells": [
-            {"cell_type": "code", "source": source, "metadata": {"tags": list(tags)}}
-            for source, tags in pairs
-        ],
-    }
-
-
-def checks(identifier, answer):
-    """Return the source that hands an answer in."""
-    return f'check("{identifier}", {answer})'
-
-
-# Each is graded in a notebook with others, and beside it judged here, where it can be seen.
-ANSWERS = {
-    "right": ("scores.1", RIGHT, "right"),
-    "open": ("scores.3", "...", "unfinished"),
-    "returns open": ("context.1", "lambda weights, values: ...", "unfinished"),
-    "slip": ("scores.1", WRONG, "mistake"),
-    "viewed": ("combine.1", "lambda context: context.view(*context.shape[:2], -1)", "mistake"),
-    "number": ("context.3", "3", "type"),
-    "array": ("transpose.1", "lambda queries: queries.transpose(1, 2).numpy()", "type"),
-    "double": ("reformat.1", "lambda context: context.transpose(1, 2).double()", "type"),
-    "scalar": ("mask.1", "lambda scores, mask: torch.tensor(1.0)", "shape"),
-    "nan": ("mask.3", "lambda scores, mask: scores * torch.nan", "nan"),
-    "raises": ("view.1", "lambda queries, num_heads: queries.nothing", "error"),
-    "many": ("softmax.1", "lambda *_: torch.zeros(1).expand(10**12)", "shape"),
-    "whiteboard": ("scores.3", "lambda q, k: torch.ones(1, 2, 3, 3)", "value"),
-    "sum": ("scores.2", "torch.tensor(43)", "right"),
-    "transposed sum": ("scores.2", "22.0", "mistake"),
-    "text": ("softmax.2", "'8'", "type"),
-    "row": ("combine.2", "(1, 2, 3, 4, 5, 6)", "right"),
-    "half a row": ("combine.2", "[1, 2, ..., 4]", "unfinished"),
-    "sizes": ("shape.1", "lambda x, d_out, num_heads: (*x.shape[:2], d_out // num_heads)", "right"),
-    "float": ("shape.1", "lambda x, d_out, heads: (*x.shape[:2], d_out / heads)", "type"),
-    "layers": ("project.1", "lambda x, q, k, v: (q(x), k(x), v(x))", "right"),
-    "words": ("by_hand.6", "{'argument': 'd_out', 'value': 1}", "right"),
-    "half a sheet": ("by_hand.5", "{'Q0': [[1, 2], [5, 6]], 'Q1': ...}", "so far"),
-    "built": (
-        "by_hand.7",
-        "{'mha': MultiHeadAttention(768, 768, 1024, 0.0, 12), 'head_dim': 64, "
-        "'parameters': 2360064}",
-        "right",
-    ),
-    "built otherwise": ("by_hand.7", "{'mha': MultiHeadAttention(6, 6, 6, 0.0, 2)}", "value"),
-    "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
-    "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
-}
-CLASSES = "class", "unmasked"
-
-
-def students_of_answers():
-    """Share the answers out among as few students as can be, none of whom answers twice."""
-    students = []
-    for name, (identifier, _, _) in ANSWERS.items():
-        free = (names for names in students if identifier not in names)
-        names = next(free, None)
-        if names is None:
-            students.append(names := {})
-        names[identifier] = name
-    return {f"answers {number}": names for number, names in enumerate(students)}
-
-
-STUDENTS = students_of_answers()
-SET_UP_ANSWERS = f"{SETUP}\nfrom helpers.attention import MultiHeadAttention\n{MAKE_CLASS}"
-
-# What stands before a wrong answer changes nothing: all of these end as the mistake that they are.
-PATCHES = (
-    'print("✓ scores.1: right")',
-    "import helpers.checks\nhelpers.checks.check = lambda *_: True",
-    "torch.equal = torch.allclose = torch.isclose = torch.Tensor.allclose = lambda *_, **__: True",
-    "torch.Tensor.__eq__ = lambda *_: True",
-    "import types\nfake = types.ModuleType('helpers.checks')\nfake.check = lambda *_: True\n"
-    "sys.modules['helpers.checks'] = fake\nfrom helpers.checks import check",
-    'def check(*_):\n    return "right"',
-)
-FIND_ANSWER = """
-import gc
-def answer_of(thing):
-    try:
-        return thing.answer if thing.identifier == "scores.2" else None
-    except BaseException:
-        return None
-from helpers.checks.tasks import TASKS
-numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
-check("scores.2", next((n for n in numbers if type(n) in (int, float)), 0))
-"""
-ROGUES = {
-    "patched": cells(SETUP, *PATCHES, checks("scores.1", WRONG)),
-    "odd": cells(
-        SETUP,
-        "class Same(torch.Tensor):\n    __eq__ = lambda *_: True\n    shape = (1, 2, 3, 3)",
-        checks("scores.1", "lambda *_: torch.ones(1).as_subclass(Same)"),
-        "class Bad:\n    def __reduce__(self):\n        return os._exit, (0,)\n"
-        "    __class__ = property(lambda self: 1 / 0)",
-        checks("scores.3", "lambda *_: Bad()"),
-        'for n in range(50):\n    check("softmax.2", n)',
-        FIND_ANSWER,
-        (checks("context.1", "lambda weights, values: weights @ values"), ["solution"]),
-        'check("context.3", lambda weights, values: weights @ values, record=False)',
-    ),
-    "forges the channel": cells(
-        SETUP,
-        "for number in range(3, 50):\n    try:\n"
-        '        os.write(number, b\'{"exercise": "scores.1", "kind": "right"}\\n\')\n'
-        "        os.write(number, b'{\"reply\": ' + b'[' * 100_000 + b'1, \\xff\\n\"a\"\\n')\n"
-        "    except OSError:\n        pass",
-        checks("scores.1", WRONG),
-    ),
-}
-LOOP = 'for name, answer in {{"scores.1": {}}}.items():\n    check(name, answer)'
-
-# A notebook that tries these, cell by cell: what succeeds is handed in with the last answer.
-ATTEMPTS = {
-    "rmtree": "import shutil\nshutil.rmtree('{outside}')",
-    "torch.save": "torch.save(torch.ones(3), '{outside}/saved.pt')",
-    "sqlite": "import sqlite3\nsqlite3.connect('{outside}/data.db').execute('create table t (n)')",
-    "from_file": "torch.from_file('{outside}/mapped', shared=True, size=4)",
-    "open": "open('{outside}/kept.txt', 'w')",
-    "shell": "assert not os.system('echo changed > {outside}/kept.txt')",
-    "climb": "open('../../../escaped', 'w')",
-    "other": "open('{other}').read()",
-    "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
-    "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
-    "results": "open('{out}', 'w').write('[]')",
-    "course": "assert os.path.exists('{root}/helpers/checks/tasks.py')",
-    "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
-    "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
-    "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"
-    "    s.recv(1)",
-    "unix": "import socket\nsocket.socket(socket.AF_UNIX).connect('{unix}')",
-    "abstract": "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0{abstract}')",
-    "raw": "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)",
-    "packet": "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
-    "kill": "os.kill({pid}, 0)",
-    "root": "os.setuid(0)",
-    "namespace": "import ctypes\nassert not ctypes.CDLL(None).unshare(0x10000000)",
-    "memory": "bytearray(10 * 10**9)",
-    "tensor": "torch.empty(10 * 10**9, dtype=torch.uint8).fill_(1)",
-    "disk": "for n in range(9):\n    open(f'big{n}', 'wb').write(bytes(40_000_000))",
-}
-# These come to nothing on the way to a right answer.
-ON_THE_WAY = (
-    "import sys; sys.exit(3)",
-    "raise KeyboardInterrupt",
-    "this is no Python (",
-    "!true",
-    "print('x' * 10**8)",
-    '"\ud800"',
-    "torch.set_default_dtype(torch.float64); torch.manual_seed(0); torch.set_grad_enabled(False)",
-    "x = []\nfor _ in range(10**5):\n    x = [x]",
-    "while True:\n    try:\n        pass\n    except BaseException:\n        pass",
-    "from helpers.checks.paper import PAPERS, practice\npractice('shapes', 3), PAPERS['by_hand.1']",
-)
-ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
-OUTLIVE = f"""
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.execvp("sleep", ["sleep", "{ORPHAN}"])
-    os._exit(0)
-os.wait()
-"""
-# Without the alarm that ends a cell, so that nothing but the limits from outside ends these.
-DEAF = "import signal, subprocess\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)"
-MANY = f"{DEAF}\nmany = [subprocess.Popen(['sleep', '100']) for _ in range(200)]\ntime.sleep(100)"
-HOARD = f"""
-{DEAF}
-for _ in range(5):
-    if os.fork() == 0:
-        hoard = b"x" * 400_000_000
-        time.sleep(100)
-time.sleep(100)
-"""
-FLOOD = f"""
-{DEAF}
-import stat
-pipes = [n for n in range(3, 99) if os.path.exists(f"/proc/self/fd/{{n}}")]
-for n in pipes:
-    if stat.S_ISFIFO(os.fstat(n).st_mode) and os.readlink(f"/proc/self/fd/{{n}}"):
-        try:
-            while True:
-                os.write(n, b"x" * 10**6)
-        except OSError:
-            pass
-"""
-HANG = "lambda *_: sum(range(10**15))"  # one call of C, deaf to signals
-BREAKING_OFF = {
-    "ends": cells(
-        SETUP,
-        checks("scores.1", RIGHT),
-        "os._exit(0)",
-        checks("scores.3", "lambda *_: os._exit(0)"),
-        OUTLIVE,
-        checks("scores.2", 43),
-    ),
-    "takes": cells(
-        SETUP,
-        checks("scores.1", RIGHT),
-        f"{MANY}\n{checks('scores.3', RIGHT)}",
-        f"{HOARD}\n{checks('context.1', RIGHT)}",
-        f"{FLOOD}\n{checks('context.3', RIGHT)}",
-        checks("scores.2", 43),
-    ),
-    "hangs": cells(
-        SETUP,
-        LOOP.format(RIGHT),
-        checks("scores.3", HANG),
-        checks("context.1", "lambda *_: time.sleep(100)"),
-        f"while True:\n    pass\n{checks('context.2', 43)}",
-        f"missing = nothing\n{checks('context.3', 43)}",
-        checks("scores.2", 43),
-    ),
-}
-WHOLE = json.dumps(cells(SETUP, checks("scores.1", RIGHT)))
-BROKEN = {
-    "cut": WHOLE[: len(WHOLE) // 2],
-    "empty": "",
-    "binary": "\0\ud8ff",
-    "list": "[]",
-    "no_cells": '{"nbformat": 4}',
-    "no_source": '{"cells": [{"cell_type": "code"}]}',
-    "odd_cells": '{"cells": [3]}',
-    "deep": "[" * 100_000,
-}
-UNREADABLE = "huge", "link", "pipe", "folder", "none", "link_to_folder"
-
-
-def hand_in(folder, notebooks):
-    """Write the notebooks of students into a folder."""
-    for name, notebook in notebooks.items():
-        path = folder / name / "work.ipynb"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(notebook), encoding="utf-8")
-
-
-def hand_in_unreadable(folder):
-    """Hand in what is broken as a file, two of them links out of the folder."""
-    for name, text in BROKEN.items():
-        (folder / name).mkdir()
-        (folder / name / "work.ipynb").write_text(text, "utf-8", errors="surrogatepass")
-    for name in UNREADABLE[:5]:
-        (folder / name).mkdir()
-    secret = folder.parent / "secret.ipynb"
-    secret.write_text(WHOLE)
-    (folder / "huge" / "work.ipynb").touch()
-    os.truncate(folder / "huge" / "work.ipynb", handed_in.LARGEST_FILE + 1)
-    (folder / "link" / "work.ipynb").symlink_to(secret)
-    os.mkfifo(folder / "pipe" / "work.ipynb")
-    (folder / "folder" / "work.ipynb").mkdir()
-    (folder / "link_to_folder").symlink_to(folder.parent)
-
-
-def attempts(places):
-    """Return the notebook that tries everything and hands in what it reached."""
-    tried = [
-        f"name = {name!r}\n{source}\nreached.append(name)" for name, source in ATTEMPTS.items()
-    ]
-    for name, place in places.items():
-        tried = [source.replace(f"{{{name}}}", str(place)) for source in tried]
-    return cells(
-        SETUP,
-        "reached = []",
-        *tried,
-        *ON_THE_WAY,
-        f"assert not reached, reached\n{checks('scores.2', 43)}",
-        checks("scores.1", RIGHT),
-    )
 
 
 @contextlib.contextmanager
@@ -395,6 +102,7 @@ def everything(tmp_path_factory):
         sources = [checks(*ANSWERS[name][:2]) for name in names.values()]
         notebooks[student] = cells(SET_UP_ANSWERS, *sources)
     notebooks |= {f"rogue {name}": notebook for name, notebook in ROGUES.items()}
+    notebooks["solutions"] = solutions()
     hand_in(folder, notebooks | BREAKING_OFF)
     hand_in_unreadable(folder)
     (folder / "notes.txt").write_text("not handed in")
@@ -448,6 +156,16 @@ def test_a_class_is_judged_from_outside(everything, name):
     result = result_of(everything[0], name)
     assert (result["kind"], result["mistake"]) == (told.kind, told.mistake)
     assert result["passed"] is (kind == "right")
+    assert everything[0]["solutions", "your_class.1"]["passed"]
+
+
+@shut_in
+def test_every_solution_of_the_course_is_right(everything):
+    found, written, _ = everything
+    assert written["exercises"] == grade.course_exercises()
+    for identifier in written["exercises"]:
+        if identifier != "your_class.1":
+            assert found["solutions", identifier]["passed"], found["solutions", identifier]
 
 
 @shut_in
@@ -578,114 +296,3 @@ def test_without_submissions_nothing_is_written(tmp_path, folder):
         grade.main([str(tmp_path / folder), "--json", str(tmp_path / "out.json")])
     assert left.value.code == 2
     assert not (tmp_path / "out.json").exists()
-
-
-def test_results_are_whole_or_the_old_ones(tmp_path):
-    path = tmp_path / "out.json"
-    path.write_text("old")
-    with pytest.raises(RuntimeError), grade.replacing(path) as file:
-        file.write("half")
-        raise RuntimeError
-    assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
-
-
-def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
-    stage.stage(tmp_path)
-    there = {path.stem for path in (tmp_path / "helpers" / "checks").glob("*.py")}
-    assert {"elsewhere", "observe", "plain"} < there
-    assert not there & {"tasks", "paper", "mistakes", "exercises", "answers", "scenes", "cases"}
-    assert not list(tmp_path.rglob("*.ipynb"))
-
-
-class Elsewhere:
-    """An answer that is asked; it keeps the questions."""
-
-    def __init__(self, function):
-        self.function, self.questions = function, []
-
-    def ask(self, question):
-        from helpers.checks.observe import reply
-
-        self.questions.append(json.dumps(question))
-        return reply(self.function, json.loads(self.questions[-1]))
-
-
-def test_a_stand_in_is_asked_something_new_each_time():
-    answers = [Elsewhere(lambda queries, keys: queries @ keys.transpose(2, 3)) for _ in range(2)]
-    assert all(check("scores.1", answer, record=False) for answer in answers)
-    assert answers[0].questions != answers[1].questions
-
-
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ("value", "returned", "callable", "error", "late", "names", "sizes", "bias")
-                + ("dtype", "shape", "data", "type", "tuple", "array", "scalar", "failure", "line")
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-
-
-class Forger:
-    """A sandbox in which every reply is forged."""
-
-    def __init__(self, fact):
-        self.fact = fact
-
-    def tell(self, fact, seconds):
-        pass
-
-    def hear(self, seconds):
-        return self.fact
-
-
-@given(st.sampled_from(["scores.1", "combine.2", "by_hand.1", "by_hand.7", "your_class.1"]), PLAIN)
-def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
-    for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}:
-        assert not grade_one.judge(identifier, Forger(fact), grade_one.Limits()).passed
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
-@pytest.mark.parametrize("shape", [(), (0,), (2, 3), (1, 0, 4)])
-def test_tensors_cross_the_border_whole(dtype, shape):
-    tensor = torch.ones(4, 3, 2).to(dtype).flatten()[: max(torch.Size(shape).numel(), 0)]
-    tensor = tensor.reshape(shape) if torch.Size(shape).numel() else torch.empty(shape, dtype=dtype)
-    came = decode(json.loads(json.dumps(encode(tensor))))
-    assert came.dtype == dtype
-    assert torch.equal(came, tensor)
-
-
-def test_arguments_keep_their_strides_and_layers_their_bias():
-    tensor = torch.arange(24.0).view(2, 3, 4).transpose(1, 2)
-    came = decode_argument(json.loads(json.dumps(encode_argument(tensor))))
-    assert came.stride() == tensor.stride()
-    assert torch.equal(came, tensor)
-    for bias in (True, False):
-        layer = torch.nn.Linear(2, 3, bias=bias)
-        came = decode_argument(json.loads(json.dumps(encode_argument(layer))))
-        assert torch.equal(came(torch.ones(2)), layer(torch.ones(2)))
-
-
-def test_a_claimed_size_takes_no_memory():
-    assert decode({"dtype": "torch.float64", "shape": [10**9, 10**9]}).shape == (10**9, 10**9)
-    module = decode({"sizes": [6, 6, 10**9, 2], "bias": False})
-    assert (module.context_length, module.mask.numel()) == (10**9, 1)
-
-
-def test_what_is_written_down_crosses_the_border():
-    answer = {"mha": MultiHeadAttention(4, 6, 5, 0.5, 2, qkv_bias=True), "W": [[1, 2.5], [..., 0]]}
-    came = decode(json.loads(json.dumps(encode(answer | {"shape": ("B", "n"), "odd": object()}))))
-    assert came["W"] == answer["W"]
-    assert came["shape"] == ("B", "n")
-    assert type(came["odd"]).__name__ == "object"
-    sizes = "d_in", "d_out", "context_length", "num_heads"
-    assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
-    assert came["mha"].W_query.bias is not None
