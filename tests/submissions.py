@@ -115,9 +115,10 @@ def solutions():
         code = [cell for cell in read(path).cells if cell.cell_type == "code"]
         solved = [cell for cell in code if "solution" in cell.metadata.get("tags", [])]
         if "15_" in path.name:  # which works out its solutions along the way
-            solved = code[1:]
+            solved = code
+        sources += [code[0].source]
         sources += [cell.source.replace(", record=False", "") for cell in solved]
-    return cells(code[0].source, "from torch import nn", *sources)
+    return cells("from torch import nn", *sources)
 
 
 STUDENTS = students_of_answers()

@@ -91,7 +91,7 @@ def judge(identifier: str, sandbox: Sandbox, limits: Limits) -> Said:
     asked = StandIn(sandbox, limits)
     try:
         outcome = check(identifier, asked, record=False)
-        said = Said(outcome.kind, outcome.message, outcome.passed, outcome.mistake)
+        said = Said(outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake)
     except Exception as error:  # forged data may be odd in any way
         said = Said("type", f"this cannot be looked at ({type(error).__name__}).")
     if isinstance(asked.failed, TimeoutError):

@@ -71,6 +71,7 @@ class Isolation:
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     """Return the bwrap command: nothing is there but what is named here, and that is read-only."""
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
+    hidden = *hidden, str(Path(helpers.__file__).parent)  # the staged copy has no answers, this has
     veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
     return [
         *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"),
@@ -105,13 +106,11 @@ def is_below(path: str, folder: str) -> bool:
 
 def python_folders() -> set[str]:
     """Return the folders of this Python and of its packages, as named and with links resolved."""
-    checkout = Path(helpers.__file__).parents[1].resolve()
     places = {sys.prefix, sys.base_prefix, str(Path(os.path.realpath(sys.executable)).parents[1])}
     for path in sys.path:
         if Path(path).name in ("site-packages", "dist-packages") and os.path.isdir(path):
             places.add(path)
-    places |= {os.path.realpath(path) for path in places}
-    return {path for path in places if not checkout.is_relative_to(path)}
+    return places | {os.path.realpath(path) for path in places}
 
 
 def environment(course: str, desk: str) -> dict[str, str]:
@@ -202,6 +201,7 @@ class Sandbox:
     def hear(self, seconds: float) -> dict:
         """Read one fact; raise Lost if none comes within so many seconds. It may be forged."""
         pipe, end, parts = self.process.stdout.fileno(), time.monotonic() + seconds, [self.heard]
+        self.look(end, seconds)  # lines that are here already take time as well
         while b"\n" not in parts[-1]:
             if select.select([pipe], [], [], TICK)[0]:
                 parts.append(os.read(pipe, 1 << 20))
