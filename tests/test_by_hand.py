@@ -5,6 +5,7 @@ import math
 import pytest
 import renew
 import torch
+from helpers.checks.exercises import check
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
@@ -13,7 +14,6 @@ from torch import nn
 
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.checks import progress
-from helpers.checks.exercises import check
 from helpers.checks.paper import CUT, KINDS, NAMES, PAPERS, Built, Explain, Words, practice
 from helpers.examples import load_example
 from helpers.pictures.blocks import PLACES

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 from attention_variants import Base, CallsItself, NeverEnds, Sleeps, SwallowsAll
+from helpers.checks.isolate import Failure, Stopped, TimeUp, attempt, isolated, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.checks import Verdict, check_attention
-from helpers.checks.guard import Stopped, attempt, kept_state, time_limit
+from helpers.checks import check_attention
+from helpers.checks.outcome import Outcome
 
 
 def state():
@@ -129,7 +130,7 @@ def test_no_exception_comes_out(first, later, turn, where):
     before = state()
     verdict = check_attention(type("Fuzzed", (Base,), {where: act}))
     assert state() == before
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, Outcome)
     assert verdict.message and str(verdict) and verdict.display
     assert verdict.step is None or 1 <= verdict.step <= 11
 

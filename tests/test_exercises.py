@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import renew
 import torch
+from helpers.checks.exercises import check
+from helpers.checks.scenes import PLACES, play
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.checks.exercises import check
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.scenes import PLACES, play
 from helpers.checks.tasks import TASKS, Explain, Write
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS

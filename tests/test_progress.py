@@ -6,9 +6,9 @@ import threading
 
 import pytest
 import renew
+from helpers.checks.exercises import EXERCISES, check
 
 from helpers.checks import progress
-from helpers.checks.exercises import EXERCISES, check
 from helpers.checks.tasks import TASKS
 
 RIGHT, WRONG = 43, 42  # answers to scores.2

@@ -11,7 +11,7 @@ from helpers.checks import growing, progress
 from helpers.checks.functions import judge_function
 from helpers.checks.isolate import Failure, TimeUp, attempt, isolated, type_name
 from helpers.checks.nearest import unknown
-from helpers.checks.observe import ask, elsewhere
+from helpers.checks.observe import ask, elsewhere, kind_of
 from helpers.checks.outcome import Outcome, honestly
 from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
 from helpers.checks.tasks import TASKS, Explain, Grow, Task, Write
@@ -76,13 +76,14 @@ def judged(task: Task | Paper, answer: Any) -> Outcome:
 
 def judge(task: Task | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, unless it takes too long."""
-    if answer is ... or answer is None:
+    if kind_of(answer)[0] == "open":
         return Outcome(task.identifier, "unfinished", OPEN)
     if isinstance(task, Write):
         return judge_function(task, answer)
     if isinstance(task, Grow):
         return growing.judge_class(task.identifier, answer)
     handed = ask(answer, "value")
+    handed = object() if isinstance(handed, Failure) else handed
     if isinstance(task, Paper):
         return judge_paper(task, handed)
     return judge_value(task, handed)

@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
-
-from helpers.checks.cases import BIASED, CASES, LAYERS, MAIN, Case, close, known
+from helpers.checks.cases import BIASED, CASES, LAYERS, MAIN, Case, close, drawn, known
 from helpers.checks.failing import failing_step, worded_step
 from helpers.checks.follow import Followed, follow
-from helpers.checks.isolate import Failure, TimeUp, attempt, isolated, type_name
+from helpers.checks.isolate import Failure, TimeUp, attempt, isolated
 from helpers.checks.match import Looks, Shapes, candidates, pair, single
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import Facts, Pass, Record, ask, elsewhere, once
+from helpers.checks.observe import Facts, Pass, Record, ask, elsewhere, kind_of, once
 from helpers.checks.outcome import Finding, Outcome, honestly, verdict
 from helpers.checks.right import once_right, play
-from helpers.checks.sentences import letters, with_numbers
+from helpers.checks.sentences import from_notebook, letters, with_numbers
 from helpers.checks.training import (
     judge_devices,
     judge_dtypes,
@@ -105,16 +103,14 @@ def examine(cls: Any) -> Iterator[Finding | str]:
 
 def no_module_class(cls: Any) -> Finding | None:
     """What was handed over instead of a class derived from nn.Module."""
-    if elsewhere(cls):
+    sort, name = kind_of(cls)
+    if sort == "module class":
         return None
-    if isinstance(cls, nn.Module):
+    if sort == "module":
         return Finding(None, "This is a module already built: hand over the class itself.")
-    if not isinstance(cls, type):
-        return Finding(None, f"This is a {type_name(cls)}: hand over a class.")
-    if not issubclass(cls, nn.Module):
-        name = type.__dict__["__name__"].__get__(cls)
+    if sort == "class":
         return Finding(1, f"{name} is no nn.Module: begin with `class {name}(nn.Module):`.")
-    return None
+    return Finding(None, f"This is a {name or 'NoneType'}: hand over a class.")
 
 
 def not_constructed(failed: Failure) -> Finding:
@@ -215,7 +211,8 @@ def _outputs(cls: Any, looks: Looks) -> Iterator[Finding]:
             f"The output holds {returned.dtype}, x holds torch.float32. Look for a conversion such "
             f"as `.double()` or `.half()`.",
         )
-    wrong = [case for case in CASES if not close(looks.out(case), looks.right(case))]
+    cases = (*CASES, drawn()[0]) if elsewhere(cls) else CASES
+    wrong = [case for case in cases if not close(looks.out(case), looks.right(case))]
     yield from _unlike(cls, looks, wrong) if wrong else _stressed(cls, looks)
 
 
@@ -237,6 +234,10 @@ def _unlike(cls: Any, looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     found = Finding(step, f"forward raises {failure.told}, at {where}.") if failure else None
     found = found or followed or Finding(None, f"The output is another one at {where}.")
     names = pair(looks, way, found.step) if followed and found.step else ()
+    used = ask(cls, "readings")
+    if not isinstance(used, Failure) and used["names"]:
+        text = f"{found.text} forward reads {from_notebook(used)}: work with self and x."
+        found = replace(found, text=text)
     if MAIN not in wrong and not failure:
         found = replace(
             found, text=f"{found.text} It is right at other sizes, and wrong at {where}."

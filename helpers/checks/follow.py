@@ -16,7 +16,7 @@ from helpers.checks.outcome import Finding
 from helpers.checks.places import arranged, contained, exact, joined, place
 from helpers.checks.recorder import Call, Held
 from helpers.checks.right import Scene, play
-from helpers.checks.weigh import weigh
+from helpers.checks.weigh import HIDDEN, weigh
 
 PRODUCTS = ("mm", "bmm", "mul", "mul_", "addmm", "baddbmm", "addbmm", "dot", "mv", "_trilinear")
 NAMES = {"W_query": "queries", "W_key": "keys", "W_value": "values"}
@@ -303,7 +303,10 @@ def _weighed(way: Followed) -> Finding | None:
     """Steps 5 to 8: from the scores to the weights that are handed to the context."""
     case, weights = way.case, way.right["softmax"]["weights"]
     square = case.num_tokens, case.num_tokens
-    used = way.in_order([m.left.tensor for m in way.gathers])
+    last = [t for t in _of_scores(way) if t.shape[-2:] == square][-1:]
+    if way.gathers or any((each < HIDDEN).any() for each in last):
+        last = []  # nothing gathers yet, and what is there is no mask's doing
+    used = way.in_order([m.left.tensor for m in way.gathers] or last)
     if used is None:
         return None if way.there("softmax", "weights") else _unread(way)
     right = weights.reshape(-1, *square)
@@ -329,7 +332,7 @@ def _of_scores(way: Followed) -> list[torch.Tensor]:
 
 def _unread(way: Followed) -> Finding:
     """The weights are not there, and what took their place cannot be laid beside them."""
-    masked = any((each < -1e4).any() for each in _of_scores(way))
+    masked = any((each < HIDDEN).any() for each in _of_scores(way))
     if not masked:
         return Finding(
             6,

@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from helpers.checks.cases import PLACES, close
-from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.cases import PLACES, drawn
+from helpers.checks.isolate import Failure, type_name
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import ask
+from helpers.checks.observe import ask, elsewhere, kind_of
 from helpers.checks.outcome import Outcome
+from helpers.checks.related import related, same_tensor
 from helpers.checks.right import Scene, play
+from helpers.checks.sentences import dropped, from_notebook, legend
 from helpers.checks.tasks import Parts, Write, catalogued
-from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
 
+WHOLE = "another number is expected"
 NOTHING = "your function returns nothing: end it with `return`."
 
 
@@ -25,10 +27,11 @@ def judge_function(task: Write, answer: Any) -> Outcome:
     def outcome(kind: str, message: str, *mistakes: str) -> Outcome:
         return Outcome(task.identifier, kind, message, mistakes=mistakes)
 
-    if attempt(callable, answer) is not True and not hasattr(type(answer), "ask"):
-        text = f"a function is expected; this is of type {type_name(answer)}. Hand over the "
-        return outcome("type", text + "function's name, without brackets.")
-    scenes = [play(each) for each in PLACES]
+    sort, name = kind_of(answer)
+    if sort not in ("callable", "class", "module class"):
+        text = f"a function is expected; this is of type {name}. Hand over the function's name, "
+        return outcome("type", text + "without brackets.")
+    scenes = [play(each) for each in (*PLACES, *(drawn() if elsewhere(answer) else ()))]
     returned = _asked(task, answer, scenes)
     if any(part is ... for parts in returned for part in parts):
         return outcome("unfinished", "not answered yet.")
@@ -37,15 +40,15 @@ def judge_function(task: Write, answer: Any) -> Outcome:
         return outcome("right", "right, on the whiteboard and everywhere else it was tried.")
     used = ask(answer, "readings")
     used = {} if isinstance(used, Failure) else used
-    dropped = _dropped(used)
+    lost = dropped(used)
     if found := _slip(task, scenes, returned):
         if found[0] is None:
-            return outcome("unfinished", f"not repaired yet, it still does what it did.{dropped}")
-        return outcome("mistake", f"{found[0]}{dropped}", *found[1])
+            return outcome("unfinished", f"not repaired yet, it still does what it did.{lost}")
+        return outcome("mistake", f"{found[0]}{lost}", *found[1])
     if text := _from_outside(task, answer, used, scenes):
         return outcome("value", text)
     kind, message = _first(faults)
-    return outcome(kind, f"{message}{_likeness(task, scenes, returned, faults)}{dropped}")
+    return outcome(kind, f"{message}{_likeness(task, scenes, returned, faults)}{lost}")
 
 
 def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None) -> list[Parts]:
@@ -73,7 +76,10 @@ def fault(task: Write, scene: Scene, parts: Parts) -> tuple[str, str] | None:
     where, names = scene.case.where, ", ".join(task.names)
     if isinstance(failure := parts[0] if parts else None, Failure):
         line = f", in the line `{failure.line}`" if failure.line else ""
-        return "error", f"your function raises {failure.text} {where}{line}."
+        return (
+            "error",
+            f"your function raises {failure.text} {where}{line}.{legend(failure.text, scene.case)}",
+        )
     if parts == (None,):
         return "type", NOTHING
     if len(parts) != len(task.names):
@@ -112,7 +118,7 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str):
     pairs = itertools.combinations(sizes, 2)
     named += [f"{a} * {b}" for a, b in pairs if sizes[a] * sizes[b] == number]
     called = f", which is {named[0]}" if len(named) == 1 else ""
-    return "value", f"`{name}` is {number} {scene.case.where}{called}: another number is expected."
+    return "value", f"`{name}` is {number} {scene.case.where}{called}: {WHOLE}."
 
 
 def _tensor_fault(name: str, part: Any, right: torch.Tensor, scene: Scene, letters: str):
@@ -150,6 +156,9 @@ def _first(faults: list[tuple[str, str] | None]) -> tuple[str, str]:
     """The first fault; with the one at other sizes beside it where the whiteboard hides much."""
     first = next(index for index, found in enumerate(faults) if found)
     kind, message = faults[first]
+    telling = faults[2] and faults[2][0] == kind and (kind == "error" or WHOLE in message)
+    if first < 2 and telling:
+        message = faults[2][1]  # where all sizes differ
     if first:
         return kind, f"right on the whiteboard, but not everywhere: {message}"
     louder = next(
@@ -203,11 +212,10 @@ def _agree(one: Any, other: Any) -> bool:
 
 def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> str:
     """Say which name of the notebook, or which typed-in size, the function uses."""
-    if names := used.get("names"):
-        name, what = names[0]
+    if used.get("names"):
         return (
-            f"your function reads `{name}` of the notebook, {what} whatever the function is "
-            f"given. Work it out from what stands in the brackets of `def`."
+            f"your function reads {from_notebook(used)}, whatever it is given. Work with its own "
+            f"parameters, the names in the brackets of `def`."
         )
     board, other = scenes[0].case.letters, scenes[2].case.letters
     for constant in used.get("constants", ()):
@@ -230,49 +238,11 @@ def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: l
         return ""
     scene, parts = scenes[index], returned[index]
     for part, right in zip(parts, task.answer(scene), strict=False):
-        if not isinstance(part, torch.Tensor) or not isinstance(right, torch.Tensor):
-            continue
-        if _equal(part, right):
+        tensors = isinstance(part, torch.Tensor) and isinstance(right, torch.Tensor)
+        if not tensors or same_tensor(part, right):
             continue
         given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
-        if any(_equal(part, each) for each in given):
+        if any(same_tensor(part, each) for each in given):
             return " It comes back as it was given."
-        return _related(task, part.detach(), right, scene)
+        return related(task.step, part.detach(), right, scene)
     return ""
-
-
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and close(one.detach(), other)
-
-
-def _related(task: Write, part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
-    if part.shape == right.shape and task.step == "mask":
-        wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
-        if (right[wrong] == -torch.inf).all() and len(part[wrong].unique()) == 1:
-            held = float(part[wrong][0])
-            return f" Only the hidden scores differ: they hold {held:g}, and -inf is expected."
-    if part.shape == right.shape and task.step == "softmax":
-        square = (-1, *right.shape[2:])
-        scores, masked = (
-            scene[step][name] for step, name in (("scores", "scores"), ("mask", "masked"))
-        )
-        found = weigh(*(t.reshape(square) for t in (part, scores, right)), [masked.reshape(square)])
-        return f" {found.text}" if found.step == 7 else ""
-    if part.numel() != right.numel() or not part.isfinite().all() or not right.isfinite().all():
-        return ""
-    for order in itertools.permutations(range(right.dim())):
-        moved = right.permute(order)
-        if moved.shape == part.shape and close(part, moved):
-            return f" It holds the right numbers with its axes in the order {order}."
-    factor = float((part.flatten() @ right.flatten()) / right.flatten().square().sum())
-    if part.shape == right.shape and close(part, factor * right):
-        return f" Every number is {factor:.4g} times the right one."
-    if close(part.flatten().sort().values, right.flatten().sort().values):
-        return " It holds the right numbers at other places: `view` and `reshape` keep the order."
-    return ""
-
-
-def _dropped(used: dict) -> str:
-    """Say which result the code makes and drops."""
-    names = used.get("dropped")
-    return f" The result of `{names[0]}` is dropped: give it a name." if names else ""

@@ -130,6 +130,19 @@ def ours() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def timed(seconds: float) -> Iterator[Clock]:
+    """Stop a learner's code after so many seconds, for all attempts in the body together."""
+    clock = Clock(seconds)
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    with (_alarm if main else _watchdog)(clock):
+        _clocks.append(clock)
+        try:
+            yield clock
+        finally:
+            _clocks.pop()
+
+
+@contextlib.contextmanager
 def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
     """Keep the world as it is around a check, and stop a learner's code after so many seconds.
 
@@ -137,16 +150,12 @@ def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
         seconds: for all attempts in the body together.
         owners: classes of the learner's whose attributes are put back too.
     """
-    clock = Clock(seconds)
     world = World(owners)
-    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    with world.silence(), (_alarm if main else _watchdog)(clock):
-        _clocks.append(clock)
+    with world.silence(), timed(seconds) as clock:
         _worlds.append(world)
         try:
             yield clock
         finally:
-            _clocks.pop()
             _worlds.pop()
 
 

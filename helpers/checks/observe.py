@@ -4,6 +4,7 @@ reply answers in this process. An answer that lives in another one is an object 
 takes the same questions; whoever judges cannot tell the two apart.
 """
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
 from helpers.checks.isolate import Failure, attempt, type_name
-from helpers.checks.recorder import Call, Meeting, Recorder, Watch, marked
+from helpers.checks.plain import decode, encode
+from helpers.checks.plain import known as carried
+from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
 from helpers.checks.use import readings, with_constants
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
+DEEP = 9  # of what is carried: a record's calls' tensors
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
 
 
@@ -122,27 +126,42 @@ def elsewhere(answer: Any) -> bool:
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
     """Put a question to an answer, wherever it lives; what comes back may be a Failure."""
     if elsewhere(answer):
-        from helpers.checks.plain import decode, encode
-
-        reply_ = answer.ask({"question": question, "arguments": encode(list(arguments))})
-        return attempt(lambda: decode(reply_["reply"]))
+        told = answer.ask({"question": question, "arguments": encode(list(arguments), DEEP)})
+        return attempt(lambda: decode(told["reply"]))
     return attempt(QUESTIONS[question], answer, *arguments)
+
+
+def kind_of(answer: Any) -> tuple[str, str]:
+    """What sort of thing an answer is, wherever it lives, and its name; see kind."""
+    told = ask(answer, "kind")
+    fits = type(told) is tuple and len(told) == 2 and all(type(each) is str for each in told)
+    return told if fits else ("other", "object")
 
 
 def reply(answer: Any, question: dict) -> dict:
     """Answer a question that came from another process, as plain data."""
-    from helpers.checks.plain import decode, encode
-
     arguments = decode(question["arguments"])
-    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments))}
+    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
 
 
 # The questions
 
 
+def kind(answer: Any) -> tuple[str, str]:
+    """What sort of thing was handed over, and the name of its type, or its own if it is a class."""
+    if answer is ... or answer is None:
+        return "open", ""
+    if isinstance(answer, type):
+        name = type.__dict__["__name__"].__get__(answer)
+        return "module class" if issubclass(answer, nn.Module) else "class", name
+    if issubclass(type(answer), nn.Module):
+        return "module", type_name(answer)
+    return "callable" if callable(answer) else "other", type_name(answer)
+
+
 def value(answer: Any) -> Any:
     """What was handed over, if it is a number, a text or made of such; else its type's name."""
-    if isinstance(answer, MultiHeadAttention):
+    if type(answer) is MultiHeadAttention:
         names = "d_in", "d_out", "context_length", "num_heads"
         built = {name: getattr(answer, name) for name in names}
         return built | {"qkv_bias": answer.W_query.bias is not None}
@@ -202,6 +221,7 @@ def record(cls: Any, case: Case) -> Record:
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
+    "kind": kind,
     "value": value,
     "call": call,
     "readings": readings,
@@ -209,6 +229,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "run": run,
     "record": record,
 }
+
+
+carried(Case, Pass, Seen, Record, Facts, Call, Held)
 
 
 # How they are answered
@@ -266,6 +289,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
 
 def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     """Describe what a forward returned."""
+    returned = tuple(returned) if inspect.isgenerator(returned) else returned
     parts = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
     parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
     kind = "tuple" if isinstance(returned, tuple | list) else "tensor"
@@ -314,8 +338,6 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
 
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
-    import copy
-
     returned = function(*copy.deepcopy(tuple(arguments)))
     return list(returned) if inspect.isgenerator(returned) else returned
 

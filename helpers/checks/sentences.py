@@ -17,3 +17,23 @@ def with_numbers(sentence: str, case: Case = MAIN) -> str:
     for name, size in case.letters.items():
         sentence = re.sub(rf"\b{name}\b(?! \()", f"{name} ({size})", sentence, count=1)
     return sentence
+
+
+def legend(text: str, case: Case) -> str:
+    """Say which letters the sizes in an error's text are, where all sizes differ."""
+    sizes = {size: name for name, size in case.letters.items()}
+    told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
+    named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
+    distinct = len(sizes) == len(case.letters)
+    return f" Here {', '.join(named)}." if named and distinct else ""
+
+
+def from_notebook(used: dict) -> str:
+    """Name what a function reads of the notebook, as use.readings found it."""
+    return ", ".join(f"`{name}` of the notebook, {what}" for name, what in used["names"])
+
+
+def dropped(used: dict) -> str:
+    """Say which result the code makes and drops."""
+    names = used.get("dropped")
+    return f" The result of `{names[0]}` is dropped: give it a name." if names else ""

@@ -241,7 +241,7 @@ _LIST: tuple[Task, ...] = (
         {
             589_824: "That is one of the three layers.",
             147_456: "That is one head's share of the three layers.",
-            2_304: "That is how many features come out; each of them has 768 weights.",
+            2_304: "That is how many features come out: each is a sum of 768 products, 768 x 768 weights.",
             21_233_664: (
                 "That gives every head layers as wide as d_out: the heads share them.",
                 "d_out_per_head",
@@ -269,7 +269,7 @@ _LIST: tuple[Task, ...] = (
             7: ("That deals the features out to the heads one by one.", "head_dim_before_heads"),
             2: "That one belongs to head 0: heads are counted from 0.",
             10: "That one belongs to head 2: heads are counted from 0.",
-            5: "That is feature 1 of head 1, with four features a head: features are counted from 0.",
+            5: "That is feature 1 of head 1 with head_dim = 4: features are counted from 0.",
             9: "That is head 2, feature 1: the head is named first.",
         },
     ),
@@ -411,7 +411,7 @@ _LIST: tuple[Task, ...] = (
         {
             1: "They stand side by side in the new shape. In memory nothing has moved.",
             28: "That is from a head's first feature to the next head's first.",
-            31: "That is from a head's first feature to the next head's last.",
+            31: "That is 28 + 3: from the last feature on, 3 places of head 0 lie behind you.",
             4: "That is from a token to the next, within one head.",
         },
     ),
@@ -432,6 +432,7 @@ _LIST: tuple[Task, ...] = (
         "combine.2",
         (1, 2, 3, 4, 5, 6),
         {
+            (5, 6, 3, 4, 1, 2): "The heads are in the other order: head 0 comes first.",
             (4, 5, 6, 1, 2, 3): "The heads are in the other order: head 0 comes first.",
             (1, 3, 5, 2, 4, 6): (
                 "That takes the heads in turns: they stay whole.",
@@ -467,7 +468,7 @@ _LIST: tuple[Task, ...] = (
             2_359_296: "Almost: one layer of the four has a bias.",
             1_769_472: ("That leaves out_proj out.", "out_proj_missing"),
             590_592: "That is out_proj alone.",
-            28_320_768: "That counts everything once for each head: the heads share the layers.",
+            21_824_256: "That counts the three layers once for each head: the heads share them.",
             2_362_368: "That gives the other three layers a bias; without qkv_bias they have none.",
         },
     ),

@@ -1,0 +1,328 @@
+"""What the tests hand in: right and wrong answers, and whatever else a submission may try."""
+
+import json
+import os
+
+import handed_in
+from renew import NOTEBOOKS, read
+
+SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom helpers.checks import check"
+RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
+WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
+
+CLASS = """
+class Mine(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        for name in ("W_query", "W_key", "W_value"):
+            setattr(self, name, nn.Linear(d_in, d_out, bias=qkv_bias))
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
+
+    def forward(self, x):
+        q, k, v = (
+            each(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for each in (self.W_query, self.W_key, self.W_value)
+        )
+        scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(self.mask[: x.shape[1], : x.shape[1]], -torch.inf)
+        weights = self.dropout(scores.softmax(-1))
+        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
+"""
+UNMASKED = CLASS.replace("scores.masked_fill", "(lambda *_: scores)")
+MAKE_CLASS = """
+def make_class(source):
+    exec(source, names := {"torch": torch, "nn": nn})
+    return names["Mine"]
+"""
+
+
+def cells(*sources, tags=()):
+    """Return a notebook of code cells; a pair of a source and tags is one that has tags."""
+    pairs = (source if isinstance(source, tuple) else (source, tags) for source in sources)
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {},
+        "cells": [
+            {"cell_type": "code", "source": source, "metadata": {"tags": list(tags)}}
+            for source, tags in pairs
+        ],
+    }
+
+
+def checks(identifier, answer):
+    """Return the source that hands an answer in."""
+    return f'check("{identifier}", {answer})'
+
+
+# Each is graded in a notebook with others, and beside it judged here, where it can be seen.
+ANSWERS = {
+    "right": ("scores.1", RIGHT, "right"),
+    "open": ("scores.3", "...", "unfinished"),
+    "returns open": ("context.1", "lambda weights, values: ...", "unfinished"),
+    "slip": ("scores.1", WRONG, "mistake"),
+    "viewed": ("combine.1", "lambda context: context.view(*context.shape[:2], -1)", "mistake"),
+    "number": ("context.3", "3", "type"),
+    "array": ("transpose.1", "lambda queries: queries.transpose(1, 2).numpy()", "type"),
+    "double": ("reformat.1", "lambda context: context.transpose(1, 2).double()", "type"),
+    "scalar": ("mask.1", "lambda scores, mask: torch.tensor(1.0)", "shape"),
+    "nan": ("mask.3", "lambda scores, mask: scores * torch.nan", "nan"),
+    "raises": ("view.1", "lambda queries, num_heads: queries.nothing", "error"),
+    "many": ("softmax.1", "lambda *_: torch.zeros(1).expand(10**12)", "shape"),
+    "whiteboard": ("scores.3", "lambda q, k: torch.ones(1, 2, 3, 3)", "value"),
+    "sum": ("scores.2", "torch.tensor(43)", "right"),
+    "transposed sum": ("scores.2", "22.0", "mistake"),
+    "text": ("softmax.2", "'8'", "type"),
+    "row": ("combine.2", "(1, 2, 3, 4, 5, 6)", "right"),
+    "half a row": ("combine.2", "[1, 2, ..., 4]", "unfinished"),
+    "sizes": ("shape.1", "lambda x, d_out, num_heads: (*x.shape[:2], d_out // num_heads)", "right"),
+    "float": ("shape.1", "lambda x, d_out, heads: (*x.shape[:2], d_out / heads)", "type"),
+    "layers": ("project.1", "lambda x, q, k, v: (q(x), k(x), v(x))", "right"),
+    "words": ("by_hand.6", "{'argument': 'd_out', 'value': 1}", "right"),
+    "half a sheet": ("by_hand.5", "{'Q0': [[1, 2], [5, 6]], 'Q1': ...}", "so far"),
+    "built": (
+        "by_hand.7",
+        "{'mha': MultiHeadAttention(768, 768, 1024, 0.0, 12), 'head_dim': 64, "
+        "'parameters': 2360064}",
+        "right",
+    ),
+    "built otherwise": ("by_hand.7", "{'mha': MultiHeadAttention(6, 6, 6, 0.0, 2)}", "value"),
+    "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
+    "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
+}
+CLASSES = "class", "unmasked"
+
+
+def students_of_answers():
+    """Share the answers out among as few students as can be, none of whom answers twice."""
+    students = []
+    for name, (identifier, _, _) in ANSWERS.items():
+        free = (names for names in students if identifier not in names)
+        names = next(free, None)
+        if names is None:
+            students.append(names := {})
+        names[identifier] = name
+    return {f"answers {number}": names for number, names in enumerate(students)}
+
+
+def solutions():
+    """Return a notebook that hands in the solutions of the whole course."""
+    sources = []
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        code = [cell for cell in read(path).cells if cell.cell_type == "code"]
+        solved = [cell for cell in code if "solution" in cell.metadata.get("tags", [])]
+        if "15_" in path.name:  # which works out its solutions along the way
+            solved = code
+        sources += [code[0].source]
+        sources += [cell.source.replace(", record=False", "") for cell in solved]
+    return cells("from torch import nn", *sources)
+
+
+STUDENTS = students_of_answers()
+SET_UP_ANSWERS = f"{SETUP}\nfrom helpers.attention import MultiHeadAttention\n{MAKE_CLASS}"
+
+# What stands before a wrong answer changes nothing: all of these end as the mistake that they are.
+PATCHES = (
+    'print("✓ scores.1: right")',
+    "import helpers.checks\nhelpers.checks.check = lambda *_: True",
+    "torch.equal = torch.allclose = torch.isclose = torch.Tensor.allclose = lambda *_, **__: True",
+    "torch.Tensor.__eq__ = lambda *_: True",
+    "import types\nfake = types.ModuleType('helpers.checks')\nfake.check = lambda *_: True\n"
+    "sys.modules['helpers.checks'] = fake\nfrom helpers.checks import check",
+    'def check(*_):\n    return "right"',
+)
+FIND_ANSWER = """
+import gc
+def answer_of(thing):
+    try:
+        return thing.answer if thing.identifier == "scores.2" else None
+    except BaseException:
+        return None
+from helpers.checks.tasks import TASKS
+numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
+check("scores.2", next((n for n in numbers if type(n) in (int, float)), 0))
+"""
+ROGUES = {
+    "patched": cells(SETUP, *PATCHES, checks("scores.1", WRONG)),
+    "odd": cells(
+        SETUP,
+        "class Same(torch.Tensor):\n    __eq__ = lambda *_: True\n    shape = (1, 2, 3, 3)",
+        checks("scores.1", "lambda *_: torch.ones(1).as_subclass(Same)"),
+        "class Bad:\n    def __reduce__(self):\n        return os._exit, (0,)\n"
+        "    __class__ = property(lambda self: 1 / 0)",
+        checks("scores.3", "lambda *_: Bad()"),
+        'for n in range(50):\n    check("softmax.2", n)',
+        FIND_ANSWER,
+        (checks("context.1", "lambda weights, values: weights @ values"), ["solution"]),
+        'check("context.3", lambda weights, values: weights @ values, record=False)',
+    ),
+    "forges the channel": cells(
+        SETUP,
+        "for number in range(3, 50):\n    try:\n"
+        '        os.write(number, b\'{"exercise": "scores.1", "kind": "right"}\\n\')\n'
+        "        os.write(number, b'{\"reply\": ' + b'[' * 100_000 + b'1, \\xff\\n\"a\"\\n')\n"
+        "    except OSError:\n        pass",
+        checks("scores.1", WRONG),
+    ),
+}
+LOOP = 'for name, answer in {{"scores.1": {}}}.items():\n    check(name, answer)'
+
+# A notebook that tries these, cell by cell: what succeeds is handed in with the last answer.
+ATTEMPTS = {
+    "rmtree": "import shutil\nshutil.rmtree('{outside}')",
+    "torch.save": "torch.save(torch.ones(3), '{outside}/saved.pt')",
+    "sqlite": "import sqlite3\nsqlite3.connect('{outside}/data.db').execute('create table t (n)')",
+    "from_file": "torch.from_file('{outside}/mapped', shared=True, size=4)",
+    "open": "open('{outside}/kept.txt', 'w')",
+    "shell": "assert not os.system('echo changed > {outside}/kept.txt')",
+    "climb": "open('../../../escaped', 'w')",
+    "other": "open('{other}').read()",
+    "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
+    "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
+    "results": "open('{out}', 'w').write('[]')",
+    "course": "assert os.path.exists('{root}/helpers/checks/tasks.py')",
+    "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
+    "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
+    "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"
+    "    s.recv(1)",
+    "unix": "import socket\nsocket.socket(socket.AF_UNIX).connect('{unix}')",
+    "abstract": "import socket\nsocket.socket(socket.AF_UNIX).connect('\\0{abstract}')",
+    "raw": "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)",
+    "packet": "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
+    "kill": "os.kill({pid}, 0)",
+    "root": "os.setuid(0)",
+    "namespace": "import ctypes\nassert not ctypes.CDLL(None).unshare(0x10000000)",
+    "memory": "bytearray(10 * 10**9)",
+    "tensor": "torch.empty(10 * 10**9, dtype=torch.uint8).fill_(1)",
+    "disk": "for n in range(9):\n    open(f'big{n}', 'wb').write(bytes(40_000_000))",
+}
+# These come to nothing on the way to a right answer.
+ON_THE_WAY = (
+    "import sys; sys.exit(3)",
+    "raise KeyboardInterrupt",
+    "this is no Python (",
+    "!true",
+    "print('x' * 10**8)",
+    '"\ud800"',
+    "torch.set_default_dtype(torch.float64); torch.manual_seed(0); torch.set_grad_enabled(False)",
+    "x = []\nfor _ in range(10**5):\n    x = [x]",
+    "while True:\n    try:\n        pass\n    except BaseException:\n        pass",
+    "from helpers.checks.paper import PAPERS, practice\npractice('shapes', 3), PAPERS['by_hand.1']",
+)
+ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
+OUTLIVE = f"""
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "{ORPHAN}"])
+    os._exit(0)
+os.wait()
+"""
+# Without the alarm that ends a cell, so that nothing but the limits from outside ends these.
+DEAF = "import signal, subprocess\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)"
+MANY = f"{DEAF}\nmany = [subprocess.Popen(['sleep', '100']) for _ in range(200)]\ntime.sleep(100)"
+HOARD = f"""
+{DEAF}
+for _ in range(5):
+    if os.fork() == 0:
+        hoard = b"x" * 400_000_000
+        time.sleep(100)
+time.sleep(100)
+"""
+FLOOD = f"""
+{DEAF}
+import stat
+pipes = [n for n in range(3, 99) if os.path.exists(f"/proc/self/fd/{{n}}")]
+for n in pipes:
+    if stat.S_ISFIFO(os.fstat(n).st_mode) and os.readlink(f"/proc/self/fd/{{n}}"):
+        try:
+            while True:
+                os.write(n, b"x" * 10**6)
+        except OSError:
+            pass
+"""
+HANG = "lambda *_: sum(range(10**15))"  # one call of C, deaf to signals
+BREAKING_OFF = {
+    "ends": cells(
+        SETUP,
+        checks("scores.1", RIGHT),
+        "os._exit(0)",
+        checks("scores.3", "lambda *_: os._exit(0)"),
+        OUTLIVE,
+        checks("scores.2", 43),
+    ),
+    "takes": cells(
+        SETUP,
+        checks("scores.1", RIGHT),
+        f"{MANY}\n{checks('scores.3', RIGHT)}",
+        f"{HOARD}\n{checks('context.1', RIGHT)}",
+        f"{FLOOD}\n{checks('context.3', RIGHT)}",
+        checks("scores.2", 43),
+    ),
+    "hangs": cells(
+        SETUP,
+        LOOP.format(RIGHT),
+        checks("scores.3", HANG),
+        checks("context.1", "lambda *_: time.sleep(100)"),
+        f"while True:\n    pass\n{checks('context.2', 43)}",
+        f"missing = nothing\n{checks('context.3', 43)}",
+        checks("scores.2", 43),
+    ),
+}
+WHOLE = json.dumps(cells(SETUP, checks("scores.1", RIGHT)))
+BROKEN = {
+    "cut": WHOLE[: len(WHOLE) // 2],
+    "empty": "",
+    "binary": "\0\ud8ff",
+    "list": "[]",
+    "no_cells": '{"nbformat": 4}',
+    "no_source": '{"cells": [{"cell_type": "code"}]}',
+    "odd_cells": '{"cells": [3]}',
+    "deep": "[" * 100_000,
+}
+UNREADABLE = "huge", "link", "pipe", "folder", "none", "link_to_folder"
+
+
+def hand_in(folder, notebooks):
+    """Write the notebooks of students into a folder."""
+    for name, notebook in notebooks.items():
+        path = folder / name / "work.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def hand_in_unreadable(folder):
+    """Hand in what is broken as a file, two of them links out of the folder."""
+    for name, text in BROKEN.items():
+        (folder / name).mkdir()
+        (folder / name / "work.ipynb").write_text(text, "utf-8", errors="surrogatepass")
+    for name in UNREADABLE[:5]:
+        (folder / name).mkdir()
+    secret = folder.parent / "secret.ipynb"
+    secret.write_text(WHOLE)
+    (folder / "huge" / "work.ipynb").touch()
+    os.truncate(folder / "huge" / "work.ipynb", handed_in.LARGEST_FILE + 1)
+    (folder / "link" / "work.ipynb").symlink_to(secret)
+    os.mkfifo(folder / "pipe" / "work.ipynb")
+    (folder / "folder" / "work.ipynb").mkdir()
+    (folder / "link_to_folder").symlink_to(folder.parent)
+
+
+def attempts(places):
+    """Return the notebook that tries everything and hands in what it reached."""
+    tried = [
+        f"name = {name!r}\n{source}\nreached.append(name)" for name, source in ATTEMPTS.items()
+    ]
+    for name, place in places.items():
+        tried = [source.replace(f"{{{name}}}", str(place)) for source in tried]
+    return cells(
+        SETUP,
+        "reached = []",
+        *tried,
+        *ON_THE_WAY,
+        f"assert not reached, reached\n{checks('scores.2', 43)}",
+        checks("scores.1", RIGHT),
+    )

@@ -1,0 +1,125 @@
+"""What crosses the border between the grader and a submission is plain, whole, and not believed."""
+
+import json
+
+import grade
+import grade_one
+import pytest
+import stage
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.attention import MultiHeadAttention
+from helpers.checks import check
+from helpers.checks.observe import reply
+from helpers.checks.plain import decode, decode_argument, encode, encode_argument
+
+
+def test_results_are_whole_or_the_old_ones(tmp_path):
+    path = tmp_path / "out.json"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), grade.replacing(path) as file:
+        file.write("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
+    stage.stage(tmp_path)
+    there = {path.stem for path in (tmp_path / "helpers" / "checks").glob("*.py")}
+    assert {"elsewhere", "observe", "plain"} < there
+    assert not there & {"tasks", "paper", "mistakes", "exercises", "answers", "scenes", "cases"}
+    assert not list(tmp_path.rglob("*.ipynb"))
+
+
+class Elsewhere:
+    """An answer that is asked; it keeps the questions."""
+
+    def __init__(self, function):
+        self.function, self.questions = function, []
+
+    def ask(self, question):
+        self.questions.append(json.dumps(question))
+        return reply(self.function, json.loads(self.questions[-1]))
+
+
+def test_a_stand_in_is_asked_something_new_each_time():
+    answers = [Elsewhere(lambda queries, keys: queries @ keys.transpose(2, 3)) for _ in range(2)]
+    assert all(check("scores.1", answer, record=False) for answer in answers)
+    assert answers[0].questions != answers[1].questions
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ("value", "returned", "callable", "error", "late", "names", "sizes", "bias")
+                + ("dtype", "shape", "data", "type", "tuple", "array", "scalar", "failure", "line")
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+class Forger:
+    """A sandbox in which every reply is forged."""
+
+    def __init__(self, fact):
+        self.fact = fact
+
+    def tell(self, fact, seconds):
+        pass
+
+    def hear(self, seconds):
+        return self.fact
+
+
+@given(st.sampled_from(["scores.1", "combine.2", "by_hand.1", "by_hand.7", "your_class.1"]), PLAIN)
+def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
+    for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}:
+        assert not grade_one.judge(identifier, Forger(fact), grade_one.Limits()).passed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3), (1, 0, 4)])
+def test_tensors_cross_the_border_whole(dtype, shape):
+    tensor = torch.ones(4, 3, 2).to(dtype).flatten()[: max(torch.Size(shape).numel(), 0)]
+    tensor = tensor.reshape(shape) if torch.Size(shape).numel() else torch.empty(shape, dtype=dtype)
+    came = decode(json.loads(json.dumps(encode(tensor))))
+    assert came.dtype == dtype
+    assert torch.equal(came, tensor)
+
+
+def test_arguments_keep_their_strides_and_layers_their_bias():
+    tensor = torch.arange(24.0).view(2, 3, 4).transpose(1, 2)
+    came = decode_argument(json.loads(json.dumps(encode_argument(tensor))))
+    assert came.stride() == tensor.stride()
+    assert torch.equal(came, tensor)
+    for bias in (True, False):
+        layer = torch.nn.Linear(2, 3, bias=bias)
+        came = decode_argument(json.loads(json.dumps(encode_argument(layer))))
+        assert torch.equal(came(torch.ones(2)), layer(torch.ones(2)))
+
+
+def test_a_claimed_size_takes_no_memory():
+    assert decode({"dtype": "torch.float64", "shape": [10**9, 10**9]}).shape == (10**9, 10**9)
+    module = decode({"sizes": [6, 6, 10**9, 2], "bias": False})
+    assert (module.context_length, module.mask.numel()) == (10**9, 1)
+
+
+def test_what_is_written_down_crosses_the_border():
+    answer = {"mha": MultiHeadAttention(4, 6, 5, 0.5, 2, qkv_bias=True), "W": [[1, 2.5], [..., 0]]}
+    came = decode(json.loads(json.dumps(encode(answer | {"shape": ("B", "n"), "odd": object()}))))
+    assert came["W"] == answer["W"]
+    assert came["shape"] == ("B", "n")
+    assert type(came["odd"]).__name__ == "object"
+    sizes = "d_in", "d_out", "context_length", "num_heads"
+    assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
+    assert came["mha"].W_query.bias is not None
