@@ -6,7 +6,7 @@ from typing import Any
 
 from helpers.checks.cases import BIASED, CASES, LAYERS, MAIN, Case, close, drawn, known
 from helpers.checks.failing import failing_step, worded_step
-from helpers.checks.follow import Followed, follow
+from helpers.checks.follow import NAMES, Followed, follow
 from helpers.checks.isolate import Failure, TimeUp, attempt, isolated
 from helpers.checks.match import Looks, Shapes, candidates, pair, single
 from helpers.checks.mistakes import MISTAKES
@@ -15,6 +15,7 @@ from helpers.checks.outcome import Finding, Outcome, honestly, verdict
 from helpers.checks.right import once_right, play
 from helpers.checks.sentences import from_notebook, letters, with_numbers
 from helpers.checks.training import (
+    RANDOM,
     judge_devices,
     judge_dtypes,
     judge_gradients,
@@ -77,7 +78,7 @@ def examine(cls: Any) -> Iterator[Finding | str]:
         return
     built = {bias: ask(cls, "facts", bias) for bias in (True, False, None)}
     if failed := next((each for each in built.values() if isinstance(each, Failure)), None):
-        yield not_constructed(failed)
+        yield other_order(cls) or not_constructed(failed)
         return
     lost = [name for name in LAYERS if f"{name}.weight" not in built[True].shapes]
     if lost:
@@ -113,6 +114,18 @@ def no_module_class(cls: Any) -> Finding | None:
     return Finding(None, f"This is a {name or 'NoneType'}: hand over a class.")
 
 
+def other_order(cls: Any) -> Finding | None:
+    """Whether a constructor takes the lecture's arguments in another order."""
+    wanted = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
+    names = ask(cls, "parameters")
+    if isinstance(names, Failure) or sorted(names[:5]) != sorted(wanted) or names[:5] == wanted:
+        return None
+    return Finding(
+        1,
+        f"The constructor takes ({', '.join(names[:5])}): the order is ({SIGNATURE}).",
+    )
+
+
 def not_constructed(failed: Failure) -> Finding:
     """Why the constructor does not work as the lecture's does."""
     if "Module.__init__()" in failed.text or "_modules" in failed.text:
@@ -143,7 +156,8 @@ def _lost(cls: Any, facts: Facts, lost: list[str]) -> Iterator[Finding]:
     )
     if lost == ["out_proj"]:
         record = ask(cls, "record", MAIN)
-        found = follow(Followed(record, MAIN)) if isinstance(record, Record) else None
+        ran = isinstance(record, Record) and not isinstance(record.seen.out, Failure)
+        found = follow(Followed(record, MAIN)) if ran else None
         if found and found.step < 11:
             yield found
 
@@ -226,6 +240,10 @@ def _unlike(cls: Any, looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     failure = record.seen.out if isinstance(record.seen.out, Failure) else None
     way = Followed(record, case)
     step = failing_step(way, failure) if failure else None
+    once_, again = once(cls, case, Pass(seed=1), Pass(seed=2))
+    if not failure and not close(once_.out, again.out):
+        yield Finding(None if all(map(way.made, NAMES.values())) else 2, RANDOM)
+        return
     followed = None if failure else follow(way)
     if name := single(looks, step):
         yield named(name, followed.step if followed else step)

@@ -75,8 +75,8 @@ class Followed:
 
     def is_layer(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a layer's weight or bias, or a piece of it."""
-        weights = [each.detach() for each in self.right.module.parameters()]
-        return any(w.numel() >= tensor.numel() and place(tensor, w) for w in weights)
+        weights = torch.cat([each.detach().flatten() for each in self.right.module.parameters()])
+        return tensor.numel() <= len(weights) and place(tensor, weights) is not None
 
     @cached_property
     def scores(self) -> list[Meeting]:
@@ -130,19 +130,20 @@ class Followed:
         return matrices
 
     @cached_property
-    def last(self) -> Held | None:
-        """What is handed to out_proj."""
+    def last(self) -> list[torch.Tensor]:
+        """What is handed to out_proj, in one piece or several."""
+        found = []
         for call in self.record.calls:
             layer = [h for h in call.given if h.made_of == {"out_proj"}]
             context = [h for h in call.given if h.made_of and "out_proj" not in h.made_of]
             if layer and context and call.name in PRODUCTS:
-                return context[0]
-        return None
+                found.append(context[0].tensor)
+        return found
 
 
 def follow(way: Followed) -> Finding | None:
     """Name the first step that is not right, or return None where all of them are."""
-    for question in (_projected, _scored, _weighed, _valued, _gathered, _combined):
+    for question in (_projected, scored, _weighed, _valued, _gathered, _combined):
         if found := question(way):
             return found
     return _returned(way)
@@ -160,9 +161,9 @@ def _projected(way: Followed) -> Finding | None:
     return None
 
 
-def _scored(way: Followed) -> Finding | None:
+def scored(way: Followed) -> Finding | None:
     """Steps 2 to 5: the scores are there, or what was multiplied says why not."""
-    if _scores_there(way):
+    if scores_there(way):
         return None
     flipped = exact(way.tensors, way.right["scores"]["scores"].mT, False)
     for meeting in way.scores:
@@ -175,8 +176,9 @@ def _scored(way: Followed) -> Finding | None:
         strange = [side.made_of for side in (meeting.left, meeting.right) if len(side.made_of) > 1]
         others = meeting.left.made_of | meeting.right.made_of
         if strange or others != {"W_query", "W_key"}:
+            used = frozenset().union(*(m.left.made_of | m.right.made_of for m in way.meetings))
             return Finding(
-                2 if strange or len(others) > 1 else 5,
+                2 if strange or used >= NAMES.keys() else 5,
                 f"{_and(others)} meet in the scores: these are queries from W_query times keys "
                 f"from W_key. Look at where the projections are made and cut apart.",
             )
@@ -199,7 +201,7 @@ def _scored(way: Followed) -> Finding | None:
     )
 
 
-def _scores_there(way: Followed) -> bool:
+def scores_there(way: Followed) -> bool:
     """Whether the right scores are there: in one tensor, or in pieces whose rows run over keys."""
     wanted = way.right["scores"]["scores"]
     if exact(way.tensors, wanted, False):
@@ -249,6 +251,12 @@ def _misplaced(kind: str, name: str, product: int, viewed: bool, grouped: bool) 
     """What the layout of queries, keys or values says, in the words of places.arranged."""
     if kind == "right":
         return None
+    if kind == "heads joined":
+        return Finding(
+            product if viewed else 3,
+            f"All heads of the {name} go into one product: each head keeps its own head_dim "
+            f"features. Look at the view, and at the product, which is made head by head.",
+        )
     if kind == "part":
         return Finding(
             product,
@@ -375,7 +383,7 @@ def _gathered(way: Followed) -> Finding | None:
 def _combined(way: Followed) -> Finding | None:
     """Steps 8 to 10: what is handed to out_proj."""
     out, context = way.record.seen.out, way.right["context"]["context"]
-    if way.last is None:
+    if not way.last:
         found = place(out, context) if isinstance(out, torch.Tensor) and out.dim() else None
         return (
             _laid(found[0], way.case)
@@ -386,11 +394,16 @@ def _combined(way: Followed) -> Finding | None:
                 "`out_proj(context)`.",
             )
         )
-    found = place(way.last.tensor, context)
+    if len(way.last) > 1:  # head by head, each with its columns of the weight
+        pieces = [place(each, context) for each in way.last]
+        whole = sum(each.numel() for each in way.last) == context.numel()
+        return None if None not in pieces and whole else _returned(way)
+    (handed,) = way.last
+    found = place(handed, context)
     if found is None or abs(found[1] - 1) > LOOSE:
         later = way.tensors[_first_exact(way, context) :]
         smaller = any(each.numel() < context.numel() for each in later)
-        if way.last.tensor.numel() == context.numel() and not smaller:
+        if handed.numel() == context.numel() and not smaller:
             return Finding(
                 8,
                 "Something is applied to the context: it is plain sums of values. Look at what "

@@ -43,7 +43,7 @@ def judge_class(identifier: str, cls: Any) -> Outcome:
 
 
 def _how_far(cls: Any) -> Said:
-    """Return the kind of outcome, its message and the mistake's identifier, if it is a known one."""
+    """Return the kind of outcome, its message and the known mistake, if it is one."""
     if odd := no_module_class(cls):
         return "type", f"{odd.text} A class built on `nn.Module` is expected.", None
     built = {bias: ask(cls, "facts", bias) for bias in (True, False, None)}

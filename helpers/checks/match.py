@@ -80,10 +80,14 @@ def pair(looks: Looks, way: Followed, step: int) -> tuple[str, ...]:
         made = [_shown(way, play(way.case, one), name) for name in STEPS]
         for other in every:
             first, second = MISTAKES[one].step, MISTAKES[other].step
-            if second > first and any(made[first - 1 : second - 1]):
-                if _conceivable(looks, one, other) and not _collide(one, other):
-                    if _agrees(looks, one, other) == "function":
-                        return one, other
+            if (
+                second > first
+                and any(made[first - 1 : second - 1])
+                and _conceivable(looks, one, other)
+                and not _collide(one, other)
+                and _agrees(looks, one, other) == "function"
+            ):
+                return one, other
     return ()
 
 

@@ -63,6 +63,7 @@ class Seen:
         gradients: for x and each parameter of the lecture's names, None where none came.
         changed: what forward wrote into: "x", "weights".
         met: whether tensors of two devices met.
+        cut: the first tensor that was cut out of the gradient.
     """
 
     out: torch.Tensor | Failure
@@ -72,6 +73,7 @@ class Seen:
     gradients: dict[str, torch.Tensor | None] | Failure | None = None
     changed: tuple[str, ...] = ()
     met: bool = False
+    cut: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Facts:
 
 
 def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
-    """What is seen of a class in several passes in a row; its Failure in each if it is not built."""
+    """What is seen of a class in several passes in a row, or why it is not built."""
     seen = ask(cls, "run", case, dropout, list(passes))
     return [Seen(seen)] * len(passes) if isinstance(seen, Failure) else seen
 
@@ -183,6 +185,11 @@ def call(
     return [attempt(_returned, function, each) for each in arguments]
 
 
+def parameters(cls: Any) -> list[str]:
+    """The names of a constructor's parameters, in order."""
+    return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+
 def facts(cls: Any, bias: bool | None) -> Facts:
     """What the constructor makes, with qkv_bias as given, or left out where it is None."""
     module = construct(cls, MAIN, bias)
@@ -225,6 +232,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "value": value,
     "call": call,
     "readings": readings,
+    "parameters": parameters,
     "facts": facts,
     "run": run,
     "record": record,
@@ -252,6 +260,7 @@ def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Construct cls for a case with known weights, in eval mode."""
+    torch.manual_seed(0)  # what the class draws besides is the same each time
     module = construct(cls, case, case.qkv_bias, dropout)
     fill(module, case)
     return module.eval()
@@ -305,13 +314,16 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
 
 def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
     x.requires_grad_()
-    returned = module(x * 1)
+    watch = Watch()
+    with watch:
+        returned = module(x * 1)
     out = returned[0] if isinstance(returned, tuple | list) else returned
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
     gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
     mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
-    return Seen(out.detach(), gradients=gradients | ({} if mask is None else {"mask": mask.grad}))
+    gradients |= {} if mask is None else {"mask": mask.grad}
+    return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 
 
 def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
@@ -327,6 +339,8 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
             if changed and name.startswith(f"{changed}."):
                 each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
     recorder, watch, x = Recorder(), Watch(), case.x
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
 
     def body() -> Seen:
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
@@ -334,6 +348,7 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
         return look(returned)
 
     seen = attempt(body)
+    torch.backends.mha.set_fastpath_enabled(fast)
     return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
 
 

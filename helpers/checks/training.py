@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from helpers.checks.cases import BIASED, LAYERS, LOOSE, MAIN, Case, close, known
 from helpers.checks.dropout import dropout_looks, judge_dropout, right_weights
-from helpers.checks.failing import worded_step
 from helpers.checks.isolate import Failure
 from helpers.checks.match import Looks
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import FLOATS, Facts, Pass, once
 from helpers.checks.outcome import Finding
+from helpers.checks.places import exact
 from helpers.checks.right import once_right, play
 
 # What is known when just these layers get no gradient.
@@ -56,7 +58,7 @@ def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
         and _counts(looks.cls, case, name)
     ]
     if cut:
-        yield _cut(cut)
+        yield _cut(cut, case, seen.cut)
     elif not found and not all(close(mine[name], right[name], LOOSE) for name in names):
         yield Finding(
             7,
@@ -76,10 +78,15 @@ def _counts(cls: Any, case: Case, name: str) -> bool:
     return not close(before.out, after.out)
 
 
-def _cut(cut: list[str]) -> Finding:
-    """Say which weights get no gradient."""
+def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
+    """Say which weights get no gradient, and at which step the first tensor is cut off."""
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut))
     step = MISTAKES[name].step if name else 2
+    for number, right in enumerate(play(case).steps.values(), start=1):
+        if tensor is not None and any(exact([tensor], each, False) for each in right.values()):
+            step = number
+            name = name if name and step in MISTAKES[name].steps else None
+            break
     advice = MISTAKES[name].sentence if name else "Take away `.detach()`, `.data`, `no_grad`."
     return Finding(step, f"No gradient reaches {', '.join(cut)}. {advice}", name)
 
@@ -149,7 +156,7 @@ def judge_dtypes(cls: Any) -> tuple[list[Finding], str]:
     if isinstance(double.out, Failure):
         return [
             Finding(
-                worded_step(double.out) or 5,
+                5,
                 f"After `.double()` forward raises {double.out.told}: a tensor is made in another "
                 f"dtype and stays there. Look for `.float()` and the like.",
             )

@@ -47,7 +47,7 @@ def weigh(
         return finding(
             6,
             f"Tokens see their future{_in_heads(seen & future)}: weights above the diagonal are "
-            f"not 0. Look at the mask: -inf stands strictly above the diagonal, before the softmax.",
+            f"not 0. Look at the mask: -inf stands above the diagonal, before the softmax.",
         )
     return _softmaxed(used, scores, right, masked is not None, finding)
 
