@@ -12,6 +12,7 @@ from helpers.sentences import read, write
 from helpers.tiny import TinyModel, check_head, patterns
 
 MOMENTS = DATA / "heads_that_learn.safetensors"
+FACTS = ("command", "seed", "date", "versions", "reached", "control")
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,9 @@ def restored(state: dict[str, torch.Tensor]) -> TinyModel:
 
 
 def load_facts() -> dict[str, str]:
-    """Return how the stored moments came about: seed, date, versions, command, reached."""
-    return {name: text for name, text in metadata().items() if name != "moments"}
+    """Return how the stored moments came about, and what they and the control have reached."""
+    stored = metadata()
+    return {name: stored[name] for name in FACTS}
 
 
 def metadata() -> dict[str, str]:

@@ -131,7 +131,7 @@ def read(sentence: str) -> torch.Tensor:
             than CONTEXT_LENGTH words.
     """
     words = re.findall(r"\w+|[^\w\s]", sentence)
-    words = [word if word in NUMBERS else word.lower() for word in words]
+    words = [word.lower() if word.lower() in NUMBERS else word for word in words]
     if unknown := [word for word in dict.fromkeys(words) if word not in NUMBERS]:
         raise ValueError(
             f"the model does not know {', '.join(unknown)}: it knows {' '.join(WORDS)}"

@@ -29,7 +29,7 @@ from helpers.sentences import (
 from helpers.trace import Step, trace
 
 WIDTH, PLACE_WIDTH = 42, 16  # features of a word, and of the place where it stands
-NUM_HEADS = (3, 3)  # of the first and the second layer
+NUM_HEADS = (3, 2)  # of the first and the second layer
 
 
 class TinyModel(nn.Module):

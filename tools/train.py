@@ -3,6 +3,7 @@
     python tools/train.py                       train seed 7, write its moments to data/
     python tools/train.py --seed 3 --report     train another seed, write nothing
     python tools/train.py --layers 1 --report   the control: one layer alone
+    python tools/train.py --mistake view_straight --report      a wrong class in its place
     python tools/train.py --seeds 10 --report   seeds 0 to 9 and their controls, as a table
 
 A report of one seed ends with one line: the prefix matching score of the best head, the share of
@@ -15,13 +16,15 @@ import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 
+from helpers.attention import MultiHeadAttention
+from helpers.checks import wrong_class
 from helpers.moments import MOMENTS
 from helpers.sentences import Stories, make_stories
 from helpers.tiny import (
@@ -46,16 +49,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument("--seeds", type=int, metavar="N", help="report seeds 0 to N - 1")
     parser.add_argument("--layers", type=int, choices=(1, 2), default=2, help="1 is the control")
+    parser.add_argument("--mistake", help="train a wrong class of helpers.checks instead")
     parser.add_argument("--report", action="store_true", help="measure, write nothing")
     options = parser.parse_args()
-    if not options.report and (options.seeds or options.layers == 1):
-        parser.error("only two layers of one seed are stored: say --report")
+    if not options.report and (options.seeds or options.layers == 1 or options.mistake):
+        parser.error("only two right layers of one seed are stored: say --report")
     torch.set_num_threads(min(2, torch.get_num_threads()))
     num_heads = NUM_HEADS[: options.layers]
     if options.seeds:
-        print_table(options.seeds)
+        print_table(range(options.seeds))
     elif options.report:
-        model, seconds = timed(options.seed, num_heads)
+        attention = wrong_class(options.mistake) if options.mistake else MultiHeadAttention
+        model, seconds = timed(options.seed, num_heads, attention=attention)
         print(line(measure(model, fresh(options.seed)), seconds))
     else:
         store(options.seed)
@@ -83,24 +88,22 @@ def train(model: TinyModel, stories: Stories, seed: int, steps: int = STEPS) -> 
         yield step + 1
 
 
-def built(seed: int, num_heads: tuple[int, ...]) -> TinyModel:
-    """Return the untrained model of a seed."""
-    torch.manual_seed(seed)
-    return TinyModel(num_heads)
-
-
 def fresh(seed: int) -> Stories:
     """Return stories that the training of a seed has not seen."""
     return make_stories(400, FRESH + seed)
 
 
 def timed(
-    seed: int, num_heads: tuple[int, ...], at_step: Callable[[int, TinyModel], None] | None = None
+    seed: int,
+    num_heads: tuple[int, ...],
+    at_step: Callable[[int, TinyModel], None] | None = None,
+    attention: type[MultiHeadAttention] = MultiHeadAttention,
 ) -> tuple[TinyModel, float]:
     """Train the model of a seed under a progress bar; return it, and the seconds it took."""
     start = time.perf_counter()
     stories = make_stories(STORIES, seed)
-    model = built(seed, num_heads)
+    torch.manual_seed(seed)
+    model = TinyModel(num_heads, attention)
     for step in train(model, stories, seed):
         show_progress(step, f"seed {seed}, layers {len(num_heads)}")
         if at_step:
@@ -133,14 +136,14 @@ def loss_without_best(model: TinyModel, report: Report, stories: Stories) -> flo
         return measure(model, stories).loss
 
 
-def print_table(seeds: int) -> None:
+def print_table(seeds: Iterable[int]) -> None:
     """Print what each seed reaches, beside its control, and what its best head is worth."""
     print(
         "seed  prefix  names  agreement  seconds  CPU s | loss on names: whole  without head",
         end="",
     )
-    print("  control  share | control's names")
-    for seed in range(seeds):
+    print("  control  share | control's names", flush=True)
+    for seed in seeds:
         stories, cpu = fresh(seed), time.process_time()
         model, seconds = timed(seed, NUM_HEADS)
         cpu = time.process_time() - cpu
@@ -169,6 +172,7 @@ def store(seed: int, path: Path = MOMENTS) -> None:
                     tensors[f"{step}.{name}"] = tensor.half()
 
     _, seconds = timed(seed, NUM_HEADS, keep)
+    control = measure(timed(seed, NUM_HEADS[:1])[0], stories)
     last = reports[STEPS]
     layer, head = last.best
     facts = [
@@ -185,6 +189,7 @@ def store(seed: int, path: Path = MOMENTS) -> None:
         metadata={
             "moments": json.dumps(facts),
             "reached": line(last, seconds),
+            "control": f"one layer: loss on names {control.loss:.2f}, names {control.names:.2f}",
             "seed": str(seed),
             "date": datetime.now(UTC).date().isoformat(),
             "versions": f"python {platform.python_version()}, torch {torch.__version__}",
