@@ -21,6 +21,9 @@ bench: $(READY)      ## measure attention against the machine's limit, and how c
 bench-sliders: $(READY)  ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
 
+train: $(READY)      ## train the tiny model of notebook 18 again and store its moments
+	$(BIN)/python tools/train.py $(OPTIONS)
+
 notebooks: $(READY)  ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
 
@@ -42,4 +45,4 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders notebooks student site lint help
+.PHONY: lab test browser bench bench-sliders train notebooks student site lint help
