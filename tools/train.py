@@ -37,9 +37,9 @@ from helpers.tiny import (
 )
 
 SEED = 7
-STEPS, BATCH, STORIES = 700, 64, 8000
+STEPS, BATCH, STORIES = 1000, 64, 8000
 RATE, WARM_UP = 0.01, 50  # the learning rate, and the steps it takes to get there
-STORED = (0, 50, 100, 150, 200, 250, 300, 350, 400, 500, 600, 700)
+STORED = (0, 50, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000)
 FRESH = 1_000_000  # added to a seed: the seed of stories that training has not seen
 
 
