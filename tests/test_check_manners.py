@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 from attention_variants import Base, CallsItself, NeverEnds, Sleeps, SwallowsAll
-from helpers.checks.isolate import Failure, Stopped, TimeUp, attempt, isolated, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from helpers.checks import check_attention
+from helpers.checks.isolate import Stopped, attempt
 from helpers.checks.outcome import Outcome
 
 

@@ -43,7 +43,12 @@ MAY_IMPORT = {
     "trace": {"attention"},
     "gpt2": {"attention"},
     "sizes": {"attention", "examples"},
-    "sliders": {"attention", "examples", "pictures", "sizes", "trace"},
+    "sentences": set(),
+    "tiny": {"attention", "sentences", "trace"},
+    "moments": {"examples", "pictures", "sentences", "tiny"},
+    "sliders": {
+        *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
+    },
     "checks": {"attention", "examples", "pictures", "trace"},
 }
 # Checks draw one thing only: what is done.
