@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
-from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.isolate import Failure, attempt, ours, type_name
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -328,6 +328,8 @@ def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> S
 
 def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
     meeting = Meeting()
+    with ours():  # what torch loads for the first product of shapes alone takes seconds
+        torch.mm(*torch.empty(2, 1, 1, device="meta"))
     with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
         module.to("meta")(x.to("meta"))
     return Seen(torch.empty(0), met=meeting.met)
