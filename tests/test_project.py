@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "trace": {"attention"},
     "mistakes": {"attention"},
     "gpt2": {"attention"},
+    "variants": {"attention"},
 }
 # What these need beyond torch, they import where they use it.
 QUICK_TO_IMPORT = {"attention", "trace", "examples", "pictures"}
