@@ -55,6 +55,8 @@ class LatentCache(Cache):
     def check(self, mha):  # noqa: D102
         if not hasattr(mha, "W_down"):
             raise ValueError("LatentCache keeps latents: a Latent part is expected beside it")
+        if any(type(part) is Cache for part in mha.parts):
+            raise ValueError("Cache and LatentCache keep the same tokens: one cache is expected")
 
     def project_latents(self, call: Call, latents, shared):
         """Give Latent the latents of all tokens, old and new."""

@@ -84,7 +84,7 @@ class Padding(Part):
             more, of which the first count.
 
     Raises:
-        TypeError, ValueError: is_padding is not boolean, does not fit, or leaves a sequence no token.
+        TypeError, ValueError: is_padding is not boolean, does not fit, or is True all along.
     """
 
     is_padding: torch.Tensor

@@ -85,8 +85,7 @@ class Latent(Part):
         mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
         mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
         mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
-        mha.W_key = nn.Linear(self.latent_dim, mha.d_out, bias=bias)
-        mha.W_value = nn.Linear(self.latent_dim, mha.d_out, bias=bias)
+        mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, mha.d_out, bias) for _ in range(2))
 
     def project(self, call: Call):
         """Squeeze x into latents, keep those, and make keys and values from them."""
@@ -95,9 +94,8 @@ class Latent(Part):
         latents = mha.latent_norm(latents)  # (b, num_tokens, latent_dim)
         latents, shared = call.change("project_latents", latents, shared)
         keys = mha.W_key(latents).unflatten(-1, heads)  # (b, num_keys, num_heads, head_dim)
-        shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)
-        keys = torch.cat([keys, shared], dim=-1).flatten(2)
-        return mha.W_query(call.x), keys, mha.W_value(latents)
+        shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)  # one for all heads
+        return mha.W_query(call.x), torch.cat([keys, shared], -1).flatten(2), mha.W_value(latents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +133,19 @@ class OtherSequence(Part):
     def project(self, call: Call):
         """Take queries from x, keys and values from other."""
         mha = call.mha
-        if len(call.x) != len(self.other):
-            raise ValueError(
-                f"x has b = {len(call.x)} sequences and other {len(self.other)}: "
-                f"as many are expected"
-            )
+        check_other(self.other, call.x)
         return mha.W_query(call.x), mha.W_key(self.other), mha.W_value(self.other)
 
     def mask(self, call: Call, hidden):
         """Hide nothing: (num_tokens, num_keys), all False."""
         return (hidden.new_zeros(call.x.shape[1], self.other.shape[1]),)
+
+
+def check_other(other: torch.Tensor, x: torch.Tensor) -> None:
+    """Raise unless other has as many sequences as x, in numbers of its kind."""
+    if len(x) != len(other):
+        raise ValueError(
+            f"x has b = {len(x)} sequences and other {len(other)}: as many are expected"
+        )
+    if x.dtype != other.dtype:
+        raise TypeError(f"x holds {x.dtype} and other {other.dtype}: the same dtype is expected")
