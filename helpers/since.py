@@ -112,7 +112,8 @@ def body_of(method: Callable) -> list[str]:
 
 def explore_cache(mha: VariantAttention, x: torch.Tensor) -> Film:
     """Move through x, token by token: keys and values kept before, and what the new one adds."""
-    return film(lambda token: arriving(mha, x, token), token=range(x.shape[1]))
+    start = {"token": x.shape[1] // 2}
+    return film(lambda token: arriving(mha, x, token), start, token=range(x.shape[1]))
 
 
 def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
@@ -129,5 +130,6 @@ def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
         Shown(keys, "keys kept", "b num_heads num_tokens head_dim", marked=new),
         Shown(rows, "weights", "b num_heads num_tokens num_tokens", marked=row, shade=True),
     ]
-    title = f"Token {token} brings one row: {token + 1} scores a head, not {(token + 1) ** 2}"
+    scores = f"{token + 1} of {(token + 1) ** 2} scores in each head"
+    title = f"Token {token} brings one row: {scores}"
     return draw_tensors(shown, title, ["one new row, framed; the rows above were done before"])

@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "mistakes": {"attention"},
     "gpt2": {"attention"},
     "variants": {"attention"},
+    "since": {"examples", "pictures", "sliders", "trace", "variants"},
 }
 # What these need beyond torch, they import where they use it.
 QUICK_TO_IMPORT = {"attention", "trace", "examples", "pictures"}

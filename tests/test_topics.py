@@ -18,6 +18,7 @@ SECTIONS = {
     "5 exercises": 11,
     "6 real models": 7,
     "7 what the lecturer insists on": 3,
+    "8 since the lecture": 11,
 }
 
 

@@ -35,6 +35,11 @@ def parts_of(num_kv_heads: int) -> list[variants.Part]:
     return [variants.GroupedHeads(num_kv_heads)] if num_kv_heads < NUM_HEADS else []
 
 
+def name_heads(num_kv_heads: int) -> str:
+    """Write a number of heads of keys."""
+    return f"{num_kv_heads} key head{'s' * (num_kv_heads > 1)}"
+
+
 def fill(module: VariantAttention, x: torch.Tensor) -> tuple[VariantAttention, variants.Cache]:
     """Return a twin whose cache holds all tokens of x, and that cache. 0 tokens are allowed."""
     cache = variants.Cache()
@@ -81,7 +86,7 @@ def cached_rows(num_tokens: int) -> tuple[dict[str, Callable], dict[str, int]]:
         for cls in (VariantAttention, FusedVariantAttention):
             module = cls(*sizes, parts=parts_of(heads))
             module.load_state_dict(plain.state_dict())
-            name = f"{cls.__name__}, cache, {heads} key heads"
+            name = f"{cls.__name__}, cache, {name_heads(heads)}"
             rows[name], kept[name] = new_token(module, x)
             torch.testing.assert_close(rows[name](), expected, rtol=1e-4, atol=1e-5)
     return rows, kept
@@ -173,11 +178,11 @@ def show_new_tokens(tokens: list[int], seconds: float) -> None:
     print_table("A new token, ms", columns, cells)
     cells = {}
     for heads in HEADS:
-        name = f"FusedVariantAttention, cache, {heads} key heads"
+        name = f"FusedVariantAttention, cache, {name_heads(heads)}"
         for n in tokens:
             assert kept[n][name] == 2 * heads * HEAD_DIM * n * 4
         each = write_bytes(2 * heads * HEAD_DIM * 4)
-        cells[f"{heads} key heads"] = [each, *(write_bytes(kept[n][name]) for n in tokens)]
+        cells[name_heads(heads)] = [each, *(write_bytes(kept[n][name]) for n in tokens)]
     print_table("Bytes kept", ["a token", *(f"{n:,} tokens" for n in tokens)], cells)
 
 

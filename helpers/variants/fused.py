@@ -46,33 +46,35 @@ class FusedVariantAttention(VariantAttention):
 
     def attend(self, call: Call, queries, keys, values) -> torch.Tensor:
         """Return context (b, num_heads, num_tokens, head_dim) in one call of torch."""
-        bias = self.bias(call, queries, keys)
+        changed = any(map(self.part, (Window, Padding, OtherSequence, Alibi, Sinks)))
+        causal = not changed and queries.shape[2] == keys.shape[2]
+        mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
             keys, values = (nn.functional.pad(each, (0, 0, 0, 1)) for each in (keys, values))
-        return nn.functional.scaled_dot_product_attention(
+        context = nn.functional.scaled_dot_product_attention(
             queries,
             keys,
-            values,
-            attn_mask=bias,
+            nn.functional.pad(values, (0, self.key_dim - self.head_dim)),  # one width is faster
+            attn_mask=mask,
             dropout_p=self.dropout.p if self.dropout.training else 0.0,
-            is_causal=bias is None and queries.shape[2] > 1,
+            is_causal=causal,
             enable_gqa=self.part(GroupedHeads) is not None,
         )
+        return context[..., : self.head_dim]
 
-    def bias(self, call: Call, queries, keys) -> torch.Tensor | None:
-        """Return what is added to scaled scores, (..., num_tokens, num_keys); None: only causal.
+    def attn_mask(self, call: Call, queries, keys) -> torch.Tensor | None:
+        """Return what torch is to hide, True where a key may be seen, or to add to scaled scores.
 
-        A single query at the end of its keys sees them all and needs no mask. More than one with a
-        cache need theirs: is_causal lays the triangle at the top left.
+        None where nothing is hidden: a single query at the end of its keys sees them all. New
+        queries need a mask of their own, since is_causal lays the triangle at the top left.
         """
         num_tokens, num_keys = queries.shape[2], keys.shape[2]
-        plain = num_tokens in (1, num_keys)
-        if plain and not any(map(self.part, (Window, Padding, OtherSequence, Alibi, Sinks))):
-            return None
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
+        if not (self.part(Alibi) or self.part(Sinks)):
+            return ~hidden if hidden.any() else None
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)
-        (bias,) = call.change("scores", scores)
-        bias = (bias / self.key_dim**0.5).masked_fill(hidden, -torch.inf)
+        (scores,) = call.change("scores", scores)
+        bias = (scores / self.key_dim**0.5).masked_fill(hidden, -torch.inf)
         if not self.part(Sinks):
             return bias
         sinks = self.sinks.view(-1, 1, 1).expand(*bias.shape[:-1], 1)
