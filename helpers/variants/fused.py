@@ -51,10 +51,12 @@ class FusedVariantAttention(VariantAttention):
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
             keys, values = (nn.functional.pad(each, (0, 0, 0, 1)) for each in (keys, values))
+        if more := self.key_dim - self.head_dim:  # torch's kernel wants values as wide as keys
+            values = nn.functional.pad(values, (0, more))
         context = nn.functional.scaled_dot_product_attention(
             queries,
             keys,
-            nn.functional.pad(values, (0, self.key_dim - self.head_dim)),  # one width is faster
+            values,
             attn_mask=mask,
             dropout_p=self.dropout.p if self.dropout.training else 0.0,
             is_causal=causal,

@@ -46,9 +46,9 @@ class Alibi(Part):
 
     def scores(self, call: Call, scores):
         """Subtract slope * distance from scores (b, num_heads, num_tokens, num_keys)."""
-        slopes = alibi_slopes(call.mha.num_heads).to(scores)  # (num_heads,)
-        price = slopes[:, None, None] * distances(*scores.shape[-2:], scores.device)
-        return (scores - price * call.mha.key_dim**0.5,)
+        slopes = alibi_slopes(call.mha.num_heads).to(scores) * call.mha.key_dim**0.5
+        price = slopes[:, None, None] * distances(*scores.shape[-2:], scores.device).to(scores)
+        return (scores - price,)
 
 
 @dataclass(frozen=True)
