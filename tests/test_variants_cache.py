@@ -117,6 +117,15 @@ def test_the_fused_path_is_equal(name):
     assert [step.name for step in trace(fused, x)] == list(STEPS)
 
 
+@pytest.mark.parametrize("name", ["many", "other", "cap"])
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_compiles_into_one_graph(cls, name):
+    mha, x = make(PARTS[name][0], cls)
+    torch._dynamo.reset()
+    compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
 def test_top_left_is_not_where_new_queries_stand(cls):
     mha, x = make([], cls)

@@ -73,7 +73,9 @@ class FusedVariantAttention(VariantAttention):
         num_tokens, num_keys = queries.shape[2], keys.shape[2]
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
         if not (self.part(Alibi) or self.part(Sinks)):
-            return ~hidden if hidden.any() else None
+            all_seen = num_tokens == 1 or self.part(OtherSequence)
+            narrowed = self.part(Window) or self.part(Padding)
+            return None if all_seen and not narrowed else ~hidden
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)
         (scores,) = call.change("scores", scores)
         bias = (scores / self.key_dim**0.5).masked_fill(hidden, -torch.inf)
