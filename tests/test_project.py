@@ -50,6 +50,8 @@ MAY_IMPORT = {
         *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
     },
     "checks": {"attention", "examples", "pictures", "trace"},
+    "variants": {"attention"},
+    "since": {"examples", "pictures", "sliders", "trace", "variants"},
 }
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}
