@@ -48,10 +48,11 @@ MAY_IMPORT = {
     "moments": {"examples", "pictures", "sentences", "tiny"},
     "sliders": {
         *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
+        "variants",
     },
     "checks": {"attention", "examples", "pictures", "trace"},
     "variants": {"attention"},
-    "since": {"examples", "pictures", "sliders", "trace", "variants"},
+    "since": {"examples", "trace", "variants"},
 }
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}

@@ -5,7 +5,8 @@ import re
 import pytest
 import torch
 
-from helpers.since import explore_cache, load_since, show_change, table_of_steps
+from helpers.since import load_since, show_change, table_of_steps
+from helpers.sliders import explore_cache
 from helpers.trace import trace
 from helpers.variants import Alibi, Cache, GroupedHeads, Sinks, VariantAttention
 

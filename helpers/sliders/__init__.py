@@ -1,5 +1,6 @@
 """Sliders over pictures: explore_* return films, in files by what they show."""
 
+from helpers.sliders.cache import explore_cache
 from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
@@ -33,6 +34,7 @@ __all__ = [
     "explore_angle",
     "explore_attention",
     "explore_blocks",
+    "explore_cache",
     "explore_combine",
     "explore_context",
     "explore_context_product",
