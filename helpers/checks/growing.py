@@ -220,6 +220,8 @@ def _dropout(cls: Any, number: int) -> Said | None:
         return None
     if close(first.out, still.out):
         return _told(named("dropout_missing"))
+    if first.out.isnan().any():  # a dropped -inf is NaN
+        return _told(named("dropout_on_scores"))
     if number > 7:
         return None
     told = judge_weights(first.out, second.out, still.out)
