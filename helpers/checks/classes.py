@@ -132,6 +132,9 @@ def not_constructed(failed: Failure) -> Finding:
         return named("no_super_init")
     if failed.text.startswith("TypeError") and "argument" in failed.text:
         return Finding(1, f"The constructor cannot be called as `({SIGNATURE})`: {failed.text}.")
+    if "dropout probability" in failed.text:
+        text = f"The constructor is called as `({SIGNATURE})`, in this order: it raises"
+        return Finding(1, f"{text} {failed.told}.")
     return Finding(worded_step(failed) or 1, f"The constructor raises {failed.told}.")
 
 
