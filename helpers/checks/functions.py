@@ -43,7 +43,7 @@ def judge_function(task: Write, answer: Any) -> Outcome:
     lost = dropped(used)
     if found := _slip(task, scenes, returned):
         if found[0] is None:
-            return outcome("unfinished", f"not repaired yet, it still does what it did.")
+            return outcome("unfinished", "not repaired yet, it still does what it did.")
         return outcome("mistake", f"{found[0]}{lost}", *found[1])
     if text := _from_outside(task, answer, used, scenes):
         return outcome("value", text)
