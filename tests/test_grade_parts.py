@@ -9,10 +9,11 @@ import stage
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sizes import steady
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks import check
-from helpers.checks.observe import reply
+from helpers.checks.observe import DEEP, reply
 from helpers.checks.plain import decode, encode
 
 
@@ -96,6 +97,7 @@ class Forger:
         return self.fact
 
 
+@steady
 @given(st.sampled_from(["scores.1", "combine.2", "by_hand.1", "by_hand.7", "your_class.1"]), PLAIN)
 def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
     for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}:
@@ -131,7 +133,9 @@ def test_a_claimed_size_takes_no_memory():
 
 def test_what_is_written_down_crosses_the_border():
     answer = {"mha": MultiHeadAttention(4, 6, 5, 0.5, 2, qkv_bias=True), "W": [[1, 2.5], [..., 0]]}
-    came = decode(json.loads(json.dumps(encode(answer | {"shape": ("B", "n"), "odd": object()}))))
+    came = decode(
+        json.loads(json.dumps(encode(answer | {"shape": ("B", "n"), "odd": object()}, DEEP)))
+    )
     assert came["W"] == answer["W"]
     assert came["shape"] == ("B", "n")
     assert type(came["odd"]).__name__ == "object"

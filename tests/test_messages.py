@@ -100,7 +100,12 @@ def features_with_features(queries, keys):
 FALSE = [
     ("shape.1", d_in_for_head_dim, "`head_dim` is 10", "constructor"),
     ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "head_dim (8)", "root of num_heads"),
-    ("softmax.1", lambda m, d: (m / math.sqrt(3)).softmax(-1), "3 is typed in", "num_heads"),
+    (
+        "softmax.1",
+        lambda m, d: (m / math.sqrt(3)).softmax(-1),
+        "3 is typed in",
+        "root of num_heads",
+    ),
     ("softmax.1", half_of_head_dim, "head_dim", "num_heads"),
     ("view.1", typed_heads, "2 is typed in where num_heads", "raises"),
     ("view.3", lambda v, h: v.view(*v.shape[:2], 3, -1), "", "still does what it did"),
