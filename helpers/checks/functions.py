@@ -93,7 +93,7 @@ def fault(task: Write, scene: Scene, parts: Parts) -> tuple[str, str] | None:
 
 
 def _described(part: Any) -> str:
-    tensor = issubclass(type(part), torch.Tensor)
+    tensor = type(part) in (torch.Tensor, torch.nn.Parameter)
     return f"tensor {tuple(part.shape)}" if tensor else f"thing of type {type_name(part)}"
 
 
@@ -238,11 +238,13 @@ def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: l
         return ""
     scene, parts = scenes[index], returned[index]
     for part, right in zip(parts, task.answer(scene), strict=False):
-        tensors = issubclass(type(part), torch.Tensor) and isinstance(right, torch.Tensor)
+        tensors = type(part) in (torch.Tensor, torch.nn.Parameter) and type(right) is torch.Tensor
         if not tensors or same_tensor(part, right):
             continue
         given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
         if any(same_tensor(part, each) for each in given):
             return " It comes back as it was given."
+        if part.dtype != right.dtype:
+            return ""
         return related(task.step, part.detach(), right, scene)
     return ""
