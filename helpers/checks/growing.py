@@ -86,8 +86,9 @@ def _constructor(facts: Facts, built: dict, seen: Seen) -> Said | None:
     right = {name: shape for name, shape in right.items() if name in facts.shapes}
     if facts.shapes != right:
         alike = candidates(facts.shapes)
-        found = named(alike[0]) if alike else shape_finding(facts.shapes, right)
-        said = _told(found, "shape")
+        if alike:
+            return _told(named(alike[0]))
+        said = _told(shape_finding(facts.shapes, right), "shape")
         return said[0], said[1].replace("W_", "`W_", 1).replace(".weight", ".weight`", 1), said[2]
     return next(_misbuilt(facts), None)
 
