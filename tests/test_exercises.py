@@ -648,8 +648,8 @@ def grown(upto, *edits):
     for old, new in edits:
         assert old in source
         source = source.replace(old, new)
-    scope = {"nn": nn, "torch": torch, "upto": upto}
-    exec(source, scope)
+    scope = {"nn": nn, "torch": torch}
+    exec(source.replace("upto", str(upto)), scope)
     return tried("your_class.1", scope["Mine"])
 
 
@@ -734,8 +734,8 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
         ),
         ("type", 4, "b, num_tokens, d_in = x.shape", "return 'x'", "str"),
         ("nan", 5, "queries @ keys", "torch.nan * queries @ keys", "NaN"),
-        ("value", 7, "head_dim**0.5", "head_dim**0.4", "step 5 (scores) or 6 (mask) or 7"),
-        ("value", 5, "queries @", "(queries + b - 1) @", "with b = 2, num_tokens = 7"),
+        ("value", 7, "head_dim**0.5", "head_dim**0.4", "divided by 2.297"),
+        ("value", 5, "queries @", "(queries + b - 1) @", "applied to the queries"),
     ],
 )
 def test_other_faults_of_a_growing_class_are_described(kind, upto, old, new, said):
