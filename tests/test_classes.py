@@ -133,7 +133,7 @@ FLAWED = [
     (ProjectedTwice, {2}, "", "None"),
     (OwnValueOnly, {8}, "context", "scores`"),
     (OneHeadPastOutProj, {11}, "out_proj", "heads"),
-    (Residual, {11}, "right at other sizes", "heads"),
+    (Residual, {11}, "right at other sizes", "The heads"),
     (HalfScores, {5}, "scores", "softmax"),
     (OtherOrder, {1}, "", "argument"),
     (FixedDevice, {6}, "On a GPU it would fail", "attribute"),

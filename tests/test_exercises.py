@@ -159,9 +159,10 @@ def test_wrong_numbers_get_their_own_sentence_and_never_the_answer(identifier):
     task = TASKS[identifier]
     for number, said in task.slips.items():
         outcome = tried(identifier, number)
-        known = MISTAKES.get(said)
-        assert outcome.kind == "mistake" and outcome.mistake == (said if known else None)
-        assert (known.sentence if known else said) in outcome.message
+        sentence, mistake = (said, None) if isinstance(said, str) else said
+        assert outcome.kind == "mistake" and outcome.mistake == mistake
+        assert mistake is None or mistake in MISTAKES
+        assert sentence in outcome.message
     scalar = not isinstance(task.answer, tuple)
     kinds = {
         "value": [-1, 10**5000, -math.inf] if scalar else [(0,) * len(task.answer)],
@@ -581,9 +582,10 @@ def test_no_answer_ever_raises(identifier, value):
 
 
 def test_an_unknown_exercise_is_said_to_be_unknown():
-    for identifier in ("scores.9", "", "scores", None, 3, ["scores.1"], Hostile()):
+    for identifier in ("scores.9", "", "scores", 3, ["scores.1"], Hostile()):
         outcome = check(identifier, 1)
-        assert outcome.kind == "unknown" and "scores.1" in outcome.message
+        said = "Do you mean 'scores." if type(identifier) is str and identifier else "scores.1"
+        assert outcome.kind == "unknown" and said in outcome.message
 
 
 def test_the_display_says_it_without_colour_and_escapes_what_came():
@@ -646,8 +648,8 @@ def grown(upto, *edits):
     for old, new in edits:
         assert old in source
         source = source.replace(old, new)
-    scope = {"nn": nn, "torch": torch, "upto": upto}
-    exec(source, scope)
+    scope = {"nn": nn, "torch": torch}
+    exec(source.replace("upto", str(upto)), scope)
     return tried("your_class.1", scope["Mine"])
 
 
@@ -732,8 +734,8 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
         ),
         ("type", 4, "b, num_tokens, d_in = x.shape", "return 'x'", "str"),
         ("nan", 5, "queries @ keys", "torch.nan * queries @ keys", "NaN"),
-        ("value", 7, "head_dim**0.5", "head_dim**0.4", "step 5 (scores) or 6 (mask) or 7"),
-        ("value", 5, "queries @", "(queries + b - 1) @", "with b = 2, num_tokens = 7"),
+        ("value", 7, "head_dim**0.5", "head_dim**0.4", "divided by 2.297"),
+        ("value", 5, "queries @", "(queries + b - 1) @", "applied to the queries"),
     ],
 )
 def test_other_faults_of_a_growing_class_are_described(kind, upto, old, new, said):

@@ -1,6 +1,7 @@
 """No message says what was not established; what was is said in one sentence."""
 
 import itertools
+import math
 import re
 
 import pytest
@@ -82,6 +83,11 @@ def half_of_head_dim(masked, head_dim):
     return torch.softmax(masked / head_dim**1 / 2, dim=-1)
 
 
+def typed_heads(queries, num_heads):
+    b, num_tokens, d_out = queries.shape
+    return queries.view(b, num_tokens, 2, -1)
+
+
 def dropped(queries, num_heads):
     queries.view(*queries.shape[:2], num_heads, -1)
     return queries
@@ -93,9 +99,15 @@ def features_with_features(queries, keys):
 
 FALSE = [
     ("shape.1", d_in_for_head_dim, "`head_dim` is 10", "constructor"),
-    ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "3 is typed in", "num_heads"),
+    ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "head_dim (8)", "root of num_heads"),
+    (
+        "softmax.1",
+        lambda m, d: (m / math.sqrt(3)).softmax(-1),
+        "3 is typed in",
+        "root of num_heads",
+    ),
     ("softmax.1", half_of_head_dim, "head_dim", "num_heads"),
-    ("view.1", lambda q, h: q.view(*q.shape[:2], 2, -1), "2 is typed in where num_heads", "raises"),
+    ("view.1", typed_heads, "2 is typed in where num_heads", "raises"),
     ("view.3", lambda v, h: v.view(*v.shape[:2], 3, -1), "", "still does what it did"),
     (
         "scores.1",
@@ -104,7 +116,7 @@ FALSE = [
         "as they are",
     ),
     ("scores.1", features_with_features, "(4, 5, 8, 8)", "square root"),
-    ("transpose.1", lambda q: q.transpose(1, 3), "features", "other numbers"),
+    ("transpose.1", lambda q: q.transpose(1, 3), "dims 1 and 3", "other numbers"),
     (
         "mask.1",
         lambda s, m: s.masked_fill(m[: s.shape[2], : s.shape[2]], -1e9),
@@ -187,6 +199,7 @@ def given(identifier):
 def one_head(q_k=lambda q, k: q @ k.mT, values=lambda v: v, last=lambda w: w):
     """by_hand.3 with one slip made everywhere."""
     made, right = given("by_hand.3"), papers()["by_hand.3"].right
+    right = {name: each.double() for name, each in right.items()}
     scores = q_k(right["Q"], right["K"])
     scaled = scores / 2**0.5
     weights = scaled.softmax(-1)
@@ -229,7 +242,7 @@ def test_a_turned_W_o_is_found_in_two_heads_too():
         (made["W_o"], made["W_o2"], True),
         (made["W_o"].T, made["W_o2"].T, False),
     ):
-        answer = right | {"Y": H @ W_o, "y": (H @ W_o2)[0, 1]}
+        answer = right | {"Y": H @ W_o, "y": (H @ W_o2)[0, 3]}
         assert tried("by_hand.5", answer).passed is passed
 
 

@@ -83,7 +83,7 @@ def judge(task: Task | Paper, answer: Any) -> Outcome:
     if isinstance(task, Grow):
         return growing.judge_class(task.identifier, answer)
     handed = ask(answer, "value")
-    handed = object() if isinstance(handed, Failure) else handed
+    handed = object() if type(handed) is Failure else handed
     if isinstance(task, Paper):
         return judge_paper(task, handed)
     return judge_value(task, handed)
@@ -106,7 +106,7 @@ def judge_value(task: Explain, answer: Any) -> Outcome:
     sizes = " x ".join(map(str, right.shape))
     wanted = ("one number", f"a row of {sizes} numbers", f"a {sizes} matrix")[right.dim()]
     numbers = attempt(as_numbers, answer)
-    if isinstance(numbers, Failure):
+    if type(numbers) is Failure:
         return outcome("type", f"{wanted} is expected; this is of type {type_name(answer)}.")
     if numbers.isnan().any():
         return outcome("nan", f"{wanted} is expected; NaN is not a number.")

@@ -21,10 +21,15 @@ from helpers.checks.training import (
     judge_gradients,
     judge_state,
     judge_training,
+    leaks,
 )
 
 SECONDS = 3.0
 SIGNATURE = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
+UNMASKED = (
+    "Tokens see their future in eval mode, and not in training. Look at what depends on "
+    "`self.training`: the mask does not."
+)
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 
 Built = dict[bool | None, Facts]
@@ -132,6 +137,9 @@ def not_constructed(failed: Failure) -> Finding:
         return named("no_super_init")
     if failed.text.startswith("TypeError") and "argument" in failed.text:
         return Finding(1, f"The constructor cannot be called as `({SIGNATURE})`: {failed.text}.")
+    if "dropout probability" in failed.text:
+        text = f"The constructor is called as `({SIGNATURE})`, in this order: it raises"
+        return Finding(1, f"{text} {failed.told}.")
     return Finding(worded_step(failed) or 1, f"The constructor raises {failed.told}.")
 
 
@@ -246,7 +254,8 @@ def _unlike(cls: Any, looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
         return
     followed = None if failure else follow(way)
     if name := single(looks, step):
-        yield named(name, followed.step if followed else step)
+        hidden = name == "no_mask" and leaks(cls) is False
+        yield Finding(6, UNMASKED) if hidden else named(name, followed.step if followed else step)
         return
     where = letters(case) if MAIN in wrong else f"b = {case.b}, {letters(case)}"
     found = Finding(step, f"forward raises {failure.told}, at {where}.") if failure else None

@@ -43,7 +43,7 @@ def judge_function(task: Write, answer: Any) -> Outcome:
     lost = dropped(used)
     if found := _slip(task, scenes, returned):
         if found[0] is None:
-            return outcome("unfinished", f"not repaired yet, it still does what it did.{lost}")
+            return outcome("unfinished", "not repaired yet, it still does what it did.")
         return outcome("mistake", f"{found[0]}{lost}", *found[1])
     if text := _from_outside(task, answer, used, scenes):
         return outcome("value", text)
@@ -74,13 +74,13 @@ def _parts(task: Write, reply: Any) -> Parts:
 def fault(task: Write, scene: Scene, parts: Parts) -> tuple[str, str] | None:
     """Return the kind of fault and its sentence, or None if all parts are right."""
     where, names = scene.case.where, ", ".join(task.names)
-    if isinstance(failure := parts[0] if parts else None, Failure):
+    if type(failure := parts[0] if parts else None) is Failure:
         line = f", in the line `{failure.line}`" if failure.line else ""
         return (
             "error",
             f"your function raises {failure.text} {where}{line}.{legend(failure.text, scene.case)}",
         )
-    if parts == (None,):
+    if len(parts) == 1 and parts[0] is None:
         return "type", NOTHING
     if len(parts) != len(task.names):
         came = f"one {_described(parts[0])}" if len(parts) == 1 else f"{len(parts)} things"
@@ -93,13 +93,13 @@ def fault(task: Write, scene: Scene, parts: Parts) -> tuple[str, str] | None:
 
 
 def _described(part: Any) -> str:
-    tensor = isinstance(part, torch.Tensor)
+    tensor = type(part) in (torch.Tensor, torch.nn.Parameter)
     return f"tensor {tuple(part.shape)}" if tensor else f"thing of type {type_name(part)}"
 
 
 def whole(part: Any) -> int | None:
     """Return a whole number of any kind as an int; None for anything else."""
-    scalar = type(part) is torch.Tensor and part.dim() == 0 or isinstance(part, np.generic)
+    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
     part = part.item() if scalar else part
     return part if type(part) is int else None
 
@@ -108,7 +108,7 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str):
     """Return the fault of a part that must be a whole number, or None."""
     number = whole(part)
     if number is None:
-        hint = ", as `//` gives" if isinstance(part, float) else ""
+        hint = ", as `//` gives" if type(part) is float else ""
         return "type", f"`{name}` is of type {type_name(part)}: a whole number{hint} is expected."
     if number == right:
         return None
@@ -200,7 +200,7 @@ def _same(parts: Parts, others: Parts) -> bool:
 
 def _agree(one: Any, other: Any) -> bool:
     if isinstance(other, Failure):
-        return isinstance(one, Failure) and one.text == other.text
+        return type(one) is Failure and one.text == other.text
     if isinstance(other, int):
         return whole(one) == other
     if type(one) not in (torch.Tensor, torch.nn.Parameter):
@@ -238,11 +238,13 @@ def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: l
         return ""
     scene, parts = scenes[index], returned[index]
     for part, right in zip(parts, task.answer(scene), strict=False):
-        tensors = isinstance(part, torch.Tensor) and isinstance(right, torch.Tensor)
+        tensors = type(part) in (torch.Tensor, torch.nn.Parameter) and type(right) is torch.Tensor
         if not tensors or same_tensor(part, right):
             continue
         given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
         if any(same_tensor(part, each) for each in given):
             return " It comes back as it was given."
+        if part.dtype != right.dtype:
+            return ""
         return related(task.step, part.detach(), right, scene)
     return ""

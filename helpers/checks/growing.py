@@ -86,8 +86,9 @@ def _constructor(facts: Facts, built: dict, seen: Seen) -> Said | None:
     right = {name: shape for name, shape in right.items() if name in facts.shapes}
     if facts.shapes != right:
         alike = candidates(facts.shapes)
-        found = named(alike[0]) if alike else shape_finding(facts.shapes, right)
-        said = _told(found, "shape")
+        if alike:
+            return _told(named(alike[0]))
+        said = _told(shape_finding(facts.shapes, right), "shape")
         return said[0], said[1].replace("W_", "`W_", 1).replace(".weight", ".weight`", 1), said[2]
     return next(_misbuilt(facts), None)
 
@@ -220,6 +221,8 @@ def _dropout(cls: Any, number: int) -> Said | None:
         return None
     if close(first.out, still.out):
         return _told(named("dropout_missing"))
+    if first.out.isnan().any():  # a dropped -inf is NaN
+        return _told(named("dropout_on_scores"))
     if number > 7:
         return None
     told = judge_weights(first.out, second.out, still.out)

@@ -286,7 +286,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     if wanted.gradients:
-        return _back(module, x, own)
+        return _back(module, x, own, case.context_length)
     before = {name: each.detach().clone() for name, each in own.items()}
     given = x.clone()
     with torch.no_grad():
@@ -312,7 +312,9 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     return Seen(out, str(first.dtype), kind, parts, None, changed)
 
 
-def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
+def _back(
+    module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter], context_length: int
+) -> Seen:
     x.requires_grad_()
     watch = Watch()
     with watch:
@@ -321,7 +323,9 @@ def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> S
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
     gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
-    mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
+    square = context_length, context_length
+    others = (p for n, p in module.named_parameters() if n not in own)
+    mask = next((p for p in others if p.shape[-2:] == square), None)
     gradients |= {} if mask is None else {"mask": mask.grad}
     return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 

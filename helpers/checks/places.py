@@ -58,7 +58,8 @@ def exact(tensors: list[torch.Tensor], right: torch.Tensor, shaped: bool = True)
         if each.numel() != right.numel() or shaped and each.shape != right.shape:
             continue
         flat, wanted = each.flatten(), right.flatten()
-        factor = float((flat @ wanted) / (wanted @ wanted))
+        seen = wanted.isfinite()  # a masked score is -inf
+        factor = float((flat[seen] @ wanted[seen]) / (wanted[seen] @ wanted[seen]))
         if factor > 1e-4 and close(flat / factor, wanted):
             return True
     return False

@@ -12,7 +12,10 @@ from helpers.trace import STEPS
 
 def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors agree in shape, dtype and numbers."""
-    return one.shape == other.shape and one.dtype == other.dtype and close(one.detach(), other)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    one = one.detach()
+    return close(one, other) if one.is_floating_point() else torch.equal(one, other)
 
 
 def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:

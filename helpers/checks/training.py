@@ -108,7 +108,7 @@ def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
     if found:
         return
     if close(once_, twice) and not close(once_, still):
-        step = 6 if _leaks(looks.cls) else 7
+        step = 6 if leaks(looks.cls) else 7
         seen = "Tokens see their future in training. " if step == 6 else ""
         yield Finding(
             step,
@@ -119,13 +119,15 @@ def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
         yield Finding(7, told)
 
 
-def _leaks(cls: Any) -> bool:
-    """Whether in training the last token moves the output of the first."""
+def leaks(cls: Any) -> bool | None:
+    """Whether in training the last token moves the output of the first; None if it fails."""
     x = MAIN.x
     other = x.clone()
     other[:, -1] += 1
     one, two = once(cls, MAIN, Pass(x, train=True), Pass(other, train=True))
-    return not isinstance(one.out, Failure) and not close(one.out[:, 0], two.out[:, 0])
+    if isinstance(one.out, Failure) or isinstance(two.out, Failure):
+        return None
+    return not close(one.out[:, 0], two.out[:, 0])
 
 
 def judge_state(cls: Any, found: bool) -> Iterator[Finding]:

@@ -77,9 +77,13 @@ def _dropped(code: types.CodeType) -> list[str]:
     steps = list(dis.get_instructions(code))
     for before, step in pairwise(steps):
         line = step.positions.lineno
-        if step.opname == "LOAD_METHOD" and step.argval in MAKING:
+        if step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval in MAKING:
             last[line] = step.argval
-        if step.opname == "POP_TOP" and before.opname == "CALL" and line in last:
+        if (
+            step.opname == "POP_TOP"
+            and before.opname in ("CALL", "CALL_FUNCTION_EX")
+            and line in last
+        ):
             found.append(last[line])
     return found
 
