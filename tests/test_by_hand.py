@@ -63,10 +63,11 @@ def test_the_sheet_has_seven_exercises_with_their_published_numbers():
     single |= {"weights": SINGLE["weights_rounded"].tolist()}
     assert check("by_hand.3", single, record=False).kind == "so far"
     single |= {"scores": (SINGLE["Q"] @ SINGLE["K"].T).tolist()}
-    single |= {"scaled": [[8.49, 2.83], [2.83, 2.83]]}
+    single |= {"scaled": [[8.49, 2.83], [2.83, 2.83]], "score": 8, "y": 5}
     assert tried("by_hand.3", single).passed
     assert tried("by_hand.3", single | {"weights": SINGLE["weights"]}).passed
     multi = {name: MULTI[name] for name in ("Q0", "Q1", "K0", "K1", "V0", "V1", "H", "Y")}
+    multi |= {"y": 5}
     assert tried("by_hand.5", multi).passed
 
 
