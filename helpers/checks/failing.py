@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from helpers.checks.follow import NAMES, Followed
+from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.places import arranged, place
 

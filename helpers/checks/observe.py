@@ -4,6 +4,7 @@ reply answers in this process. An answer that lives in another one is an object 
 takes the same questions; whoever judges cannot tell the two apart.
 """
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
-from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.isolate import Clock, Failure, attempt, isolated, type_name
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -25,6 +26,8 @@ from helpers.checks.use import readings, with_constants
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
 DEEP = 9  # of what is carried: a record's calls' tensors
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Facts:
         sizes: d_out, num_heads and head_dim as they are stored, where they are.
     """
 
-    shapes: dict[str, tuple[int, ...]]
+    shapes: Shapes
     parameters: tuple[str, ...]
     tied: bool
     listed: bool
@@ -112,8 +115,11 @@ class Facts:
     sizes: dict[str, Any]
 
 
+Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
+
+
 def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
-    """What is seen of a class in several passes in a row; its Failure in each if it is not built."""
+    """What is seen of a class in several passes in a row; why it is not built, in each."""
     seen = ask(cls, "run", case, dropout, list(passes))
     return [Seen(seen)] * len(passes) if isinstance(seen, Failure) else seen
 
@@ -121,6 +127,12 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 def elsewhere(answer: Any) -> bool:
     """Whether an answer lives in another process."""
     return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
+
+
+def isolated_from(answer: Any, seconds: float) -> contextlib.AbstractContextManager[Clock]:
+    """Keep the world as it is while an answer is asked, and the clock running; see isolated."""
+    here = not elsewhere(answer) and attempt(isinstance, answer, type) is True
+    return isolated(seconds, *([answer] if here else []))
 
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:

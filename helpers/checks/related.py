@@ -5,6 +5,7 @@ import itertools
 import torch
 
 from helpers.checks.cases import close
+from helpers.checks.findings import say
 from helpers.checks.right import Scene
 from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
@@ -26,22 +27,16 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
     """
     for number, other in enumerate(STEPS, start=1):
         if other != step and any(same_tensor(part, each) for each in scene[other].values()):
-            return f" It is what step {number}, {other}, makes."
+            return say("of_another_step", number=number, name=other).text
     if part.shape == right.shape and step == "mask":
         return _masked(part, right)
     if part.shape == right.shape and step == "softmax":
-        square = (-1, *right.shape[2:])
-        masked = scene["mask"]["masked"].reshape(square)
-        found = weigh(
-            part.reshape(square),
-            scene["scores"]["scores"].reshape(square),
-            right.reshape(square),
-            [masked],
-        )
-        return f" {found.text}" if found.step == 7 else ""
+        scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
+        found = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
+        return found.text if found.step == 7 else ""
     rows = part.sum(-1) if part.dim() else part
     if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
-        return " Its rows sum to 1, as after a softmax: that is for step 7."
+        return say("rows_sum_to_1").text
     return _moved(part, right)
 
 
@@ -49,7 +44,7 @@ def _masked(part: torch.Tensor, right: torch.Tensor) -> str:
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
     held = part[wrong]
     if (right[wrong] == -torch.inf).all() and len(held.unique()) == 1:
-        return f" Only hidden scores differ: they hold {float(held[0]):g}, and -inf is expected."
+        return say("hidden_hold", number=float(held[0])).text
     return ""
 
 
@@ -59,10 +54,10 @@ def _moved(part: torch.Tensor, right: torch.Tensor) -> str:
     for order in itertools.permutations(range(right.dim())):
         moved = right.permute(order)
         if moved.shape == part.shape and close(part, moved):
-            return f" It holds the right numbers with its axes in the order {order}."
-    factor = float((part.flatten() @ right.flatten()) / right.flatten().square().sum())
+            return say("axes_in_order", order=order).text
+    mine, wanted = part.flatten(), right.flatten()
+    factor = float(mine @ wanted / wanted.square().sum())
     if part.shape == right.shape and close(part, factor * right):
-        return f" Every number is {factor:.4g} times the right one."
-    if close(part.flatten().sort().values, right.flatten().sort().values):
-        return " It holds the right numbers at other places: `view` and `reshape` keep the order."
-    return ""
+        return say("times_the_right", factor=factor).text
+    same = close(mine.sort().values, wanted.sort().values)
+    return say("at_other_places").text if same else ""
