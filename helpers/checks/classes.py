@@ -7,23 +7,14 @@ from typing import Any
 import torch
 
 from helpers.checks.cases import BIASED, CASES, LAYERS, MAIN, Case, close, drawn, known
+from helpers.checks.facts import Built, Pass, Record, Shapes
 from helpers.checks.failing import failing_step, worded_step
 from helpers.checks.findings import say
 from helpers.checks.follow import follow
 from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure, TimeUp
 from helpers.checks.match import Looks, candidates, pair, single
-from helpers.checks.observe import (
-    Built,
-    Pass,
-    Record,
-    Shapes,
-    ask,
-    elsewhere,
-    isolated_from,
-    kind_of,
-    once,
-)
+from helpers.checks.observe import ask, elsewhere, isolated_from, kind_of, once
 from helpers.checks.outcome import Finding, Outcome, honestly, verdict
 from helpers.checks.right import once_right, play
 from helpers.checks.sentences import from_notebook, letters, together

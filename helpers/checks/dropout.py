@@ -5,9 +5,10 @@ from typing import Any
 import torch
 
 from helpers.checks.cases import Case, close
+from helpers.checks.facts import Pass
 from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
-from helpers.checks.observe import Pass, once
+from helpers.checks.observe import once
 from helpers.checks.outcome import Finding
 from helpers.checks.right import play
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 
 from helpers.checks.cases import Case
-from helpers.checks.observe import Record
+from helpers.checks.facts import Record
 from helpers.checks.places import contained, exact, place
 from helpers.checks.recorder import Call, Held
 from helpers.checks.right import Scene, play

@@ -14,6 +14,7 @@ import torch
 from helpers.checks.cases import BIASED, LAYERS, PLACES, close
 from helpers.checks.classes import constructed, examine, layer_findings, misshapen
 from helpers.checks.dropout import CASE, SHARE, judge_weights
+from helpers.checks.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from helpers.checks.failing import failing_step
 from helpers.checks.findings import say
 from helpers.checks.follow import follow
@@ -21,7 +22,7 @@ from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.match import candidates
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import ATTRIBUTES, Built, Facts, Pass, Record, Seen, ask, once
+from helpers.checks.observe import ask, once
 from helpers.checks.outcome import Finding
 from helpers.checks.related import related
 from helpers.checks.right import Scene, play

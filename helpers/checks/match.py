@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from helpers.checks.cases import CASES, MAIN, SIMPLER, Case, close, lecture_parameters
+from helpers.checks.facts import Built, Pass, Shapes
 from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import Built, Pass, Shapes, once
+from helpers.checks.observe import once
 from helpers.checks.places import exact
 from helpers.checks.right import Scene, play
 from helpers.trace import STEPS

@@ -7,9 +7,10 @@ import torch
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import Case, fill
+from helpers.checks.facts import Pass, Seen
 from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import wrong_class
-from helpers.checks.observe import Pass, Seen, run
+from helpers.checks.observe import run
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import Any
 
 from helpers.checks.cases import BIASED, LAYERS, LOOSE, MAIN, Case, close, known
 from helpers.checks.dropout import dropout_looks, judge_dropout, right_weights
+from helpers.checks.facts import Pass
 from helpers.checks.failing import worded_step
 from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
 from helpers.checks.match import Looks
-from helpers.checks.observe import FLOATS, Pass, once
+from helpers.checks.observe import FLOATS, once
 from helpers.checks.outcome import Finding
 from helpers.checks.right import once_right, play
 
