@@ -22,6 +22,9 @@ bench: $(ALL)        ## measure attention against the machine's limit, and how c
 bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
 
+train: $(ALL)        ## train the tiny model of notebook 18 again and store its moments
+	$(BIN)/python tools/train.py $(OPTIONS)
+
 notebooks: $(ALL)    ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
 
@@ -53,4 +56,4 @@ $(ALL): requirements-dev.txt $(COURSE)
 	$(PIP) -r requirements-dev.txt
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders notebooks student site lint help
+.PHONY: lab test browser bench bench-sliders train notebooks student site lint help

@@ -5,6 +5,7 @@ and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as 
 """
 
 import contextlib
+import os
 import sys
 
 # jsonschema would load a grammar of web addresses for over a second; notebooks need none.
@@ -21,7 +22,8 @@ nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text 
 
 
 def pytest_configure(config):
-    """Run everything as if no exercise were done."""
+    """Run everything as if no exercise were done, and let a slip inside a check raise."""
+    os.environ["ELEVEN_STEPS_STRICT"] = "1"
     stack = contextlib.ExitStack()
     stack.enter_context(nothing_done())
     config.add_cleanup(stack.close)

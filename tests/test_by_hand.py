@@ -5,7 +5,6 @@ import math
 import pytest
 import renew
 import torch
-from helpers.checks.exercises import check
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
@@ -13,11 +12,12 @@ from test_exercises import anything
 from torch import nn
 
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
-from helpers.checks import progress
-from helpers.checks.paper import CUT, KINDS, NAMES, PAPERS, Built, Explain, Words, practice
+from helpers.checks import check, progress
+from helpers.checks.paper import CUT, KINDS, NAMES, Built, Explain, Words, papers, practice
 from helpers.examples import load_example
 from helpers.pictures.blocks import PLACES
 
+PAPERS = papers()
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
 FRESH = [practice(kind, seed) for kind in KINDS for seed in range(12)]
@@ -33,7 +33,7 @@ def one_thread():
 
 
 def tried(paper, answer):
-    return check(paper, answer, record=False)
+    return check(getattr(paper, "identifier", paper), answer, record=False)
 
 
 def mha(**changes):
@@ -384,7 +384,7 @@ def test_any_int_is_a_seed():
 
 def test_practice_is_no_progress(tmp_path, monkeypatch):
     monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "progress.json"))
-    assert check(FRESH[0], solved(FRESH[0])).passed and not progress.file().exists()
+    assert check(FRESH[0].identifier, solved(FRESH[0])).passed and not progress.file().exists()
     assert check("by_hand.2", solved(PAPERS["by_hand.2"])).passed
     assert progress.read(progress.file()) == ["by_hand.2"]
 

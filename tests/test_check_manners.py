@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 from attention_variants import Base, CallsItself, NeverEnds, Sleeps, SwallowsAll
-from helpers.checks.isolate import Failure, Stopped, TimeUp, attempt, isolated, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from helpers.checks import check_attention
+from helpers.checks.isolate import Stopped, attempt, isolated, timed
 from helpers.checks.outcome import Outcome
 
 
@@ -173,7 +173,7 @@ def test_an_earlier_alarm_still_rings():
     handler = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
     signal.setitimer(signal.ITIMER_REAL, 60)
     try:
-        with time_limit(1):
+        with timed(1):
             pass
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
         signal.raise_signal(signal.SIGALRM)
@@ -235,7 +235,7 @@ def test_every_answer_is_the_same_each_time():
 
 def test_state_comes_back_after_an_error():
     before = state()
-    with pytest.raises(RuntimeError, match="mine"), kept_state():
+    with pytest.raises(RuntimeError, match="mine"), isolated(1):
         spoil(Base(4, 4, 4, 0.0, 2), torch.ones(1, 2, 4))
         raise RuntimeError("mine")
     assert state() == before

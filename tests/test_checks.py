@@ -1,6 +1,5 @@
 """check_attention: known mistakes in other classes, pairs of them, and mistakes nobody listed."""
 
-import contextlib
 import math
 
 import pytest
@@ -9,8 +8,9 @@ from attention_variants import RIGHT, STYLES, Base, LoopOverHeads, Sdpa, carrier
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.checks import Verdict, check_attention, probes
+from helpers.checks import check_attention
 from helpers.checks.mistakes import MISTAKES
+from helpers.checks.outcome import Outcome
 
 # Each pair is two steps apart or more, and the second does not hide the first.
 PAIRS = [
@@ -37,17 +37,6 @@ PAIRS = [
     ("bias_missing", "no_scale"),
     ("no_transpose_back", "out_proj_missing"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def no_slip_of_a_probe_goes_unseen(monkeypatch):
-    """A question may find that it cannot be asked; any other error in it is ours."""
-
-    def strictly(question, *args):
-        with contextlib.suppress(probes.CannotAsk):
-            return question(*args)
-
-    monkeypatch.setattr(probes, "attempt", strictly)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -238,8 +227,8 @@ def test_a_mask_left_out_in_training_is_found():
 def test_the_message_gives_the_sizes_and_the_place():
     verdict = check_attention(carrier("functional", "scale_sqrt_d_out"))
     assert verdict.message == (
-        "Step 7 (softmax): The scores are divided by the square root of d_out (12); it should be "
-        "the square root of head_dim (4). Look at the line before the softmax."
+        "Step 7 (softmax): The scores are divided by the square root of d_out (40); it should be "
+        "the square root of head_dim (8). Look at the line before the softmax."
     )
 
 
@@ -315,5 +304,5 @@ def test_it_shows_their_numbers_beside_the_right_ones():
 
 
 def test_a_message_is_no_markup():
-    verdict = Verdict(False, 2, (), "a < b in `x & y`")
+    verdict = Outcome("", "value", "a < b in `x & y`", 2)
     assert "a &lt; b in <code>x &amp; y</code>" in verdict.display

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import renew
 import torch
-from helpers.checks.exercises import check
-from helpers.checks.scenes import PLACES, play
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
+from helpers.checks import check
+from helpers.checks.cases import PLACES
 from helpers.checks.mistakes import MISTAKES
+from helpers.checks.right import play
 from helpers.checks.tasks import TASKS, Explain, Write
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS
@@ -513,7 +514,7 @@ def test_what_an_answer_does_stays_inside(capsys):
 
 @every("answer", [looping, recursing, leaving, interrupting])
 def test_what_does_not_come_back_is_an_error(answer, monkeypatch):
-    monkeypatch.setattr("helpers.checks.exercises.SECONDS", 0.3)
+    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
     assert tried("scores.1", answer).kind == "error"
 
 
@@ -604,6 +605,7 @@ CLASS = """
 class Mine(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
+        self.d_out = d_out
         self.num_heads, self.head_dim = num_heads, d_out // num_heads
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)

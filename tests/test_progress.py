@@ -6,9 +6,9 @@ import threading
 
 import pytest
 import renew
-from helpers.checks.exercises import EXERCISES, check
 
-from helpers.checks import progress
+from helpers.checks import check, progress
+from helpers.checks.answers import EXERCISES
 from helpers.checks.tasks import TASKS
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
@@ -44,7 +44,7 @@ def test_a_solution_proves_itself_without_a_trace(path):
 def test_deleting_the_file_begins_anew(path):
     check("scores.2", RIGHT)
     path.unlink()
-    assert "0 of" in progress.draw_progress().title
+    assert "0 of" in progress.picture().title
     check("mask.2", 10)
     assert done(path) == ["mask.2"]
 
@@ -54,7 +54,7 @@ def test_an_exercise_of_another_edition_is_kept(path):
     progress.write(path, ["gone.7", *progress.read(path)])
     check("mask.2", 10)
     assert done(path) == ["gone.7", "scores.2", "mask.2"]
-    assert progress.draw_progress().title.startswith("2 of")
+    assert progress.picture().title.startswith("2 of")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_broken_or_foreign_file_is_set_aside(path, content):
     path.write_bytes(content)
     earlier = path.with_name("progress-set-aside-1.json")
     earlier.write_text("from before")
-    assert "cannot be used and is left as it is" in progress.draw_progress().description
+    assert "cannot be used and is left as it is" in progress.picture().description
     assert path.read_bytes() == content
 
     outcome = check("scores.2", RIGHT)
@@ -96,7 +96,7 @@ def test_where_nothing_can_be_written_the_answer_is_still_right(path, monkeypatc
     path.parent.write_text("a file where a folder should be")
     outcome = check("scores.2", RIGHT)
     assert outcome.passed and "not written down" in outcome.note
-    assert "0 of" in progress.draw_progress().title
+    assert "0 of" in progress.picture().title
 
     def full(*arguments):
         raise OSError(28, "No space left on device")
@@ -114,7 +114,7 @@ def test_a_folder_in_the_files_place_is_left_alone(path):
     outcome = check("scores.2", RIGHT)
     assert outcome.passed and "not written down" in outcome.note
     assert (path / "photos").is_dir()
-    assert "left as it is" in progress.draw_progress().description
+    assert "left as it is" in progress.picture().description
 
 
 def test_two_notebooks_at_once_lose_nothing(path):
@@ -128,18 +128,18 @@ def test_two_notebooks_at_once_lose_nothing(path):
 
 
 def test_the_picture_says_in_words_what_is_done(path):
-    empty = progress.draw_progress()
+    empty = progress.picture()
     assert empty.title == f"0 of {len(EXERCISES)} exercises are done" and "✓" not in empty.svg
-    assert empty == progress.draw_progress()
+    assert empty == progress.picture()
     for name in ("scores.2", "shape.1"):
         progress.record(name)
-    picture = progress.draw_progress()
+    picture = progress.picture()
     assert picture.title == f"2 of {len(EXERCISES)} exercises are done"
     assert picture.description == "Done: shape.1, scores.2."
     assert picture.svg.count("✓") == 2
     for name in EXERCISES:
         progress.record(name)
-    assert progress.draw_progress().svg.count("✓") == len(EXERCISES)
+    assert progress.picture().svg.count("✓") == len(EXERCISES)
 
 
 def test_notebooks_are_renewed_and_tested_as_if_nothing_were_done():

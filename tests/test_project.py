@@ -43,8 +43,15 @@ MAY_IMPORT = {
     "trace": {"attention"},
     "gpt2": {"attention"},
     "sizes": {"attention", "examples"},
-    "sliders": {"attention", "examples", "pictures", "sizes", "trace"},
+    "sentences": set(),
+    "tiny": {"attention", "sentences", "trace"},
+    "moments": {"examples", "pictures", "sentences", "tiny"},
+    "sliders": {
+        *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
+    },
     "checks": {"attention", "examples", "pictures", "trace"},
+    "variants": {"attention"},
+    "since": {"examples", "pictures", "sliders", "trace", "variants"},
 }
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}

@@ -18,6 +18,8 @@ SECTIONS = {
     "5 exercises": 11,
     "6 real models": 7,
     "7 what the lecturer insists on": 3,
+    "8 beyond the lecture": 1,
+    "9 since the lecture": 11,
 }
 
 

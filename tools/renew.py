@@ -105,6 +105,8 @@ def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
     return NotebookClient(
         notebook,
         timeout=60,
+        iopub_timeout=60,  # a busy machine's outputs come late; left out, they would be stored so
+        raise_on_iopub_timeout=True,
         kernel_name="python3",
         record_timing=False,
         extra_arguments=["--IPKernelApp.log_level=40"],

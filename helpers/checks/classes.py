@@ -11,7 +11,7 @@ from helpers.checks.facts import Built, Pass, Record, Shapes
 from helpers.checks.failing import failing_step, worded_step
 from helpers.checks.findings import say
 from helpers.checks.follow import follow
-from helpers.checks.followed import Followed
+from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure, TimeUp
 from helpers.checks.match import Looks, candidates, pair, single
 from helpers.checks.observe import ask, elsewhere, isolated_from, kind_of, once
@@ -27,6 +27,7 @@ from helpers.checks.training import (
 )
 
 SECONDS = 3.0
+ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 
 
@@ -101,6 +102,9 @@ def constructed(cls: Any) -> Built | Finding:
     failed = next((each for each in built.values() if isinstance(each, Failure)), None)
     if failed is None:
         return built
+    names = ask(cls, "parameters")
+    if not isinstance(names, Failure) and names[:5] != ORDER and sorted(names[:5]) == sorted(ORDER):
+        return say("other_order", names=", ".join(names[:5]))
     if "Module.__init__()" in failed.text or "_modules" in failed.text:
         return say("no_super_init")
     if failed.text.startswith("TypeError") and "argument" in failed.text:
@@ -116,7 +120,8 @@ def _lost(cls: Any, built: Built, lost: list[str]) -> Iterator[Finding]:
     only_last = lost == ["out_proj"]
     found = ", ".join(built[True].parameters) or "none"
     yield say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
-    if only_last and isinstance(record := ask(cls, "record", MAIN), Record):
+    record = ask(cls, "record", MAIN) if only_last else None
+    if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
         earlier = follow(Followed(record, MAIN))
         if earlier and earlier.step < 11:
             yield earlier
@@ -195,6 +200,10 @@ def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     way, out = Followed(record, case), record.seen.out
     where = letters(case) if MAIN in wrong else f"b = {case.b}, {letters(case)}"
     raised = isinstance(out, Failure)
+    first, again = once(looks.cls, case, Pass(seed=1), Pass(seed=2))
+    if not raised and not close(first.out, again.out):
+        yield say("random_in_eval", None if all(map(way.made, NAMES.values())) else 2)
+        return
     if raised:
         found = say("forward_raises", failing_step(way, out), error=out.told, where=where)
     else:

@@ -37,6 +37,7 @@ class Seen:
     gradients: dict[str, torch.Tensor | None] | Failure | None = None  # of x and the parameters
     changed: tuple[str, ...] = ()  # what forward wrote into: "x", "weights"
     met: bool = False  # whether tensors of two devices met
+    cut: torch.Tensor | None = None  # the first one that was cut out of the gradient
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import re
 
 import torch
 
+from helpers.checks.follow import scored, scores_there
 from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.places import arranged, place
@@ -33,8 +34,11 @@ def failing_step(way: Followed, failure: Failure) -> int:
     name, tensors, numbers = way.record.failing or (_told_name(failure), (), ())
     handled = any(place(each, way.project(part)) for each in tensors for part in NAMES.values())
     if not all(map(way.made, NAMES.values())) and not handled and not _does(name, VIEWING):
-        return worded if worded in (6, 7) else 2
-    if not way.there("scores", "scores"):
+        begun = name or any(held.made_of for call in way.record.calls for held in call.gave)
+        return worded if worded in (6, 7) else 2 if begun or worded else 1
+    if not scores_there(way):
+        if way.scores and (found := scored(way)):
+            return found.step
         return _to_scores(way, name, tensors, numbers, worded)
     if not way.there("softmax", "weights"):
         if "mask" in name or worded == 6 or "softmax" in name or worded == 7:
@@ -77,6 +81,8 @@ def _product(way: Followed, tensors: tuple[torch.Tensor, ...], step: int) -> int
             found = place(each, way.project(name), way.factors) if each.dim() == 4 else None
             if found is None or each.shape in (shape, shape[:2] + (shape[3], shape[2])):
                 continue
+            if way.reached("transpose", name) and step == 5:
+                return step
             viewed = way.reached("view", name)
             if arranged(found[0], way.case) != "right":
                 return 4 if viewed else 3

@@ -46,6 +46,12 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "qkv_bias=False)`: {error}.",
         "error",
     ),
+    "other_order": (
+        1,
+        "The constructor takes ({names}): the order is (d_in, d_out, context_length, dropout, "
+        "num_heads, qkv_bias=False).",
+        "error",
+    ),
     "constructor_raises": (1, "The constructor raises {error}.", "error"),
     "layers_lost": (
         2,
@@ -116,6 +122,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         2,
         "The {name} of the tokens have changed places. Look at how they are made.",
     ),
+    "heads_joined": (
+        3,
+        "All heads of the {name} go into one product: each head keeps its own head_dim features. "
+        "Look at the view, and at the product, which is made head by head.",
+    ),
     "features_shared": (
         3,
         "Some features of the {name} are used by several heads and others by none. Look at how the "
@@ -172,7 +183,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "future_seen": (
         6,
         "Tokens see their future{some}: weights above the diagonal are not 0. Look at the mask: "
-        "-inf stands strictly above the diagonal, before the softmax.",
+        "-inf stands above the diagonal, before the softmax.",
     ),
     "masked_late": (
         6,

@@ -20,7 +20,7 @@ from helpers.checks.weigh import HIDDEN, weigh
 
 def follow(way: Followed) -> Finding | None:
     """Name the first step that is not right, or return None where all of them are."""
-    for question in (_projected, _scored, _weighed, _valued, _gathered, _combined):
+    for question in (_projected, scored, _weighed, _valued, _gathered, _combined):
         if found := question(way):
             return found
     return _returned(way)
@@ -32,15 +32,16 @@ def _projected(way: Followed) -> Finding | None:
     return next((say("projection_absent", layer=layer) for layer in lost), None)
 
 
-def _scored(way: Followed) -> Finding | None:
+def scored(way: Followed) -> Finding | None:
     """Steps 2 to 5: the scores are there, or what was multiplied says why not."""
-    if _scores_there(way):
+    if scores_there(way):
         return None
     for meeting in way.scores:
         strange = any(len(side.made_of) > 1 for side in (meeting.left, meeting.right))
         layers = meeting.left.made_of | meeting.right.made_of
         if strange or layers != {"W_query", "W_key"}:
-            step = 2 if strange or len(layers) > 1 else 5
+            used = frozenset().union(*(m.left.made_of | m.right.made_of for m in way.meetings))
+            step = 2 if strange or used >= NAMES.keys() else 5
             return say("others_meet", step, layers=_and(layers))
         (left,), (right,) = meeting.left.made_of, meeting.right.made_of
         found = [
@@ -57,7 +58,7 @@ def _scored(way: Followed) -> Finding | None:
     return say("scores_flipped" if flipped else "products_not_right")
 
 
-def _scores_there(way: Followed) -> bool:
+def scores_there(way: Followed) -> bool:
     """Whether the right scores are there: in one tensor, or in pieces whose rows run over keys."""
     wanted, tokens = way.right["scores"]["scores"], way.case.num_tokens
     if exact(way.tensors, wanted, False):
@@ -92,6 +93,8 @@ def _handed_on(way: Followed, held: Held, layer: str, turned: bool) -> Finding |
     kind = arranged(found[0].mT if turned else found[0], way.case)
     if kind == "right":
         return None
+    if kind == "heads joined":
+        return say("heads_joined", product if viewed else 3, name=name)
     if kind == "part":
         return say("features_left_out", product, name=name)
     if kind == "order" and not grouped:
@@ -151,15 +154,20 @@ def _gathered(way: Followed) -> Finding | None:
 def _combined(way: Followed) -> Finding | None:
     """Steps 8 to 10: what is handed to out_proj."""
     out, context = way.record.seen.out, way.right["context"]["context"]
-    if way.last is None:
+    if not way.last:
         found = place(out, context) if isinstance(out, torch.Tensor) and out.dim() else None
         return (found and _laid(found[0], way.case)) or say("out_proj_unused")
-    found = place(way.last.tensor, context)
+    if len(way.last) > 1:  # head by head, each with its columns of the weight
+        placed = all(place(each, context) for each in way.last)
+        whole = sum(each.numel() for each in way.last) == context.numel()
+        return None if placed and whole else _returned(way)
+    (handed,) = way.last
+    found = place(handed, context)
     if found is not None and abs(found[1] - 1) <= LOOSE:
         return _laid(found[0], way.case)
     first = next((i for i, t in enumerate(way.tensors) if exact([t], context, False)), 0)
     smaller = any(each.numel() < context.numel() for each in way.tensors[first:])
-    plain = way.last.tensor.numel() == context.numel() and not smaller
+    plain = handed.numel() == context.numel() and not smaller
     return say("context_changed" if plain else "heads_not_beside")
 
 

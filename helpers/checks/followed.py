@@ -72,8 +72,8 @@ class Followed:
 
     def is_layer(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a layer's weight or bias, or a piece of it."""
-        weights = [each.detach() for each in self.right.module.parameters()]
-        return any(w.numel() >= tensor.numel() and place(tensor, w) for w in weights)
+        weights = torch.cat([each.detach().flatten() for each in self.right.module.parameters()])
+        return tensor.numel() <= len(weights) and place(tensor, weights) is not None
 
     @cached_property
     def scores(self) -> list[Meeting]:
@@ -138,11 +138,12 @@ class Followed:
         return matrices
 
     @cached_property
-    def last(self) -> Held | None:
-        """What is handed to out_proj."""
+    def last(self) -> list[torch.Tensor]:
+        """What is handed to out_proj, in one piece or several."""
+        found = []
         for call in self.record.calls:
             layer = [h for h in call.given if h.made_of == {"out_proj"}]
             context = [h for h in call.given if h.made_of and "out_proj" not in h.made_of]
             if layer and context and call.name in PRODUCTS:
-                return context[0]
-        return None
+                found.append(context[0].tensor)
+        return found

@@ -422,6 +422,7 @@ _LIST = (
         "The keys are not grouped by head: swap their dims 1 and 2, as for queries and values.",
         "`@` pairs the heads of one with the tokens of the other.",
         ((_SWAP_KEYS, "keys = keys.contiguous()"),),
+        also=(5,),
     ),
     Mistake(
         "values_not_transposed",

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
-from helpers.checks.isolate import Clock, Failure, attempt, isolated, type_name
+from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -104,6 +104,11 @@ def call(
     return [attempt(_returned, function, each) for each in arguments]
 
 
+def parameters(cls: Any) -> list[str]:
+    """The names of a constructor's parameters, in order."""
+    return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+
 def facts(cls: Any, bias: bool | None) -> Facts:
     """What the constructor makes, with qkv_bias as given, or left out where it is None."""
     module = construct(cls, MAIN, bias)
@@ -150,6 +155,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "value": value,
     "call": call,
     "readings": readings,
+    "parameters": parameters,
     "facts": facts,
     "run": run,
     "record": record,
@@ -177,6 +183,7 @@ def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Construct cls for a case with known weights, in eval mode."""
+    torch.manual_seed(0)  # what the class draws besides is the same each time
     module = construct(cls, case, case.qkv_bias, dropout)
     fill(module, case)
     return module.eval()
@@ -223,18 +230,23 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
 
 def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
     x.requires_grad_()
-    returned = module(x * 1)
+    watch = Watch()
+    with watch:
+        returned = module(x * 1)
     out = returned[0] if isinstance(returned, tuple | list) else returned
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
     gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
     mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
-    return Seen(out.detach(), gradients=gradients | ({} if mask is None else {"mask": mask.grad}))
+    gradients |= {} if mask is None else {"mask": mask.grad}
+    return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 
 
 def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
     meeting = Meeting()
+    with ours():  # what torch loads for the first product of shapes alone takes seconds
+        torch.mm(*torch.empty(2, 1, 1, device="meta"))
     with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
         module.to("meta")(x.to("meta"))
     return Seen(torch.empty(0), met=meeting.met)
@@ -246,6 +258,8 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
             if changed and name.startswith(f"{changed}."):
                 each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
     recorder, watch, x = Recorder(), Watch(), case.x
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
 
     def body() -> Seen:
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
@@ -253,6 +267,7 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
         return look(returned)
 
     seen = attempt(body)
+    torch.backends.mha.set_fastpath_enabled(fast)
     return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
 
 

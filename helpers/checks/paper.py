@@ -1,8 +1,8 @@
 """The exercises for pencil and paper: what is right, what usual slips give, and fresh problems.
 
 papers() maps identifiers to the seven exercises of the sheet; practice(kind, seed) makes more of
-the same kind from small whole numbers. The heads here stand apart from helpers.attention: there is one
-of them, without a mask, y = x W as on the sheet, and each slip is a variant of it.
+the same kind from small whole numbers. The heads here stand apart from helpers.attention: there is
+one of them, without a mask, y = x W as on the sheet, and each slip is a variant of it.
 """
 
 import functools

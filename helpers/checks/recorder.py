@@ -8,7 +8,6 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from helpers.checks.cases import close
 from helpers.checks.isolate import ours
 
 MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
@@ -63,15 +62,24 @@ class Recorder(Mode):
 
 
 class Watch(TorchFunctionMode):
-    """Remember the torch function that raised, and the tensors and whole numbers it was given."""
+    """Remember the torch function that raised, with what it was given, and the first cut.
+
+    A tensor is cut out of the gradient where what it is made of has one, and it has none.
+    """
 
     failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
+    cut: torch.Tensor | None = None
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call function and look whether it returns."""
         kwargs = kwargs or {}
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            tracked = any(each.requires_grad for each in _tensors([*args, *kwargs.values()]))
+            floating = isinstance(result, torch.Tensor) and result.is_floating_point()
+            if tracked and self.cut is None and floating and not result.requires_grad:
+                self.cut = result.detach().clone()
+            return result
         except Exception:
             name = getattr(function, "__name__", "")
             given = [*args, *kwargs.values()]
@@ -122,11 +130,16 @@ def _made_of(held: tuple[Held, ...], twins: dict[str, tuple[Held, ...]]) -> tupl
             frozenset(
                 name
                 for name, twin in twins.items()
-                if place < len(twin) and not close(twin[place].tensor, each.tensor, 1e-6)
+                if place < len(twin) and _moved(twin[place].tensor, each.tensor)
             ),
         )
         for place, each in enumerate(held)
     )
+
+
+def _moved(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether some number is another one, each measured by its own size."""
+    return one.shape != other.shape or not torch.allclose(one, other, 1e-6, 1e-6, equal_nan=True)
 
 
 def _held(values: Iterable[Any]) -> Iterator[Held]:

@@ -241,7 +241,7 @@ _LIST: tuple[Task, ...] = (
         {
             589_824: "That is one of the three layers.",
             147_456: "That is one head's share of the three layers.",
-            2_304: "That is how many features come out: each is a sum of 768 products, 768 x 768 weights.",
+            2_304: "That is how many features come out; each layer has 768 x 768 weights.",
             21_233_664: (
                 "That gives every head layers as wide as d_out: the heads share them.",
                 "d_out_per_head",

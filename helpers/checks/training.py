@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from helpers.checks.cases import BIASED, LAYERS, LOOSE, MAIN, Case, close, known
 from helpers.checks.dropout import dropout_looks, judge_dropout, right_weights
 from helpers.checks.facts import Pass
-from helpers.checks.failing import worded_step
 from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
 from helpers.checks.match import Looks
+from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import FLOATS, once
 from helpers.checks.outcome import Finding
+from helpers.checks.places import exact
 from helpers.checks.right import once_right, play
 
 # What is known when just these layers get no gradient.
@@ -52,7 +55,7 @@ def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
         and _counts(looks.cls, case, name)
     ]
     if cut:
-        yield _cut(cut)
+        yield _cut(cut, case, seen.cut)
     elif not found and not all(close(mine[name], right[name], LOOSE) for name in names):
         yield say("other_gradients")
 
@@ -68,13 +71,17 @@ def _counts(cls: Any, case: Case, name: str) -> bool:
     return not close(before.out, after.out)
 
 
-def _cut(cut: list[str]) -> Finding:
-    """Say which weights get no gradient."""
+def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
+    """Say which weights get no gradient, and at which step the first tensor is cut off."""
     those = ", ".join(cut)
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut))
-    if not name:
-        return say("no_gradient", cut=those)
-    return replace(say(name), text=f"No gradient reaches {those}. {say(name).text}")
+    steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
+    made = (n for n, step in steps if any(exact([tensor], each, False) for each in step.values()))
+    found = say(name or "no_gradient", cut=those)
+    step = next(made, found.step)
+    if not name or step not in MISTAKES[name].steps:
+        return say("no_gradient", step, cut=those)
+    return replace(found, step=step, text=f"No gradient reaches {those}. {found.text}")
 
 
 def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
@@ -132,7 +139,7 @@ def judge_dtypes(looks: Looks, found: bool) -> Iterator[Finding]:
         return
     double, half = (once(looks.cls, MAIN, Pass(dtype=name))[0] for name in FLOATS)
     if isinstance(double.out, Failure):
-        yield say("double_raises", worded_step(double.out), error=double.out.told)
+        yield say("double_raises", error=double.out.told)
     elif double.dtype != "torch.float64":
         yield say("double_not_returned", dtype=double.dtype)
     elif not close(double.out, once_right(MAIN, Pass(dtype="float64"))[0].out, 1e-5):

@@ -10,6 +10,7 @@ from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
 from helpers.pictures.vectors import Arrow, draw_matrices, draw_vectors
+from helpers.pictures.weights import draw_patterns, draw_weights
 
 __all__ = [
     "Arrow",
@@ -22,12 +23,14 @@ __all__ = [
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_patterns",
     "draw_product",
     "draw_running",
     "draw_steps",
     "draw_tensor",
     "draw_tensors",
     "draw_vectors",
+    "draw_weights",
     "reach",
     "storage",
 ]

@@ -151,6 +151,35 @@ def draw_growth(
     return Chart(png, words)
 
 
+def draw_learning(
+    steps: Sequence[int], loss: Sequence[float], prefix: Sequence[float], title: str
+) -> Chart:
+    """Draw how a loss falls while a head forms, one chart beside the other.
+
+    Args:
+        steps: steps of training, in rising order.
+        loss: the loss after each, in nats.
+        prefix: the head's prefix matching score after each, from 0 to 1.
+        title: what there is to see, in a sentence.
+    """
+    lines = {"loss on names that come back (nats)": loss, "prefix matching of the head": prefix}
+    with matplotlib.style.context("default"):
+        figure = Figure(figsize=(9, 3.7), layout="constrained")
+        looks = zip(figure.subplots(1, 2), lines.items(), LINES.values(), strict=True)
+        for axes, (what, amounts), look in looks:
+            axes.plot(steps, amounts, **look)
+            axes.set(title=what, xlabel="steps of training", xlim=0, ylim=0)
+            axes.grid(alpha=0.3)
+        axes.set(ylim=(0, 1))
+        figure.suptitle(title, fontweight="bold")
+        png = saved(figure)
+    facts = "; ".join(
+        f"{what}: " + ", ".join(f"{amount:.2f}" for amount in amounts)
+        for what, amounts in lines.items()
+    )
+    return Chart(png, f"{title}. After {', '.join(map(str, steps))} steps, {facts}.")
+
+
 def saved(figure: Figure) -> bytes:
     """Return a figure as PNG, the same bytes for the same figure."""
     png = io.BytesIO()

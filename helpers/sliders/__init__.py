@@ -1,6 +1,7 @@
 """Sliders over pictures: explore_* return films, in files by what they show."""
 
 from helpers.sliders.film import Film, film
+from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
 from helpers.sliders.memory import explore_memory, explore_storage
 from helpers.sliders.products import (
@@ -42,6 +43,7 @@ __all__ = [
     "explore_meaning",
     "explore_memory",
     "explore_models",
+    "explore_moments",
     "explore_neighbours",
     "explore_out_proj",
     "explore_project",

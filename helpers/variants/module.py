@@ -1,0 +1,217 @@
+"""The eleven steps once more, with a place in each where a part may change it."""
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from helpers.attention import MultiHeadAttention, check_input, record_nothing
+
+REPLACED = ("project", "softmax")
+
+
+class Part:
+    """One change to one step, or to two: a method for each, named as the step it belongs to.
+
+    project and softmax (REPLACED) do their step alone; transpose, scores, mask and combine add to
+    theirs. What a part learns becomes a layer of the module, so that parts hold numbers only.
+    """
+
+    turn: ClassVar[int] = 0  # within a step, parts act in this order
+    past: ClassVar[int] = 0  # tokens that came before x
+
+    def check(self, mha: "VariantAttention") -> None:
+        """Raise if the part does not fit mha."""
+
+    def learn(self, mha: "VariantAttention") -> None:
+        """Give mha the layers that the part needs."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of forward: the module, its x, and how many tokens have been seen, x included."""
+
+    mha: "VariantAttention"
+    x: torch.Tensor
+    end: int
+
+    def change(
+        self, step: str, *tensors: torch.Tensor, but: type[Part] | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Let the parts that add to a step have their turn, and return the step's tensors."""
+        for part in self.mha.parts:
+            if hasattr(part, step) and type(part) is not but:
+                tensors = getattr(part, step)(self, *tensors)
+        return tensors
+
+
+class VariantAttention(MultiHeadAttention):
+    """Take MultiHeadAttention's eleven steps, some of them changed by parts.
+
+    Without parts it is MultiHeadAttention, number for number. Its weights are that class's, and
+    those that parts add.
+
+    Args:
+        d_in, d_out, context_length, dropout, num_heads, qkv_bias: as in MultiHeadAttention.
+        parts: the changes, in any order, one of a kind.
+
+    Raises:
+        TypeError, ValueError: as MultiHeadAttention; or a part is no Part, comes twice, replaces a
+            step that another one replaces, or does not fit the sizes.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+        parts: Iterable[Part] = (),
+    ):
+        super().__init__(d_in, d_out, context_length, dropout, num_heads, qkv_bias)
+        self.num_kv_heads = num_heads  # heads of keys and values
+        self.key_dim = self.head_dim  # features of a query and of a key
+        self.parts = in_turn(parts)
+        for part in self.parts:
+            part.check(self)
+            part.learn(self)
+
+    def plus(self, *parts: Part) -> "VariantAttention":
+        """Return a module with more parts and the very same weights, for one sequence or call.
+
+        Raises:
+            TypeError, ValueError: as for the parts of a new module; or a part has weights.
+        """
+        for part in parts:
+            if isinstance(part, Part) and type(part).learn is not Part.learn:
+                raise ValueError(
+                    f"{part} has weights of its own: it is expected among the parts that the "
+                    f"module is built with"
+                )
+        twin = copy.copy(self)
+        twin.parts = in_turn([*self.parts, *parts])
+        for part in twin.parts:
+            part.check(twin)
+        return twin
+
+    def part(self, kind: type[Part]) -> Part | None:
+        """Return the part of a kind, or None."""
+        return next((part for part in self.parts if isinstance(part, kind)), None)
+
+    def forward(
+        self, x: torch.Tensor, record: Callable[..., None] = record_nothing
+    ) -> torch.Tensor:
+        """Take x (b, num_tokens, d_in) through the eleven steps to out (b, num_tokens, d_out).
+
+        num_keys, the tokens that keys come from, is num_tokens unless a part brings others.
+
+        Args and errors as in MultiHeadAttention, and what the parts raise.
+        """
+        # 1 shape
+        check_input(x, self.W_query, self.context_length)
+        b, num_tokens, _ = x.shape  # (b, num_tokens, d_in)
+        start = sum(part.past for part in self.parts)
+        end = start + num_tokens
+        check_end(start, end, self.context_length)
+        call = Call(self, x, end)
+        record("shape", x=x)
+
+        # 2 project
+        queries, keys, values = replacing("project", self)(call)
+        num_keys = keys.shape[1]
+        record("project", queries=queries, keys=keys, values=values)
+
+        # 3 view
+        queries = queries.view(b, num_tokens, self.num_heads, -1)
+        keys = keys.view(b, num_keys, self.num_kv_heads, -1)
+        values = values.view(b, num_keys, self.num_kv_heads, -1)
+        record("view", queries=queries, keys=keys, values=values)
+
+        # 4 transpose
+        queries = queries.transpose(1, 2)  # (b, num_heads, num_tokens, key_dim)
+        keys = keys.transpose(1, 2)  # (b, num_kv_heads, num_keys, key_dim)
+        values = values.transpose(1, 2)  # (b, num_kv_heads, num_keys, head_dim)
+        queries, keys, values = call.change("transpose", queries, keys, values)
+        record("transpose", queries=queries, keys=keys, values=values)
+
+        # 5 scores
+        scores = queries @ keys.transpose(2, 3)  # (b, num_heads, num_tokens, num_keys)
+        (scores,) = call.change("scores", scores)
+        record("scores", scores=scores)
+
+        # 6 mask
+        hidden = self.mask[start:end, :end]  # (num_tokens, num_keys)
+        (hidden,) = call.change("mask", hidden)
+        masked = scores.masked_fill_(hidden, -torch.inf)  # (b, num_heads, num_tokens, num_keys)
+        record("mask", masked=masked)
+
+        # 7 softmax
+        scaled = masked.div_(self.key_dim**0.5)  # (b, num_heads, num_tokens, num_keys)
+        weights = replacing("softmax", self)(call, scaled)
+        weights = self.dropout(weights)  # (b, num_heads, num_tokens, num_keys)
+        record("softmax", weights=weights)
+
+        # 8 context
+        context = weights @ values  # (b, num_heads, num_tokens, head_dim)
+        record("context", context=context)
+
+        # 9 reformat
+        context = context.transpose(1, 2)  # (b, num_tokens, num_heads, head_dim)
+        record("reformat", context=context)
+
+        # 10 combine
+        context = context.contiguous().view(b, num_tokens, self.d_out)  # (b, num_tokens, d_out)
+        (context,) = call.change("combine", context)
+        record("combine", context=context)
+
+        # 11 out_proj
+        out = self.out_proj(context)  # (b, num_tokens, d_out)
+        record("out_proj", out=out)
+        return out
+
+    def project(self, call: Call) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Do step 2 as the lecture does: three (b, num_tokens, features), all from x."""
+        return self.W_query(call.x), self.W_key(call.x), self.W_value(call.x)
+
+    def softmax(self, call: Call, scaled: torch.Tensor) -> torch.Tensor:
+        """Do step 7 as the lecture does, on scores (b, num_heads, num_tokens, num_keys)."""
+        return torch.softmax(scaled, dim=-1)
+
+    def extra_repr(self) -> str:
+        """Write the parts between the class's name and its layers."""
+        return f"parts={self.parts}"
+
+
+def replacing(step: str, mha: VariantAttention) -> Callable:
+    """Return the method of the part that replaces a step, or else the module's own."""
+    owner = next((part for part in mha.parts if hasattr(part, step)), mha)
+    return getattr(owner, step)
+
+
+def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return parts in the order in which they act; raise if they cannot stand together."""
+    parts, owners = tuple(parts), {}
+    for part in parts:
+        if not isinstance(part, Part):
+            raise TypeError(
+                f"parts hold {part!r} ({type(part).__name__}): parts such as Rope() are expected"
+            )
+        steps = [f"does step {step}" for step in REPLACED if hasattr(part, step)]
+        for what in [f"is a {type(part).__name__}", *steps]:
+            if what in owners:
+                raise ValueError(f"{owners[what]} and {part}: one part that {what} is expected")
+            owners[what] = part
+    return tuple(sorted(parts, key=lambda part: part.turn))
+
+
+def check_end(start: int, end: int, context_length: int) -> None:
+    """Raise unless the tokens seen so far fit into context_length."""
+    if end > context_length:
+        raise ValueError(
+            f"the cache holds {start} tokens and x brings {end - start}, but context_length is "
+            f"{context_length}: start a new cache or build the module longer"
+        )

@@ -1,0 +1,53 @@
+"""Every part, alone and among others, and a module of telling sizes to put it into."""
+
+import torch
+from sizes import TELLING
+from torch import nn
+
+from helpers.variants import (
+    Alibi,
+    Cap,
+    Gate,
+    GroupedHeads,
+    Latent,
+    Norm,
+    OtherSequence,
+    Padding,
+    Rope,
+    Sinks,
+    VariantAttention,
+    Window,
+)
+
+B, TOKENS, D_IN, D_OUT, HEADS = TELLING
+LEFT = torch.tensor([[True] * 2 + [False] * 5, [False] * 7])
+OTHER = torch.randn(B, 4, D_IN, generator=torch.Generator().manual_seed(3))
+
+# Each part with the first step at which the trace may differ from a module without it.
+PARTS = {
+    "grouped": ([GroupedHeads(1)], 2),
+    "norm": ([Norm()], 4),
+    "rope halves": ([Rope()], 4),
+    "rope neighbours": ([Rope(pairing="neighbours")], 4),
+    "rope in part": ([Rope(width=2)], 4),
+    "alibi": ([Alibi()], 5),
+    "cap": ([Cap(0.1)], 5),
+    "window": ([Window(3)], 6),
+    "padding left": ([Padding(LEFT)], 6),
+    "padding right": ([Padding(LEFT.flip(1))], 6),
+    "sinks": ([Sinks()], 7),
+    "gate": ([Gate()], 10),
+    "latent": ([Latent(4)], 2),
+    "latent with rope": ([Latent(4, 2), Rope(width=2)], 2),
+    "other": ([OtherSequence(OTHER)], 2),
+    "many": ([GroupedHeads(1), Norm(), Rope(), Alibi(), Window(3), Sinks(), Gate()], 2),
+}
+
+
+def make(parts, cls=VariantAttention, dtype=torch.float32, **options):
+    """Return a seeded module, its learned numbers all different, and an x."""
+    torch.manual_seed(0)
+    mha = cls(D_IN, D_OUT, TOKENS + 2, 0.0, HEADS, parts=parts, **options).to(dtype)
+    for parameter in mha.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return mha, torch.randn(B, TOKENS, D_IN, dtype=dtype)

@@ -1,0 +1,284 @@
+"""No message says what was not established; what was is said in one sentence."""
+
+import itertools
+import re
+
+import pytest
+import torch
+from test_exercises import CLASS, EXPLAIN, WRITE, grown, tried
+from torch import nn
+
+from helpers.attention import MultiHeadAttention
+from helpers.checks import check, check_attention
+from helpers.checks.cases import BIASED, MAIN, PLACES
+from helpers.checks.paper import papers
+from helpers.checks.tasks import TASKS
+
+every = pytest.mark.parametrize
+NOTHING = "returns nothing: end it with `return`"
+HEADS = "self.num_heads, self.head_dim = num_heads, d_out // num_heads"
+MASK = 'self.register_buffer("mask", '
+
+
+@every("identifier", WRITE)
+def test_a_function_without_return_returns_nothing(identifier):
+    outcome = tried(identifier, lambda *arguments: None)
+    assert outcome.message == f"your function {NOTHING}."
+
+
+def test_a_class_without_return_returns_nothing():
+    outcome = grown(11, ("return self.out_proj(context)", "self.out_proj(context)"))
+    assert outcome.kind == "type"
+    assert outcome.message.startswith(f"your forward {NOTHING}.")
+    assert "right up to step 11" in outcome.message
+
+
+@every(
+    ("old", "new", "said"),
+    [
+        ("self.out_proj = nn.Linear(d_out, d_out)", "", "out_proj"),
+        (re.search(r"self\.register_buffer.*", CLASS)[0], "", "mask"),
+        ("self.dropout = nn.Dropout(dropout)", "", "dropout"),
+        (HEADS, "self.num_heads = num_heads", "head_dim"),
+        ("self.d_out = d_out", "", "d_out"),
+        (HEADS, HEADS.replace("//", "/"), "a float"),
+        (HEADS, HEADS.replace("d_out //", "d_in //"), "head_dim"),
+        (HEADS, HEADS.replace("d_out // num_heads", "d_out"), "head_dim"),
+        (MASK, "self.mask = (", "register_buffer"),
+        (MASK, "self.mask = (lambda m: nn.Parameter(m.float()))(", "parameter"),
+        ("self.dropout = nn.Dropout(dropout)", "self.dropout = dropout", "is a number"),
+    ],
+)
+def test_a_constructor_is_right_when_nothing_is_missing_and_nothing_is_wrong(old, new, said):
+    outcome = grown(1, (old, new))
+    assert "constructor is right" not in outcome.message and "Next is" not in outcome.message
+    assert said in outcome.message and not outcome.passed, outcome
+
+
+@every("upto", [7, 8, 11])
+@every(
+    ("new", "mistake"),
+    [
+        ("torch.softmax(masked / self.head_dim**0.5, dim=-1)", "dropout_missing"),
+        (
+            "torch.softmax(self.dropout(masked) / self.head_dim**0.5, dim=-1)",
+            "dropout_on_scores",
+        ),
+    ],
+)
+def test_step_7_is_not_right_without_its_dropout(upto, new, mistake):
+    old = "self.dropout(torch.softmax(masked / self.head_dim**0.5, dim=-1))"
+    outcome = grown(upto, (old, new))
+    assert "are right" not in outcome.message and not outcome.passed, outcome
+    assert outcome.mistake == mistake or upto == 8, outcome
+
+
+def d_in_for_head_dim(x, d_out, num_heads):
+    b, num_tokens, head_dim = x.shape
+    return b, num_tokens, head_dim
+
+
+def half_of_head_dim(masked, head_dim):
+    return torch.softmax(masked / head_dim**1 / 2, dim=-1)
+
+
+def dropped(queries, num_heads):
+    queries.view(*queries.shape[:2], num_heads, -1)
+    return queries
+
+
+def features_with_features(queries, keys):
+    return queries.transpose(2, 3) @ keys
+
+
+FALSE = [
+    ("shape.1", d_in_for_head_dim, "`head_dim` is 10", "constructor"),
+    ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "3 is typed in", "num_heads"),
+    ("softmax.1", half_of_head_dim, "head_dim", "num_heads"),
+    ("view.1", lambda q, h: q.view(*q.shape[:2], 2, -1), "2 is typed in where num_heads", "raises"),
+    ("view.3", lambda v, h: v.view(*v.shape[:2], 3, -1), "", "still does what it did"),
+    (
+        "scores.1",
+        lambda q, k: q @ k.contiguous().view(*k.shape[:2], k.shape[3], k.shape[2]),
+        "view",
+        "as they are",
+    ),
+    ("scores.1", features_with_features, "(4, 5, 8, 8)", "square root"),
+    ("transpose.1", lambda q: q.transpose(1, 3), "features", "other numbers"),
+    (
+        "mask.1",
+        lambda s, m: s.masked_fill(m[: s.shape[2], : s.shape[2]], -1e9),
+        "-1e+09",
+        "softmax",
+    ),
+    ("reformat.1", lambda c: c.reshape(c.shape[0], c.shape[2], c.shape[1], -1), "`view`", "raises"),
+    ("view.1", dropped, "The result of `view` is dropped", "constructor"),
+    ("context.1", lambda w, v: w * v, "element by element", "other numbers"),
+    ("context.3", lambda w, v: w * v, "element by element", "other numbers"),
+]
+
+
+@every(("identifier", "answer", "said", "unsaid"), FALSE)
+def test_the_message_says_what_is_so(identifier, answer, said, unsaid):
+    outcome = tried(identifier, answer)
+    assert not outcome.passed
+    assert said in outcome.message and unsaid not in outcome.message, outcome
+
+
+def test_scores_of_viewed_keys_are_named_where_the_view_raises():
+    outcome = tried("scores.1", lambda q, k: q @ k.view(*k.shape[:2], k.shape[3], k.shape[2]))
+    assert not outcome.passed and "as they are" not in outcome.message, outcome
+
+
+NOTEBOOK = {
+    "torch": torch,
+    "queries": torch.ones(1, 2, 3, 3),
+    "mha": MultiHeadAttention(6, 6, 6, 0.0, 2),
+    "head_dim": 3,
+}
+
+
+@every(
+    ("identifier", "name", "source"),
+    [
+        ("scores.1", "queries", "lambda q, keys: queries @ keys.transpose(2, 3)"),
+        ("project.3", "mha", "lambda x, W_key: mha.W_key(x)"),
+        ("softmax.1", "head_dim", "lambda masked, d: (masked / head_dim**0.5).softmax(-1)"),
+    ],
+)
+def test_a_name_of_the_notebook_is_named(identifier, name, source):
+    outcome = tried(identifier, eval(source, dict(NOTEBOOK)))
+    assert f"`{name}` of the notebook" in outcome.message, outcome
+    assert "other numbers" not in outcome.message
+
+
+@every(
+    ("identifier", "answer"),
+    [
+        ("shape.1", lambda x, d, h: torch.Size([*x.shape[:2], d // h])),
+        ("transpose.3", lambda q, k, v: (each.transpose(1, 2) for each in (q, k, v))),
+        ("transpose.3", lambda q, k, v: torch.stack([e.transpose(1, 2) for e in (q, k, v)])),
+    ],
+)
+def test_several_results_are_taken_in_whatever_they_come(identifier, answer):
+    assert tried(identifier, answer).passed
+
+
+@every("identifier", EXPLAIN)
+def test_a_number_is_not_answered_with_advice_on_code(identifier):
+    task = TASKS[identifier]
+    for number in (*task.slips, -1):
+        told = tried(identifier, number).message
+        assert not re.search(r"[Ll]ook at the|`return|`out_proj|the line before", told), told
+
+
+@every("case", [MAIN, BIASED, PLACES[2]])
+def test_the_sizes_of_a_message_can_be_told_apart(case):
+    sizes = list(case.letters.values())
+    assert len(set(sizes)) == len(sizes)
+    assert not {1, 2, 3, 6} & {*sizes, case.d_in}
+    assert case.d_in not in [a * b for a, b in itertools.combinations(sizes, 2)]
+
+
+def given(identifier):
+    return {name: each.double() for name, each in papers()[identifier].given.items()}
+
+
+def one_head(q_k=lambda q, k: q @ k.mT, values=lambda v: v, last=lambda w: w):
+    """by_hand.3 with one slip made everywhere."""
+    made, right = given("by_hand.3"), papers()["by_hand.3"].right
+    scores = q_k(right["Q"], right["K"])
+    scaled = scores / 2**0.5
+    weights = scaled.softmax(-1)
+    H = weights @ values(right["V"])
+    return {name: right[name] for name in "QKV"} | {
+        "scores": scores,
+        "scaled": scaled,
+        "weights": weights,
+        "H": H,
+        "Y": H @ last(made["W_o"]),
+        "score": q_k(made["Q2"], made["K2"])[0, 1],
+        "y": (made["weights2"] @ values(made["V2"]) @ last(made["W_o2"]))[0, 1],
+    }
+
+
+def turned(matrix):
+    return matrix.mT
+
+
+@every(
+    "slip",
+    [
+        {"q_k": lambda q, k: q @ k},
+        {"q_k": lambda q, k: k @ q.mT},
+        {"values": turned},
+        {"last": turned},
+        {"values": turned, "last": turned},
+    ],
+)
+def test_a_slip_that_the_sheets_own_matrices_hide_is_found(slip):
+    assert tried("by_hand.3", {n: float(v) if v.dim() == 0 else v for n, v in one_head().items()})
+    outcome = check("by_hand.3", one_head(**slip), record=False)
+    assert not outcome.passed and outcome.kind == "mistake", outcome
+
+
+def test_a_turned_W_o_is_found_in_two_heads_too():
+    made, right = given("by_hand.5"), dict(papers()["by_hand.5"].right)
+    H = torch.hstack([made["H0"], made["H1"]])
+    for W_o, W_o2, passed in (
+        (made["W_o"], made["W_o2"], True),
+        (made["W_o"].T, made["W_o2"].T, False),
+    ):
+        answer = right | {"Y": H @ W_o, "y": (H @ W_o2)[0, 1]}
+        assert tried("by_hand.5", answer).passed is passed
+
+
+@every(
+    ("meant", "typed"),
+    [("scores.1", "score.1"), ("softmax.2", "Softmax.2"), ("by_hand.3", "byhand3")],
+)
+def test_the_nearest_exercise_is_suggested(meant, typed):
+    outcome = check(typed, 1)
+    assert outcome.kind == "unknown" and f"Do you mean '{meant}'?" in outcome.message
+    assert len(outcome.message) < 100
+
+
+# A slip of ours
+
+
+class Broken(nn.Module):
+    def __init__(self, *sizes, qkv_bias=False):
+        super().__init__()
+
+
+def slipping(*arguments, **options):
+    raise RuntimeError("a slip of ours")
+
+
+PLACES_OF_SLIPS = [
+    ("helpers.checks.functions._first", lambda: tried("scores.1", lambda q, k: q)),
+    ("helpers.checks.answers.judge_value", lambda: tried("scores.2", 43)),
+    ("helpers.checks.answers.judge_paper", lambda: tried("by_hand.2", {})),
+    ("helpers.checks.growing._how_far", lambda: tried("your_class.1", Broken)),
+    ("helpers.checks.classes._lost", lambda: check_attention(Broken)),
+    ("helpers.checks.classes.verdict", lambda: check_attention(MultiHeadAttention)),
+]
+
+
+@every(("place", "judged"), PLACES_OF_SLIPS, ids=[place for place, _ in PLACES_OF_SLIPS])
+def test_a_slip_of_ours_is_no_verdict(place, judged, monkeypatch):
+    monkeypatch.setattr(place, slipping)
+    with pytest.raises(RuntimeError, match="a slip of ours"):
+        judged()
+    monkeypatch.delenv("ELEVEN_STEPS_STRICT")
+    outcome = judged()
+    assert (outcome.kind, outcome.passed, outcome.mistakes, outcome.step) == (
+        "failed",
+        False,
+        (),
+        None,
+    )
+    assert outcome.message == (
+        "the check itself failed, with RuntimeError: a slip of ours. That says nothing of your "
+        "answer."
+    )

@@ -1,0 +1,71 @@
+"""The models since the lecture: what is said of them follows from their numbers."""
+
+import re
+
+import pytest
+import torch
+
+from helpers.since import explore_cache, load_since, show_change, table_of_steps
+from helpers.trace import trace
+from helpers.variants import Alibi, Cache, GroupedHeads, Sinks, VariantAttention
+
+MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
+
+
+def test_models_stand_in_order_of_years_and_each_has_a_source():
+    years = [model.year for model in MODELS.values()]
+    assert years == sorted(years)
+    assert all(str(model.year) in model.source for model in MODELS.values())
+
+
+def test_only_gpt2_is_the_lectures_class():
+    assert [name for name, model in MODELS.items() if not model.steps()] == ["GPT-2 smallest"]
+
+
+@pytest.mark.parametrize(
+    "name, kib",
+    [
+        ("GPT-2 smallest", 36),
+        ("LLaMA 7B", 512),
+        ("Falcon 7B", 8),
+        ("Llama 3 8B", 128),
+        ("DeepSeek-V3", 68.625),
+    ],
+)
+def test_what_all_layers_keep_of_a_token_in_16_bits(name, kib):
+    model = MODELS[name]
+    assert 2 * model.num_layers * model.kept / 1024 == kib
+
+
+def test_heads_are_shared_evenly():
+    assert all(model.num_heads % model.num_kv_heads == 0 for model in MODELS.values())
+
+
+def test_the_table_has_a_row_for_each_model():
+    lines = table_of_steps(list(MODELS.values())).splitlines()
+    assert len(lines) == len(MODELS) + 2
+    assert "step 2 | step 4 | step 5 | step 6 | step 7 | step 10" in lines[0]
+    assert "4 heads share keys" in next(line for line in lines if "Mistral" in line)
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_a_change_is_shown_beside_the_lectures_lines():
+    added, replaced = show_change("scores", Alibi), show_change("softmax", Sinks)
+    assert added.splitlines()[0] == "  scores = queries @ keys.transpose(2, 3)"
+    assert all(line.startswith("+ ") for line in added.splitlines()[1:])
+    assert replaced.splitlines()[0] == "- return torch.softmax(scaled, dim=-1)"
+    with pytest.raises(ValueError, match="Sinks does not change step 'mask'"):
+        show_change("mask", Sinks)
+
+
+def test_the_film_of_the_cache_shows_what_the_whole_pass_computes():
+    torch.manual_seed(0)
+    mha = VariantAttention(3, 8, 6, 0.0, 4, parts=[GroupedHeads(2)])
+    x = torch.rand(1, 6, 3)
+    pictures = explore_cache(mha, x).pictures
+    assert list(pictures) == [(token,) for token in range(6)]
+    assert "(1, 2, 6, 2)" in pictures[5,].description
+    weights = trace(mha, x)[6].tensors["weights"]
+    last = [f">{weight:.2f}<" for weight in weights[0, 3, 5]]
+    assert "".join(re.findall(r">0\.\d\d<", pictures[5,].svg)).endswith("".join(last))
+    assert mha.part(Cache) is None

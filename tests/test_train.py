@@ -1,0 +1,313 @@
+"""The tiny model: its sentences, its measures, its training, and the moments that are stored."""
+
+import json
+import re
+
+import pytest
+import renew
+import torch
+import train
+
+from helpers import moments, sentences, tiny
+from helpers.checks import wrong_class
+from helpers.pictures import draw_weights
+from helpers.sentences import CONTEXT_LENGTH, NUMBERS, make_stories, read, write
+from helpers.sliders.heads import heads_at
+from helpers.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
+
+NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
+SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return TinyModel()
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return moments.load_moments()
+
+
+def words_and_kinds(number, seed):
+    stories = make_stories(number, seed)
+    for tokens, kinds in zip(stories.tokens, stories.kinds, strict=True):
+        yield write(tokens), kinds.tolist()
+
+
+# The sentences
+
+
+def test_every_verb_agrees_with_the_first_noun_of_its_sentence():
+    found, against = 0, 0
+    nouns = {*sentences.SINGULAR, *sentences.PLURAL}
+    for words, kinds in words_and_kinds(50, seed=1):
+        for place, kind in enumerate(kinds):
+            if kind == sentences.VERB:
+                start = max(i for i in range(place) if i == 0 or words[i - 1] == ".")
+                before = [word for word in words[start:place] if word in nouns]
+                many = before[0] in sentences.PLURAL
+                assert words[place] in (sentences.VERBS_OF_MANY if many else sentences.VERBS)
+                assert len(before) >= 2
+                found += 1
+                against += (before[-1] in sentences.PLURAL) != many
+    assert found > 50
+    assert 0.3 < against / found < 0.7  # the nearest noun is no help
+
+
+def test_names_come_back_after_the_word_they_followed_before():
+    distances = set()
+    for words, kinds in words_and_kinds(50, seed=2):
+        for place, kind in enumerate(kinds):
+            if kind in (sentences.AGAIN, sentences.NAME):
+                last = max(i for i in range(place - 1) if words[i] == words[place - 1])
+                assert words[last + 1] == words[place]
+                distances.add(place - last - 1)
+            if kind == sentences.NAME:
+                assert words[place] in sentences.NAMES
+                assert words[place - 1] in sentences.MEETINGS
+    assert len(distances) > 15
+
+
+def test_who_meets_whom_is_drawn_anew():
+    met = {}
+    for words, _ in words_and_kinds(800, seed=3):
+        for i, word in enumerate(words[:-1]):
+            if word == "met":
+                met.setdefault(words[i - 1], set()).add(words[i + 1])
+    assert all(len(others) > 3 for others in met.values())
+
+
+def test_a_seed_makes_the_same_stories():
+    one, same, other = make_stories(5, 1), make_stories(5, 1), make_stories(5, 2)
+    assert torch.equal(one.tokens, same.tokens) and torch.equal(one.kinds, same.kinds)
+    assert not torch.equal(one.tokens, other.tokens)
+    assert one.tokens.shape == one.kinds.shape == (5, CONTEXT_LENGTH + 1)
+    assert torch.equal(one[1:3].kinds, one.kinds[1:3])
+
+
+def test_sentences_are_read_as_they_are_written():
+    words = write(read("Anna met Bert. The dogs run.")[0])
+    assert " ".join(words) == "Anna met Bert . the dogs run ."
+    assert len(set(sentences.WORDS)) == len(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "named"),
+    [
+        ("Anna met Zoe, and Bert met Zoe", r"does not know Zoe, ,, and: it knows"),
+        ("", "0 words"),
+        ("Anna " * 41, "41 words: from 1 to 40"),
+    ],
+)
+def test_sentences_that_cannot_be_read_are_refused(sentence, named):
+    with pytest.raises(ValueError, match=named):
+        read(sentence)
+
+
+# The measures
+
+
+def test_prefix_matching_on_a_pattern_made_by_hand():
+    tokens = torch.tensor([[7, 8, 9, 7, 5, 7, 8]])
+    weights = torch.zeros(1, 2, 7, 7)
+    weights[0, 0, 3, 1] = 0.5  # 7 stood at 0: after it comes 1
+    weights[0, 0, 5, 4] = 0.9  # 7 stood last at 3: after it comes 4
+    weights[0, 0, 5, 1] = 0.1  # not the last time
+    weights[0, 0, 6, 2] = 0.4  # 8 stood at 1: after it comes 2
+    weights[0, 0, 2, 1] = 1.0  # 9 never stood before: not counted
+    weights[0, 1, 6, 2] = 0.9
+    everywhere = torch.ones(1, 7, dtype=torch.bool)
+    expected = torch.tensor([(0.5 + 0.9 + 0.4) / 3, 0.3])
+    assert torch.allclose(prefix_matching(weights, tokens, everywhere), expected)
+    only_last = torch.arange(7)[None] == 6
+    assert torch.allclose(prefix_matching(weights, tokens, only_last), torch.tensor([0.4, 0.9]))
+
+
+def test_the_model_looks_back_only(model):
+    one, other = read(SENTENCE), read(SENTENCE.replace("Anna met", "Anna saw"))
+    changed = (one != other).nonzero()[0, 1]
+    assert torch.allclose(model(one)[:, :changed], model(other)[:, :changed], atol=1e-6)
+    assert not torch.allclose(model(one)[:, changed:], model(other)[:, changed:], atol=1e-3)
+
+
+def test_layers_traced_add_up_to_the_model(model):
+    tokens = read(SENTENCE)
+    every = tiny.trace_layers(model, tokens)
+    x = model.embedding(tokens) + sum(steps[-1].tensors["out"] for steps in every)
+    assert torch.allclose(model.unembedding(x), model(tokens), atol=1e-6)
+    shapes = [tuple(weights.shape) for weights in tiny.patterns(model, tokens)]
+    assert shapes == [(1, heads, 14, 14) for heads in tiny.NUM_HEADS]
+
+
+def test_a_head_taken_out_adds_nothing_and_comes_back(model):
+    tokens = read(SENTENCE)
+    before = model(tokens)
+    attention = model.layers[1]
+    weight = attention.out_proj.weight.detach().clone()
+    with without_head(model, 1, 1):
+        out = model(tokens)
+    assert torch.equal(model(tokens), before)
+    with torch.no_grad():
+        attention.out_proj.weight[:, attention.head_dim :] = 0  # the second of two heads
+        assert torch.allclose(model(tokens), out, atol=1e-6)
+        attention.out_proj.weight.copy_(weight)
+    assert not torch.allclose(out, before, atol=1e-3)
+
+
+@pytest.mark.parametrize(("layer", "head"), [(2, 0), (0, 3), (1, 2), (-1, 0), (1, -1)])
+def test_heads_that_are_not_there_are_refused(model, layer, head):
+    with (
+        pytest.raises(ValueError, match="3 in layer 0, 2 in layer 1"),
+        without_head(model, layer, head),
+    ):
+        pass
+    with pytest.raises(ValueError, match="3 in layer 0, 2 in layer 1"):
+        moments.look(SENTENCE, layer, head, model)
+
+
+def test_measures_of_a_model_that_knows_nothing(model):
+    report = measure(model, make_stories(50, 5))
+    assert report.names < 0.3 and 0.2 < report.agreement < 0.8 and 3 < report.loss < 5
+    assert all(0 <= p < 0.2 for row in report.prefix for p in row)
+
+
+# Training
+
+
+def test_some_steps_of_training_lower_the_loss(model):
+    stories = make_stories(100, 0)
+    before = story_loss(model, stories).item()
+    steps = list(train.train(model, stories, seed=0, steps=20))
+    assert steps == list(range(21))
+    assert story_loss(model, stories).item() < before - 0.2
+
+
+def test_training_is_the_same_for_the_same_seed():
+    trained = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        one = TinyModel()
+        list(train.train(one, make_stories(100, 3), seed=3, steps=3))
+        trained.append(one.unembedding.weight)
+    assert torch.equal(*trained)
+
+
+def test_a_report_ends_with_one_line_and_writes_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(train, "STEPS", 2)
+    monkeypatch.setattr(train.train, "__defaults__", (2,))
+    monkeypatch.setattr(train, "STORIES", 80)
+    monkeypatch.setattr(train, "store", None)
+    monkeypatch.setattr("sys.argv", ["train.py", "--seed", "3", "--report"])
+    assert train.main() == 0
+    line = r"prefix \d\.\d\d names \d\.\d\d agreement \d\.\d\d seconds \d+\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("options", (["--seeds", "3"], ["--layers", "1"], ["--mistake", "x"]))
+def test_only_the_model_itself_is_stored(options, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["train.py", *options])
+    with pytest.raises(SystemExit):
+        train.main()
+    assert "--report" in capsys.readouterr().err
+
+
+def test_what_is_stored_can_be_loaded_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "STEPS", 2)
+    monkeypatch.setattr(train.train, "__defaults__", (2,))
+    monkeypatch.setattr(train, "STORED", (0, 2))
+    monkeypatch.setattr(train, "STORIES", 80)
+    monkeypatch.setattr(moments, "MOMENTS", tmp_path / "moments.safetensors")
+    train.store(4, moments.MOMENTS)
+    first, last = moments.load_moments()
+    assert (first.step, last.step) == (0, 2)
+    torch.manual_seed(4)
+    start = TinyModel().state_dict()
+    assert all(
+        torch.equal(start[n].half().float(), t) or n.endswith("mask")
+        for n, t in first.model.state_dict().items()
+    )
+    facts = moments.load_facts()
+    assert facts["seed"] == "4" and torch.__version__ in facts["versions"]
+
+
+def test_moments_that_are_missing_say_who_writes_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(moments, "MOMENTS", tmp_path / "none.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"python tools/train\.py writes it"):
+        moments.load_moments()
+
+
+# The stored moments, and the notebook that shows them
+
+
+def test_about_a_dozen_moments_are_stored_in_little_room(stored):
+    assert moments.MOMENTS.stat().st_size < 500_000
+    assert [moment.step for moment in stored] == list(train.STORED)
+    facts = moments.load_facts()
+    assert facts["command"] == f"python tools/train.py --seed {train.SEED}"
+    assert facts["seed"] == str(train.SEED)
+
+
+def test_the_stored_moments_are_what_is_said_of_them(stored):
+    stories = train.fresh(train.SEED)
+    layer, head = measure(stored[-1].model, stories).best
+    for moment in stored:
+        report = measure(moment.model, stories)
+        assert report.loss == pytest.approx(moment.loss, abs=0.02)
+        assert report.prefix[layer][head] == pytest.approx(moment.prefix, abs=0.01)
+
+
+def test_the_last_moment_reaches_what_it_should(stored):
+    model, stories = stored[-1].model, train.fresh(train.SEED + 1)
+    report = measure(model, stories)
+    assert report.names >= 0.95 and report.agreement >= 0.95
+    assert max(p for row in report.prefix for p in row) >= 0.9
+    control = float(re.search(r"names (\d\.\d\d),", moments.load_facts()["control"])[1])
+    assert train.loss_without_best(model, report, stories) >= 0.9 * control
+
+
+def test_the_notebook_shows_what_is_stored(stored):
+    texts = [
+        output.get("text", "") + json.dumps(output.get("data", {}))
+        for cell in renew.read(NOTEBOOK).cells
+        for output in cell.get("outputs", [])
+    ]
+    shown = "\n".join(texts)
+    for moment in stored:
+        assert f"{moment.step} steps: loss on names {moment.loss:.2f}" in shown
+    assert all(fact in shown for fact in moments.load_facts().values())
+    assert json.dumps(heads_at(stored[0], SENTENCE).svg)[1:-60] in shown
+
+
+def test_the_straight_view_lets_earlier_words_see_later_ones():
+    torch.manual_seed(0)
+    straight = TinyModel(attention=wrong_class("view_straight"))
+    one, other = read(SENTENCE), read(SENTENCE.replace(". Anna met", ". Anna saw"))
+    changed = straight(one)[:, :-1] - straight(other)[:, :-1]
+    assert changed.abs().max() > 1e-3
+
+
+# The pictures
+
+
+def test_a_look_says_where_the_last_word_looks(stored):
+    layer, head = measure(stored[-1].model, make_stories(100, 1)).best
+    picture = moments.look(SENTENCE, layer, head)
+    assert picture.title.startswith('The last word, "met", looks most at "Bert", word 2: 0.')
+    assert picture.svg.count(">dogs</text>") == 2  # at its row and at its column
+
+
+def test_pictures_refuse_what_they_cannot_draw():
+    with pytest.raises(ValueError, match="2 words"):
+        draw_weights(torch.eye(3), ["Anna", "met"], 0)
+    with pytest.raises(ValueError, match="at most 24"):
+        draw_weights(torch.eye(25), ["Anna"] * 25, 0)

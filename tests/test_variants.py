@@ -1,0 +1,282 @@
+"""The parts: none changes nothing, each changes its step alone, and all stand together."""
+
+import inspect
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from parts import D_IN, HEADS, LEFT, OTHER, PARTS, TOKENS, make
+from sizes import legal_sizes, steady
+from torch import nn
+
+from helpers import variants
+from helpers.attention import MultiHeadAttention
+from helpers.trace import STEPS, trace
+from helpers.variants import (
+    Cache,
+    Cap,
+    FusedVariantAttention,
+    Gate,
+    GroupedHeads,
+    Latent,
+    LatentCache,
+    OtherSequence,
+    Padding,
+    Part,
+    Rope,
+    Sinks,
+    VariantAttention,
+    Window,
+    alibi_slopes,
+    distances,
+    rotate,
+)
+
+# Without parts
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("qkv_bias", [False, True])
+@given(sizes=legal_sizes())
+@settings(steady, max_examples=15)
+def test_without_parts_it_is_the_lectures_class_to_the_bit(dtype, qkv_bias, sizes):
+    b, num_tokens, d_in, d_out, num_heads = sizes
+    modules = []
+    for cls in (MultiHeadAttention, VariantAttention):
+        torch.manual_seed(0)
+        modules.append(cls(d_in, d_out, num_tokens + 1, 0.0, num_heads, qkv_bias).to(dtype))
+    x = torch.randn(b, num_tokens, d_in, dtype=dtype, requires_grad=True)
+    lecture, variant = (trace(module, x) for module in modules)
+    for one, other in zip(lecture, variant, strict=True):
+        assert (one.number, one.name, list(one.tensors)) == (
+            other.number,
+            other.name,
+            list(other.tensors),
+        )
+        for name, tensor in one.tensors.items():
+            assert torch.equal(tensor, other.tensors[name])
+            assert tensor.stride() == other.tensors[name].stride()
+    grads = [torch.autograd.grad(m(x).sum(), [x, *m.parameters()]) for m in modules]
+    assert all(itertools.starmap(torch.equal, zip(*grads, strict=True)))
+    modules[1].load_state_dict(modules[0].state_dict())
+
+
+def test_dropout_falls_on_the_same_weights():
+    outs = []
+    for cls in (MultiHeadAttention, VariantAttention):
+        torch.manual_seed(0)
+        outs.append(cls(6, 6, 6, 0.5, 2)(torch.ones(2, 4, 6)))
+    assert torch.equal(*outs)
+
+
+# Each part
+
+
+@pytest.mark.parametrize("parts, first", PARTS.values(), ids=PARTS)
+def test_a_part_changes_its_step_and_none_before(parts, first):
+    variant, x = make(parts)
+    plain, _ = make([])
+    fitting = {
+        name: weight
+        for name, weight in variant.state_dict().items()
+        if name in (own := plain.state_dict()) and own[name].shape == weight.shape
+    }
+    plain.load_state_dict(fitting, strict=False)
+    steps, before = trace(variant, x), trace(plain, x)
+    assert [step.name for step in steps] == list(STEPS)
+    assert len(steps) == len(before) == 11
+    for one, other in zip(steps, before, strict=True):
+        assert list(one.tensors) == list(other.tensors)
+        if one.number < first:
+            assert all(torch.equal(t, other.tensors[name]) for name, t in one.tensors.items())
+    assert steps[-1].tensors["out"].isfinite().all()
+    assert not torch.equal(steps[-1].tensors["out"], before[-1].tensors["out"])
+
+
+KINDS = [kind for kind in vars(variants).values() if inspect.isclass(kind)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Part)])
+def test_no_part_is_long(kind):
+    methods = [
+        member
+        for name, member in vars(kind).items()
+        if inspect.isfunction(member) and name != "check" and not name.startswith("__")
+    ]
+    assert sum(map(code_lines, methods)) <= 15
+
+
+def code_lines(function):
+    """Count the lines of a function without its docstring."""
+    text = inspect.getsource(function).replace(f'"""{function.__doc__}"""', "")
+    return sum(bool(line.strip()) for line in text.splitlines())
+
+
+def test_as_many_key_heads_as_heads_is_the_plain_class():
+    grouped, x = make([GroupedHeads(HEADS)])
+    plain, _ = make([])
+    plain.load_state_dict(grouped.state_dict())
+    assert torch.equal(grouped(x), plain(x))
+
+
+def test_groups_share_as_a_plain_module_with_repeated_weights():
+    torch.manual_seed(0)
+    grouped = VariantAttention(5, 12, 9, 0.0, 6, parts=[GroupedHeads(2)])
+    plain, x = MultiHeadAttention(5, 12, 9, 0.0, 6), torch.randn(2, 7, 5)
+    weights = grouped.state_dict()
+    for name in ("W_key.weight", "W_value.weight"):
+        heads = weights[name].unflatten(0, (2, 2))  # (num_kv_heads, head_dim, d_in)
+        weights[name] = torch.stack([heads[head] for head in (0, 0, 0, 1, 1, 1)]).flatten(0, 1)
+    plain.load_state_dict(weights)
+    torch.testing.assert_close(grouped(x), plain(x))
+
+
+@pytest.mark.parametrize("pairing", variants.PAIRINGS)
+def test_turned_products_depend_on_distance_alone(pairing):
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 1, 8, dtype=torch.float64)
+
+    def product(place, other):
+        turned = [
+            rotate(vector, torch.tensor([at]), pairing=pairing)
+            for vector, at in ((query, place), (key, other))
+        ]
+        return (turned[0] * turned[1]).sum()
+
+    assert torch.allclose(product(3, 1), product(103, 101))
+    assert not torch.allclose(product(3, 1), product(3, 2))
+    assert torch.equal(rotate(query, torch.tensor([0]), pairing=pairing), query)
+    lengths = rotate(query, torch.tensor([5]), pairing=pairing).norm(), query.norm()
+    torch.testing.assert_close(*lengths)
+
+
+def test_the_pairings_differ_by_the_order_of_features_only():
+    vectors, positions = torch.randn(1, 4, 8), torch.arange(4)
+    order = torch.arange(8).view(2, 4).T.flatten()  # 0, 4, 1, 5, ...: halves become neighbours
+    neighbours = rotate(vectors[..., order], positions, pairing="neighbours")
+    torch.testing.assert_close(neighbours, rotate(vectors, positions)[..., order])
+
+
+def test_rope_takes_the_smallest_angle_by_hand():
+    turned = rotate(torch.tensor([[1.0, 0.0, 0.0, 1.0]]), torch.tensor([1]), base=100.0)
+    expected = torch.tensor([1.0, 0.1]).cos(), torch.tensor([1.0, 0.1]).sin()
+    torch.testing.assert_close(turned[0, ::2], torch.stack([expected[0][0], expected[1][0]]))
+    torch.testing.assert_close(turned[0, 1::2], torch.stack([-expected[1][1], expected[0][1]]))
+
+
+def test_slopes_are_the_published_ones():
+    assert alibi_slopes(8).tolist() == [2.0**-power for power in range(1, 9)]
+    assert alibi_slopes(1).tolist() == [2.0**-8]
+    half = 2.0**-0.5
+    twelve = [2.0**-power for power in range(1, 9)] + [half ** (2 * i + 1) for i in range(4)]
+    torch.testing.assert_close(alibi_slopes(12), torch.tensor(twelve))
+
+
+def test_distances_count_back_from_the_last_keys():
+    assert distances(2, 4).tolist() == [[2, 1, 0, -1], [3, 2, 1, 0]]
+
+
+def test_a_capped_score_stays_below_the_limit():
+    mha, x = make([Cap(2.0)])
+    scaled = trace(mha, 100 * x)[4].tensors["scores"] / mha.head_dim**0.5
+    assert 1.9 < scaled.abs().max() <= 2.0
+
+
+@pytest.mark.parametrize("size", [1, 3, TOKENS, 100])
+def test_a_window_holds_size_tokens(size):
+    mha, x = make([Window(size)])
+    seen = (trace(mha, x)[6].tensors["weights"][0, 0] > 0).sum(dim=-1)
+    assert seen.tolist() == [min(size, token + 1) for token in range(TOKENS)]
+
+
+def test_sinks_take_weight_and_give_nothing():
+    mha, x = make([Sinks()])
+    nn.init.zeros_(mha.sinks)
+    step = trace(mha, x)[6]
+    grown = (trace(mha, x)[5].tensors["masked"] / mha.head_dim**0.5).exp()
+    torch.testing.assert_close(
+        step.tensors["weights"], grown / (1 + grown.sum(dim=-1, keepdim=True))
+    )
+    nn.init.constant_(mha.sinks, -torch.inf)
+    plain, _ = make([])
+    plain.load_state_dict(mha.state_dict(), strict=False)
+    torch.testing.assert_close(mha(x), plain(x))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "parts, error, words",
+    [
+        ([GroupedHeads(2)], ValueError, "num_heads is 3 and num_kv_heads is 2"),
+        ([GroupedHeads(0)], ValueError, "num_kv_heads is 0"),
+        ([GroupedHeads(1.0)], TypeError, "num_kv_heads is 1.0"),
+        ([Rope(width=3)], ValueError, "3 of 4 features"),
+        ([Rope(width=6)], ValueError, "6 of 4 features"),
+        ([Rope(pairing="pairs")], ValueError, "'pairs': one of halves, neighbours"),
+        ([Rope(base=0)], ValueError, "base is 0"),
+        ([Cap(0)], ValueError, "limit is 0"),
+        ([Window(0)], ValueError, "window is 0"),
+        ([Window(2.0)], TypeError, "window is 2.0"),
+        ([Latent(0)], ValueError, "latent_dim is 0"),
+        ([Latent(4, -2)], ValueError, "rope_dim is -2"),
+        ([Latent(4, 3), Rope(width=3)], ValueError, "3 of 7 features"),
+        ([Latent(4), GroupedHeads(1)], ValueError, "no GroupedHeads"),
+        ([LatentCache()], ValueError, "Latent part is expected"),
+        ([Cache(), LatentCache(), Latent(4)], ValueError, "one cache is expected"),
+        ([Padding(LEFT.float())], TypeError, "boolean tensor"),
+        ([Padding(LEFT[0])], ValueError, "shape (7,)"),
+        ([Padding(LEFT | True)], ValueError, "shape (2, 7)"),
+        ([OtherSequence(OTHER[0])], ValueError, "shape (4, 5)"),
+        ([OtherSequence([1])], ValueError, "is a list"),
+        ([OtherSequence(OTHER[..., :4])], ValueError, "(b, num_keys, 5) is expected"),
+        ([OtherSequence(OTHER), Rope()], ValueError, "no Rope is expected"),
+        ([OtherSequence(OTHER), Cache()], ValueError, "no Cache is expected"),
+        ([OtherSequence(OTHER), Latent(4)], ValueError, "one part that does step project"),
+        ([Rope(), Rope()], ValueError, "one part that is a Rope"),
+        ([Rope], TypeError, "such as Rope()"),
+        (["rope"], TypeError, "parts hold 'rope'"),
+    ],
+    ids=str,
+)
+def test_bad_parts_are_refused(parts, error, words):
+    with pytest.raises(error) as caught:
+        make(parts)
+    assert words in str(caught.value)
+
+
+def test_an_odd_head_dim_cannot_turn():
+    with pytest.raises(ValueError, match="3 of 3 features"):
+        VariantAttention(6, 6, 6, 0.0, 2, parts=[Rope()])
+
+
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_bad_calls_are_refused(cls):
+    mha, x = make([], cls)
+    cached = mha.plus(Cache())
+    cached(x)
+    with pytest.raises(ValueError, match="holds 7 tokens and x brings 3, but context_length is 9"):
+        cached(x[:, :3])
+    with pytest.raises(ValueError, match="b = 1 sequences, but the cache holds 2"):
+        cached(x[:1, :1])
+    with pytest.raises(ValueError, match=r"shape \(2, 7\), but there are b = 1 .* 7 keys"):
+        mha.plus(Padding(LEFT))(x[:1])
+    with pytest.raises(ValueError, match="x has b = 1 sequences and other 2"):
+        mha.plus(OtherSequence(OTHER))(x[:1])
+    with pytest.raises(TypeError, match="other torch.float64"):
+        mha.plus(OtherSequence(OTHER.double()))(x)
+    with pytest.raises(ValueError, match="x has 10 tokens"):
+        mha(torch.zeros(1, 10, D_IN))
+    with pytest.raises(ValueError, match="Gate.* has weights of its own"):
+        mha.plus(Gate())
+
+
+def test_a_refused_piece_leaves_the_cache_as_it_was():
+    mha, x = make([])
+    cached = mha.plus(kept := Cache())
+    cached(x)
+    with pytest.raises(ValueError, match="start a new cache"):
+        cached(x)
+    assert kept.past == TOKENS

@@ -1,0 +1,140 @@
+"""Parts for one sequence or call: padding and caches; and the fused path of all parts."""
+
+import pytest
+import torch
+from parts import D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
+from torch import nn
+
+from helpers.trace import STEPS, trace
+from helpers.variants import (
+    Alibi,
+    Cache,
+    FusedVariantAttention,
+    GroupedHeads,
+    Latent,
+    LatentCache,
+    Padding,
+    Rope,
+    Sinks,
+    VariantAttention,
+    Window,
+)
+
+SELF = [name for name in PARTS if name != "other"]
+
+
+# Padding
+
+
+@pytest.mark.parametrize("is_padding", [LEFT, LEFT.flip(1)], ids=["left", "right"])
+@pytest.mark.parametrize("more", [[], [Window(2)], [Rope(), GroupedHeads(1), Sinks()], [Alibi()]])
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_padding_changes_nothing_and_keeps_gradients_finite(cls, more, is_padding):
+    mha, x = make([*more, Padding(is_padding)], cls, torch.float64)
+    x.requires_grad_()
+    out = mha(x)
+    other = mha(torch.where(is_padding[..., None], 50.0, x))
+    assert torch.equal(out[~is_padding], other[~is_padding])
+    grads = torch.autograd.grad(out[~is_padding].sum(), [x, *mha.parameters()])
+    assert all(grad.isfinite().all() for grad in grads)
+    assert (grads[0][is_padding] == 0).all()
+    short = make(more, cls, torch.float64)[0]
+    short.load_state_dict(mha.state_dict())
+    alone = short(x[:1, ~is_padding[0]])  # the first sequence by itself, nothing filled up
+    torch.testing.assert_close(out[:1, ~is_padding[0]], alone)
+
+
+# The cache
+
+CHUNKS = {"one by one": [1] * TOKENS, "in chunks": [3, 1, 2, 1], "all at once": [TOKENS]}
+CACHES = [(name, Cache) for name in SELF] + [
+    (name, LatentCache) for name in ("latent", "latent with rope")
+]
+
+
+@pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("name, cache", CACHES)
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_pieces_give_what_all_at_once_gives(cls, name, cache, sizes):
+    mha, x = make(PARTS[name][0], cls, torch.float64)
+    cached, real = mha.plus(cache()), torch.ones(B, TOKENS, dtype=torch.bool)
+    if padding := mha.part(Padding):
+        real = ~padding.is_padding
+    pieces = torch.cat([cached(piece) for piece in x.split(sizes, dim=1)], dim=1)
+    torch.testing.assert_close(pieces[real], mha(x)[real], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "parts, cache, numbers",
+    [
+        ([], Cache, 2 * D_OUT),
+        ([GroupedHeads(1)], Cache, 2 * D_OUT // HEADS),
+        ([Latent(4, 2), Rope(width=2)], LatentCache, 4 + 2),
+    ],
+)
+def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
+    mha, x = make(parts)
+    kept = cache()
+    mha.plus(kept)(x)
+    assert kept.past == TOKENS
+    assert kept.nbytes == B * TOKENS * numbers * 4
+
+
+def test_a_cache_keeps_keys_that_are_turned():
+    mha, x = make([Rope()])
+    kept = Cache()
+    steps = trace(mha.plus(kept), x)
+    assert torch.equal(kept.kept[0], steps[3].tensors["keys"])
+
+
+def test_the_trace_shows_longer_keys():
+    mha, x = make([GroupedHeads(1)])
+    cached = mha.plus(Cache())
+    cached(x[:, :4])
+    shapes = [tuple(next(iter(s.tensors.values())).shape) for s in trace(cached, x[:, 4:6])]
+    assert shapes[4:8] == [(B, HEADS, 2, 6)] * 3 + [(B, HEADS, 2, D_OUT // HEADS)]
+
+
+def test_a_twin_shares_weights_and_leaves_the_module_as_it_was():
+    mha, x = make([Rope()])
+    twin = mha.plus(Window(2))
+    assert all(a is b for a, b in zip(mha.parameters(), twin.parameters(), strict=True))
+    assert mha.part(Window) is None
+    assert torch.equal(mha(x)[:, :2], twin(x)[:, :2])
+    assert not torch.equal(mha(x), twin(x))
+
+
+# The fused path
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_fused_path_is_equal(name):
+    mha, x = make(PARTS[name][0])
+    fused, _ = make(PARTS[name][0], FusedVariantAttention)
+    fused.load_state_dict(mha.state_dict())
+    real = ~mha.part(Padding).is_padding if mha.part(Padding) else torch.ones(B, TOKENS).bool()
+    torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
+    assert [step.name for step in trace(fused, x)] == list(STEPS)
+
+
+@pytest.mark.parametrize("name", ["many", "other", "cap"])
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_compiles_into_one_graph(cls, name):
+    mha, x = make(PARTS[name][0], cls)
+    torch._dynamo.reset()
+    compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
+def test_top_left_is_not_where_new_queries_stand(cls):
+    mha, x = make([], cls)
+    cached = mha.plus(Cache())
+    cached(x[:, :4])
+    right = mha(x)[:, 4:]
+    torch.testing.assert_close(cached(x[:, 4:]), right)
+    queries, keys, values = trace(mha, x)[3].tensors.values()
+    wrong = nn.functional.scaled_dot_product_attention(
+        queries[:, :, 4:], keys, values, is_causal=True
+    )
+    assert not torch.allclose(wrong, trace(mha, x)[7].tensors["context"][:, :, 4:])

@@ -1,0 +1,109 @@
+"""Which weights of a known module are which of ours: (ours, theirs, offset).
+
+ours = theirs + offset. Each theirs is a view into the module's own weights, so that copying works
+in both directions.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+Pairs = Iterator[tuple[torch.Tensor, torch.Tensor | None, float]]
+LAYERS = ("W_query", "W_key", "W_value")
+
+
+def three(ours: nn.Module, weights, biases=None) -> Pairs:
+    """Pair the three layers of step 2 with three weights each."""
+    for name, weight in zip(LAYERS, weights, strict=True):
+        yield getattr(ours, name).weight, weight, 0
+    for name, bias in zip(LAYERS, biases or (), strict=False):
+        yield getattr(ours, name).bias, bias, 0
+
+
+def last(ours: nn.Module, weight, bias) -> Pairs:
+    """Pair out_proj."""
+    yield ours.out_proj.weight, weight, 0
+    yield ours.out_proj.bias, bias, 0
+
+
+def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
+    """Pair with nn.MultiheadAttention: three weights below each other."""
+    yield from three(ours, theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3))
+    yield from last(ours, theirs.out_proj.weight, theirs.out_proj.bias)
+
+
+def gpt2_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with GPT-2: three weights side by side, stored as (d_in, d_out)."""
+    yield from three(ours, theirs.c_attn.weight.T.chunk(3), theirs.c_attn.bias.chunk(3))
+    yield from last(ours, theirs.c_proj.weight.T, theirs.c_proj.bias)
+
+
+def llama_pairs(ours: nn.Module, theirs: nn.Module, norm_offset: float = 0) -> Pairs:
+    """Pair with Llama and those built alike, with norms and sinks where there are some."""
+    layers = [theirs.q_proj, theirs.k_proj, theirs.v_proj]
+    biases = [layer.bias for layer in layers] if layers[0].bias is not None else None
+    yield from three(ours, [layer.weight for layer in layers], biases)
+    yield from last(ours, theirs.o_proj.weight, theirs.o_proj.bias)
+    if hasattr(ours, "query_norm"):
+        yield ours.query_norm.weight, theirs.q_norm.weight, norm_offset
+        yield ours.key_norm.weight, theirs.k_norm.weight, norm_offset
+    if hasattr(ours, "sinks"):
+        yield ours.sinks, theirs.sinks, 0
+
+
+def one_plus(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Gemma 3, whose norms multiply by 1 + weight."""
+    return llama_pairs(ours, theirs, norm_offset=1)
+
+
+def bloom_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Bloom: head by head a query, a key and a value."""
+    layer, split = theirs.query_key_value, (ours.num_heads, 3, ours.head_dim)
+    for place, name in enumerate(LAYERS):
+        mine = getattr(ours, name)
+        yield mine.weight.unflatten(0, split[::2]), layer.weight.unflatten(0, split)[:, place], 0
+        yield mine.bias.unflatten(0, split[::2]), layer.bias.unflatten(0, split)[:, place], 0
+    yield from last(ours, theirs.dense.weight, theirs.dense.bias)
+
+
+def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with MPT: three weights below each other, no biases."""
+    yield from three(ours, theirs.Wqkv.weight.chunk(3))
+    yield from last(ours, theirs.out_proj.weight, None)
+
+
+def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Qwen3-Next: head by head a query and a gate, norms that multiply by 1 + weight."""
+    heads = (ours.num_heads, ours.head_dim)
+    both = theirs.q_proj.weight.unflatten(0, (ours.num_heads, 2, ours.head_dim))
+    yield ours.W_query.weight.unflatten(0, heads), both[:, 0], 0
+    yield ours.W_gate.weight.unflatten(0, heads), both[:, 1], 0
+    yield ours.W_key.weight, theirs.k_proj.weight, 0
+    yield ours.W_value.weight, theirs.v_proj.weight, 0
+    yield from last(ours, theirs.o_proj.weight, None)
+    yield ours.query_norm.weight, theirs.q_norm.weight, 1
+    yield ours.key_norm.weight, theirs.k_norm.weight, 1
+
+
+def latent_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with DeepSeek: head by head, what makes a key and a value out of a latent."""
+    heads = (ours.num_heads, ours.head_dim)
+    up = theirs.kv_b_proj.weight.unflatten(0, (ours.num_heads, 2, ours.head_dim))
+    yield ours.W_query.weight, theirs.q_proj.weight, 0
+    yield ours.W_down.weight, theirs.kv_a_proj_with_mqa.weight, 0
+    yield ours.latent_norm.weight, theirs.kv_a_layernorm.weight, 0
+    yield ours.W_key.weight.unflatten(0, heads), up[:, 0], 0
+    yield ours.W_value.weight.unflatten(0, heads), up[:, 1], 0
+    yield from last(ours, theirs.o_proj.weight, None)
+
+
+PAIRS = {
+    "GPT2": gpt2_pairs,
+    "Bloom": bloom_pairs,
+    "Mpt": mpt_pairs,
+    "Gemma3": one_plus,
+    "Qwen3Next": gated_pairs,
+    "DeepseekV2": latent_pairs,
+    "DeepseekV3": latent_pairs,
+} | dict.fromkeys(["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss"], llama_pairs)
