@@ -4,7 +4,6 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from helpers.checks.cases import PLACES, drawn
@@ -13,10 +12,10 @@ from helpers.checks.isolate import Failure, type_name
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import ask, elsewhere, kind_of
 from helpers.checks.outcome import Finding
-from helpers.checks.related import related, same_tensor
-from helpers.checks.right import Scene, play
+from helpers.checks.related import related, same_parts, same_tensor, whole
+from helpers.checks.right import Parts, Scene, play
 from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
-from helpers.checks.tasks import Parts, Write, catalogued
+from helpers.checks.tasks import Write, catalogued
 from helpers.trace import STEPS
 
 
@@ -83,13 +82,6 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
 def _described(part: Any) -> str:
     tensor = isinstance(part, torch.Tensor)
     return f"tensor {tuple(part.shape)}" if tensor else f"thing of type {type_name(part)}"
-
-
-def whole(part: Any) -> int | None:
-    """Return a whole number of any kind as an int; None for anything else."""
-    scalar = type(part) is torch.Tensor and part.dim() == 0 or isinstance(part, np.generic)
-    part = part.item() if scalar else part
-    return part if type(part) is int else None
 
 
 def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -> Finding | None:
@@ -168,28 +160,11 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
         if slip.returns is None and task.right:
             continue  # a mistake of the whole class, where the exercise is about a part of a step
         slipped = (task.slipped(slip, scene) for scene in scenes)
-        if all(map(_same, returned, slipped)):
+        if all(map(same_parts, returned, slipped)):
             if task.planted and index == 0:
                 return say("not_repaired")
             return Finding(None, slip.sentence, slip.mistake, "mistake")
     return None
-
-
-def _same(parts: Parts, others: Parts) -> bool:
-    """Say whether parts agree, NaN for NaN; failures agree by what they say."""
-    return len(parts) == len(others) and all(map(_agree, parts, others))
-
-
-def _agree(one: Any, other: Any) -> bool:
-    if isinstance(other, Failure):
-        return isinstance(one, Failure) and one.text == other.text
-    if isinstance(other, int):
-        return whole(one) == other
-    if type(one) not in (torch.Tensor, torch.nn.Parameter):
-        return False
-    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
-        return False  # many mistakes end in NaN everywhere: that names none of them
-    return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
 
 
 def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> Finding | None:

@@ -24,7 +24,7 @@ from helpers.checks.match import candidates
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import ask, once
 from helpers.checks.outcome import Finding
-from helpers.checks.related import related
+from helpers.checks.related import related, same_parts
 from helpers.checks.right import Scene, play
 from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
 from helpers.trace import SHAPES, STEPS
@@ -137,21 +137,9 @@ def _numbered() -> list[tuple[int, str]]:
 
 def _all_same(seen: Sequence[Seen], scenes: Sequence[Scene], step: str) -> bool:
     """Whether what was returned everywhere is what the scenes record at a step."""
-    return all(_same(*each, step) for each in zip(seen, scenes, strict=True))
-
-
-def _same(seen: Seen, scene: Scene, step: str) -> bool:
-    """Whether the parts are the tensors of a step; a failure, what stopped the scene's class."""
-    if isinstance(seen.out, Failure) and not seen.parts:
-        stopped = step not in scene.steps and scene.failure
-        return bool(stopped) and scene.failure.text == seen.out.text
-    right = tuple(scene.steps.get(step, {}).values())
-    return len(seen.parts) == len(right) and all(
-        isinstance(one, torch.Tensor)
-        and one.dtype == two.dtype
-        and close(one, two)
-        and not two.isnan().all()
-        for one, two in zip(seen.parts, right, strict=True)
+    return all(
+        same_parts(each.parts or (each.out,), scene.at(step))
+        for each, scene in zip(seen, scenes, strict=True)
     )
 
 
@@ -205,7 +193,10 @@ def _known(seen: list[Seen]) -> Finding | None:
 
 def _wrong(way: Followed | None, seen: list[Seen], scenes: list[Scene]) -> Finding:
     """Describe what was returned where no class of the catalogue returns it."""
-    right = [any(_same(*each, step) for step in STEPS) for each in zip(seen, scenes, strict=True)]
+    right = [
+        any(_all_same([each], [scene], step) for step in STEPS)
+        for each, scene in zip(seen, scenes, strict=True)
+    ]
     at = right.index(False) if False in right else 0
     if isinstance(seen[at].out, Failure) and isinstance(seen[2].out, Failure):
         at = 2  # where all sizes differ

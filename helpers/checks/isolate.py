@@ -62,8 +62,8 @@ class Clock:
     seconds: float
     passed: float = 0.0
     worked: float = 0.0
-    since: tuple[float, float] | None = None
-    rung: type[BaseException] | None = None
+    since: tuple[float, float] | None = None  # while it runs: the time, and the work till then
+    rung: type[BaseException] | None = None  # what it raised
 
     def start(self) -> bool:
         """Let it run; return whether it stood still before."""

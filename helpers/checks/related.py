@@ -1,12 +1,15 @@
-"""Say how a wrong tensor is related to the right one of its step, or to those of other steps."""
+"""Lay an answer beside another: whether they agree, and if not, how they are related."""
 
 import itertools
+from typing import Any
 
+import numpy as np
 import torch
 
 from helpers.checks.cases import close
 from helpers.checks.findings import say
-from helpers.checks.right import Scene
+from helpers.checks.isolate import Failure
+from helpers.checks.right import Parts, Scene
 from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
 
@@ -14,6 +17,30 @@ from helpers.trace import STEPS
 def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors agree in shape, dtype and numbers."""
     return one.shape == other.shape and one.dtype == other.dtype and close(one.detach(), other)
+
+
+def same_parts(parts: Parts, others: Parts) -> bool:
+    """Whether two answers agree, NaN for NaN; failures agree by what they say."""
+    return len(parts) == len(others) and all(map(_agree, parts, others))
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if isinstance(other, Failure):
+        return isinstance(one, Failure) and one.text == other.text
+    if isinstance(other, int):
+        return whole(one) == other
+    if type(one) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
+        return False  # many mistakes end in NaN everywhere: that names none of them
+    return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
+
+
+def whole(part: Any) -> int | None:
+    """Return a whole number of any kind as an int; None for anything else."""
+    scalar = type(part) is torch.Tensor and part.dim() == 0 or isinstance(part, np.generic)
+    part = part.item() if scalar else part
+    return part if type(part) is int else None
 
 
 def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
