@@ -15,19 +15,24 @@ DRAWING = ROOT / "docs" / "imports.svg"
 
 # From top to bottom: an arrow may only point down.
 ROOMS = (
+    "since",
     "checks",
     "sliders",
+    "moments",
+    "tiny",
+    "variants",
     "sizes",
     "gpt2",
     "trace",
     "timing",
+    "sentences",
     "pictures",
     "examples",
     "attention",
 )
-LEFT = {"checks"}  # the rooms whose arrows run on the left, so that few of them cross
+LEFT = {"checks", "moments", "variants"}  # their arrows run on the left, so that few cross
 
-WIDTH, BOX_WIDTH, BOX_HEIGHT, PITCH, TOP = 520, 110, 28, 46, 40
+WIDTH, BOX_WIDTH, BOX_HEIGHT, PITCH, TOP = 600, 110, 28, 46, 40
 INK = "var(--jp-content-font-color1, #212121)"
 LINE = "var(--jp-border-color0, #757575)"
 TIP = (
@@ -98,7 +103,7 @@ def draw(graph: dict[str, set[str]]) -> Picture:
         x = middle + side * BOX_WIDTH / 2
         shift = 20 * (end - start) / len(ROOMS)
         first, last = TOP + PITCH * start + 24 - shift, TOP + PITCH * end + 4 + shift
-        bend = x + side * (18 + 28 * (end - start))
+        bend = x + side * (18 + 24 * (end - start))
         curve = f"M{x:g} {first:.1f}C{bend:g} {first:.1f} {bend:g} {last:.1f} {x:g} {last:.1f}"
         body += f'<path d="{curve}" {ARROW}/>'
     by_room = {name: [other for one, other in found if one == name] for name in ROOMS}
