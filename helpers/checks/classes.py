@@ -133,12 +133,13 @@ def layer_findings(built: Built) -> Iterator[Finding]:
     if built[True].tied:
         yield say("weights_tied")
     missing, extra = QKV_BIASES - shapes[True], QKV_BIASES & shapes[False]
-    for biases, name in ((missing, "bias_missing"), (extra, "bias_always")):
-        if biases == QKV_BIASES:
-            yield say(name)
-        elif biases:
-            some = name.replace("bias", "some_biases")
-            yield say(some, those=", ".join(sorted(biases)))
+    for biases, every, some in (
+        (missing, "bias_missing", "some_biases_missing"),
+        (extra, "bias_always", "some_biases_always"),
+    ):
+        if biases:
+            name = every if biases == QKV_BIASES else some
+            yield say(name, those=", ".join(sorted(biases)))
     if not extra and QKV_BIASES & shapes[None]:
         yield say("bias_by_default")
     without = [bias for bias in (True, False) if "out_proj.bias" not in shapes[bias]]
