@@ -31,7 +31,7 @@ def dropout_looks(cls: Any) -> Looks | Failure:
         "out_proj.weight": torch.eye(CASE.d_out),
         "out_proj.bias": torch.full((CASE.d_out,), OFFSET),
     }
-    x = torch.eye(TOKENS).expand(B, TOKENS, TOKENS)
+    x = torch.eye(TOKENS).repeat(B, 1, 1)
     modes = (False, 0), (False, 1), (True, 2), (True, 3)
     passes = [Pass(x, weights=weights, train=train, seed=seed) for train, seed in modes]
     outs = [seen.out for seen in once(cls, CASE, *passes, dropout=SHARE)]
@@ -44,7 +44,7 @@ def dropout_looks(cls: Any) -> Looks | Failure:
 
 def right_weights() -> torch.Tensor:
     """The weights of the right class as dropout_looks reads them, in eval mode."""
-    x, steps = torch.eye(TOKENS).expand(B, TOKENS, TOKENS), {}
+    x, steps = torch.eye(TOKENS).repeat(B, 1, 1), {}
     with torch.no_grad():
         play(CASE).module(x, record=lambda name, **tensors: steps.update(tensors))
     return steps["weights"][:, :, :, None].expand(B, HEADS, TOKENS, 2, TOKENS)
