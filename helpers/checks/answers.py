@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from helpers.checks import growing, progress
+from helpers.checks import progress
+from helpers.checks.findings import say
 from helpers.checks.functions import judge_function
-from helpers.checks.isolate import Failure, TimeUp, attempt, isolated, type_name
-from helpers.checks.nearest import unknown
-from helpers.checks.observe import ask, elsewhere, kind_of
-from helpers.checks.outcome import Outcome, honestly
+from helpers.checks.growing import judge_class
+from helpers.checks.isolate import Failure, TimeUp, attempt, type_name
+from helpers.checks.observe import ask, isolated_from, kind_of
+from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
+from helpers.checks.sentences import unknown
 from helpers.checks.tasks import TASKS, Explain, Grow, Task, Write
 
 EXERCISES = (*TASKS, *SHEET)
 SECONDS = 5.0
-OPEN = "not answered yet."
 
 
 def check(identifier: str | None = None, answer: Any = ..., record: bool = True) -> Any:
@@ -63,65 +64,54 @@ def find(identifier: Any) -> Task | Paper | None:
 
 def judged(task: Task | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
-    owners = (
-        (answer,) if not elsewhere(answer) and attempt(isinstance, answer, type) is True else ()
-    )
-    with isolated(SECONDS, *owners):
+    with isolated_from(answer, SECONDS):
         try:
-            return judge(task, answer)
+            found = judge(task, answer)
         except TimeUp:
-            text = f"no end after {SECONDS:g} seconds of running: look for a loop without an end."
-            return Outcome(task.identifier, "error", text)
+            found = say("function_late", seconds=SECONDS)
+        return found.outcome(task.identifier)
 
 
-def judge(task: Task | Paper, answer: Any) -> Outcome:
+def judge(task: Task | Paper, answer: Any) -> Finding:
     """Say of an answer what check says, unless it takes too long."""
     if kind_of(answer)[0] == "open":
-        return Outcome(task.identifier, "unfinished", OPEN)
+        return say("open")
     if isinstance(task, Write):
         return judge_function(task, answer)
     if isinstance(task, Grow):
-        return growing.judge_class(task.identifier, answer)
+        return judge_class(answer)
     handed = ask(answer, "value")
     handed = object() if type(handed) is Failure else handed
-    if isinstance(task, Paper):
-        return judge_paper(task, handed)
-    return judge_value(task, handed)
+    return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)
 
 
 # Numbers
 
 
-def judge_value(task: Explain, answer: Any) -> Outcome:
+def judge_value(task: Explain, answer: Any) -> Finding:
     """Compare a number, or a row of numbers, with the one asked for."""
-
-    def outcome(kind: str, message: str, *mistakes: str) -> Outcome:
-        return Outcome(task.identifier, kind, message, mistakes=mistakes)
-
-    if answer is ... or answer is None:
-        return outcome("unfinished", OPEN)
-    if type(answer) in (list, tuple) and any(item is ... or item is None for item in answer):
-        return outcome("unfinished", OPEN)
+    parts = answer if type(answer) in (list, tuple) else (answer,)
+    if any(part is ... or part is None for part in parts):
+        return say("open")
     right, also = as_numbers(task.answer), map(as_numbers, task.also)
     sizes = " x ".join(map(str, right.shape))
     wanted = ("one number", f"a row of {sizes} numbers", f"a {sizes} matrix")[right.dim()]
     numbers = attempt(as_numbers, answer)
     if type(numbers) is Failure:
-        return outcome("type", f"{wanted} is expected; this is of type {type_name(answer)}.")
+        return say("not_numbers", wanted=wanted, type=type_name(answer))
     if numbers.isnan().any():
-        return outcome("nan", f"{wanted} is expected; NaN is not a number.")
+        return say("nan_for_number", wanted=wanted)
     far = off(numbers, right, *also)
     slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
     nearest, said = min(slips, key=lambda slip: round(slip[0], 6), default=(math.inf, ""))
     if far <= task.apart and far <= nearest:
-        return outcome("right", "right.")
+        return say("right")
     if nearest <= 1e-2:
-        sentence, *known = (said,) if type(said) is str else said
-        return outcome("mistake", sentence, *known)
+        sentence, mistake = (said, None) if type(said) is str else said
+        return Finding(None, sentence, mistake, "mistake")
     if numbers.shape != right.shape:
-        shape = tuple(numbers.shape)
-        return outcome("shape", f"{wanted} is expected; this has shape {shape}.")
-    return outcome("value", "another number is asked for. The hints below help you along.")
+        return say("numbers_shape", wanted=wanted, shape=tuple(numbers.shape))
+    return say("other_matrix" if right.dim() else "other_number")
 
 
 def as_numbers(answer: Any) -> torch.Tensor:
@@ -145,31 +135,28 @@ def off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
 # Pencil and paper
 
 
-def judge_paper(paper: Paper, answer: Any) -> Outcome:
+def judge_paper(paper: Paper, answer: Any) -> Finding:
     """Judge what is written down, in the order in which it is worked out."""
     names, right, still_open = list(paper.parts), [], []
     if answer is ... or answer is None:
-        return Outcome(paper.identifier, "unfinished", OPEN)
+        return say("open")
     known = attempt(lambda: set(answer) <= set(names)) if type(answer) is dict else False
     if known is not True:
-        wanted = f"a dictionary with the names {', '.join(names)} is expected"
-        return Outcome(paper.identifier, "type", f"{wanted}; this is {shown(answer, names)}.")
+        return say("no_paper", names=", ".join(names), came=shown(answer, names))
     for name, part in paper.parts.items():
-        found = judge_part(name, part, answer.get(name))
+        found = judge_part(part, answer.get(name))
         if found.kind == "unfinished":
             still_open.append(name)
-        elif found.passed:
+        elif found.kind == "right":
             right.append(name)
         else:
             before = f"right: {', '.join(right)}. " if right else ""
-            message = f"{before}`{name}`: {found.message}"
-            return replace(found, exercise=paper.identifier, message=message)
+            return replace(found, text=f"{before}`{name}`: {found.text}")
     if not right:
-        return Outcome(paper.identifier, "unfinished", OPEN)
+        return say("open")
     if still_open:
-        message = f"right so far: {', '.join(right)}. Next is {still_open[0]}."
-        return Outcome(paper.identifier, "so far", message)
-    return Outcome(paper.identifier, "right", "right.")
+        return say("paper_so_far", right=", ".join(right), next=still_open[0])
+    return say("right")
 
 
 def shown(answer: Any, names: list[str]) -> str:
@@ -180,36 +167,33 @@ def shown(answer: Any, names: list[str]) -> str:
     return f"one with the name {odd[0][:20]!r}" if odd else "one with another key"
 
 
-def judge_part(name: str, part: Part, answer: Any) -> Outcome:
+def judge_part(part: Part, answer: Any) -> Finding:
     """Judge one of the things that a paper asks for."""
     if answer is ... or answer is None:
-        return Outcome(name, "unfinished", "")
+        return say("open")
     if isinstance(part, Explain):
         return judge_value(part, answer)
     if isinstance(part, Words):
-        return judge_words(name, part, answer)
+        return judge_words(part, answer)
     built = answer if type(answer) is dict else ask(answer, "value")
     if type(built) is not dict or "qkv_bias" not in built:
-        said = f"a MultiHeadAttention is expected; this is of type {type_name(answer)}."
-        return Outcome(name, "type", said)
-    for size, wanted in part.arguments.items():
-        if built[size] != wanted:
-            said = f"it is built with {size} = {built[size]}; read the sizes again."
-            return Outcome(name, "value", said)
-    if built["qkv_bias"]:
-        return Outcome(name, "value", "qkv_bias is on; leave it at False.")
-    return Outcome(name, "right", "right.")
+        return say("no_attention", type=type_name(answer))
+    for name, wanted in part.arguments.items():
+        if built[name] != wanted:
+            return say("built_with", name=name, size=built[name])
+    return say("built_with_bias" if built["qkv_bias"] else "right")
 
 
-def judge_words(name: str, part: Words, answer: Any) -> Outcome:
+def judge_words(part: Words, answer: Any) -> Finding:
     """Compare words with those asked for, whatever stands between them."""
     if type(answer) in (tuple, list) and all(type(word) is str for word in answer):
         answer = " ".join(answer)
     if type(answer) is not str:
-        return Outcome(name, "type", f"{part.wanted}; this is of type {type_name(answer)}.")
-    if plain_words(answer) == plain_words(part.answer):
-        return Outcome(name, "right", "right.")
-    for words, said in part.slips.items():
-        if plain_words(answer) == plain_words(words):
-            return Outcome(name, "mistake", said)
-    return Outcome(name, "value", f"another answer is asked for; {part.wanted}.")
+        return say("no_words", wanted=part.wanted, type=type_name(answer))
+    words = plain_words(answer)
+    if words == plain_words(part.answer):
+        return say("right")
+    slips = (said for wrong, said in part.slips.items() if words == plain_words(wrong))
+    if said := next(slips, None):
+        return Finding(None, said, kind="mistake")
+    return say("other_words", wanted=part.wanted)

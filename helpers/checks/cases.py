@@ -27,16 +27,7 @@ LOOSE = 1e-3  # of gradients and of what is solved for
 
 @dataclass(frozen=True)
 class Case:
-    """One choice of sizes and numbers; equal cases have equal weights and an equal x.
-
-    Args:
-        scale: how far queries and keys spread; at 0 all scores are 0.
-        straight: whether out_proj passes the context on as it is.
-        whiteboard: whether x and the seed of the weights are the whiteboard's.
-        without: parameters that are set to 0.
-        seed: of the weights and x.
-        called: what a message calls the case; its letters if empty.
-    """
+    """One choice of sizes and numbers; equal cases have equal weights and an equal x."""
 
     b: int
     num_tokens: int
@@ -45,12 +36,12 @@ class Case:
     num_heads: int
     context_length: int
     qkv_bias: bool = False
-    scale: float = 1.5
-    straight: bool = False
-    whiteboard: bool = False
-    without: frozenset[str] = frozenset()
-    seed: int = 0
-    called: str = ""
+    scale: float = 1.5  # how far queries and keys spread; at 0 all scores are 0
+    straight: bool = False  # whether out_proj passes the context on as it is
+    whiteboard: bool = False  # whether x and the seed of the weights are the whiteboard's
+    without: frozenset[str] = frozenset()  # parameters that are set to 0
+    seed: int = 0  # of the weights and x
+    called: str = ""  # by a message; its letters if empty
 
     @property
     def head_dim(self) -> int:

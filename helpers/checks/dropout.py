@@ -1,13 +1,15 @@
 """Say what is wrong with dropout, from weights that were read off a class in training."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from helpers.checks.cases import Case, close
+from helpers.checks.facts import Pass
+from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
-from helpers.checks.observe import Pass, ask
+from helpers.checks.observe import once
+from helpers.checks.outcome import Finding
 from helpers.checks.right import play
 
 SHARE = 0.2
@@ -29,14 +31,10 @@ def dropout_looks(cls: Any) -> Looks | Failure:
         "out_proj.weight": torch.eye(CASE.d_out),
         "out_proj.bias": torch.full((CASE.d_out,), OFFSET),
     }
-    x = torch.eye(TOKENS).expand(B, TOKENS, TOKENS)
-    first = Pass(x, weights=weights)
+    x = torch.eye(TOKENS).repeat(B, 1, 1)
     modes = (False, 0), (False, 1), (True, 2), (True, 3)
-    passes = [replace(first, train=train, seed=seed) for train, seed in modes]
-    seen = ask(cls, "run", CASE, SHARE, passes)
-    if isinstance(seen, Failure):
-        return seen
-    outs = [each.out for each in seen]
+    passes = [Pass(x, weights=weights, train=train, seed=seed) for train, seed in modes]
+    outs = [seen.out for seen in once(cls, CASE, *passes, dropout=SHARE)]
     if failed := [each for each in outs if isinstance(each, Failure)]:
         return failed[0]
     if any(out.shape != (B, TOKENS, CASE.d_out) for out in outs):
@@ -46,16 +44,14 @@ def dropout_looks(cls: Any) -> Looks | Failure:
 
 def right_weights() -> torch.Tensor:
     """The weights of the right class as dropout_looks reads them, in eval mode."""
-    right = play(replace(CASE, qkv_bias=False))
-    x = torch.eye(TOKENS).expand(B, TOKENS, TOKENS)
-    steps: dict[str, torch.Tensor] = {}
+    x, steps = torch.eye(TOKENS).repeat(B, 1, 1), {}
     with torch.no_grad():
-        right.module(x, record=lambda name, **t: steps.update(t))
+        play(CASE).module(x, record=lambda name, **tensors: steps.update(tensors))
     return steps["weights"][:, :, :, None].expand(B, HEADS, TOKENS, 2, TOKENS)
 
 
-def judge_dropout(looks: Looks, right: torch.Tensor) -> str:
-    """Say what dropout does wrong: a catalogued mistake, a sentence, or nothing.
+def judge_dropout(looks: Looks, right: torch.Tensor) -> Finding | None:
+    """Say what dropout does wrong.
 
     Args:
         looks: as dropout_looks gives them.
@@ -63,66 +59,53 @@ def judge_dropout(looks: Looks, right: torch.Tensor) -> str:
     """
     still, again, first, second = looks
     if not close(still, again):
-        return "dropout_in_eval"
+        return say("dropout_in_eval")
     if still.isnan().all():
-        return ""
+        return None
     if close(first, still):
-        return "dropout_missing"
+        return say("dropout_missing")
     if not close(still, right):
-        return (
-            "With dropout above 0 the weights are other ones in eval mode too. Look at where "
-            "dropout is used: in eval mode it changes nothing."
-        )
+        return say("dropout_changes_eval")
     if first.isnan().any():  # a dropped -inf is NaN
-        return "dropout_on_scores"
+        return say("dropout_on_scores")
     if not close(first[..., 0, :], first[..., 1, :]):
         whole = (first + OFFSET).abs() < 1e-6  # out_proj's bias is gone too
-        return "dropout_on_output" if whole.any() else "dropout_on_context"
+        return say("dropout_on_output" if whole.any() else "dropout_on_context")
     return judge_weights(first[..., 0, :], second[..., 0, :], right[..., 0, :])
 
 
-def judge_weights(weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor) -> str:
+def judge_weights(
+    weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor
+) -> Finding | None:
     """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval."""
     allowed, rows = right > 1e-3, weights.sum(-1)
     if close(rows, torch.ones_like(rows)):
-        return "dropout_on_scores"
+        return say("dropout_on_scores")
     dropped = (weights.abs() <= 1e-6) & allowed
     factors = (weights / right)[allowed & ~dropped]
     if not len(factors) or factors.max() - factors.min() > 1e-2:
-        return (
-            "Dropout does not set single weights to 0. Apply it once, to the weights after the "
-            "softmax."
-        )
+        return say("dropout_not_single")
     share, factor = float(dropped.sum() / allowed.sum()), float(factors.mean())
     if abs(share - SHARE) < 0.08 and abs(factor - 1) < 1e-2:
-        return "dropout_not_scaled_up"
+        return say("dropout_not_scaled_up")
     if abs(share - 1 + SHARE) < 0.08:
-        return "dropout_inverted"
-    if together := _judge_sharing(dropped, allowed):
-        return together
-    if abs(share - SHARE) > 0.08 or abs(factor - 1 / (1 - SHARE)) > 2e-2:
-        return (
-            f"With dropout = {SHARE} a share of {share:.2f} of the weights is dropped and the "
-            f"others are multiplied by {factor:.3f}: expected are {SHARE} and "
-            f"{1 / (1 - SHARE):.3f}. Look at `nn.Dropout(dropout)` and where it is used."
-        )
-    if close(weights, again):
-        return "Dropout hits the same weights every time: let it draw anew in each forward."
-    return ""
+        return say("dropout_inverted")
+    if these := _shared(dropped, allowed):
+        return say("dropout_shared", these=these)
+    wanted = 1 / (1 - SHARE)
+    if abs(share - SHARE) > 0.08 or abs(factor - wanted) > 2e-2:
+        return say("dropout_rate", rate=SHARE, share=share, factor=factor, right=wanted)
+    return say("dropout_repeated") if close(weights, again) else None
 
 
-def _judge_sharing(dropped: torch.Tensor, allowed: torch.Tensor) -> str:
-    """Say whether weights fall together, in (b, num_heads, num_tokens, num_tokens)."""
-    axes = "sequences of the batch", "heads", "rows", "columns"
-    for axis, name in enumerate(axes):
+def _shared(dropped: torch.Tensor, allowed: torch.Tensor) -> str:
+    """In which of (b, num_heads, num_tokens, num_tokens) weights fall together, if in any."""
+    for axis, name in enumerate(("sequences of the batch", "heads", "rows", "columns")):
         length = dropped.shape[axis] - 1
         alike = dropped.narrow(axis, 0, length) == dropped.narrow(axis, 1, length)
         both = allowed.narrow(axis, 0, length) & allowed.narrow(axis, 1, length)
         if alike[both].float().mean() > 0.95:
-            return (
-                f"Dropout hits the same weights in all {name}: apply `nn.Dropout` to the whole "
-                f"weights, (b, num_heads, num_tokens, num_tokens)."
-            )
+            return name
     return ""
 
 

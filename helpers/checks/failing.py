@@ -4,7 +4,8 @@ import re
 
 import torch
 
-from helpers.checks.follow import NAMES, Followed, scored, scores_there
+from helpers.checks.follow import scored, scores_there
+from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.places import arranged, place
 

@@ -1,54 +1,46 @@
 """Judge a function that an exercise asks for: what it returns, place by place, and why."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from helpers.checks.cases import PLACES, drawn
+from helpers.checks.findings import say
 from helpers.checks.isolate import Failure, type_name
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import ask, elsewhere, kind_of
-from helpers.checks.outcome import Outcome
-from helpers.checks.related import related, same_tensor
-from helpers.checks.right import Scene, play
-from helpers.checks.sentences import dropped, from_notebook, legend
-from helpers.checks.tasks import Parts, Write, catalogued
+from helpers.checks.outcome import Finding
+from helpers.checks.related import related, same_parts, same_tensor, whole
+from helpers.checks.right import Parts, Scene, play
+from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
+from helpers.checks.tasks import Write, catalogued
 from helpers.trace import STEPS
 
-WHOLE = "another number is expected"
-NOTHING = "your function returns nothing: end it with `return`."
 
-
-def judge_function(task: Write, answer: Any) -> Outcome:
+def judge_function(task: Write, answer: Any) -> Finding:
     """Run a function in every place and compare what it returns."""
-
-    def outcome(kind: str, message: str, *mistakes: str) -> Outcome:
-        return Outcome(task.identifier, kind, message, mistakes=mistakes)
-
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class"):
-        text = f"a function is expected; this is of type {name}. Hand over the function's name, "
-        return outcome("type", text + "without brackets.")
+        return say("no_function", name=name)
     scenes = [play(each) for each in (*PLACES, *(drawn() if elsewhere(answer) else ()))]
     returned = _asked(task, answer, scenes)
     if any(part is ... for parts in returned for part in parts):
-        return outcome("unfinished", "not answered yet.")
+        return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
     if not any(faults):
-        return outcome("right", "right, on the whiteboard and everywhere else it was tried.")
+        return say("right_everywhere")
     used = ask(answer, "readings")
     used = {} if isinstance(used, Failure) else used
-    lost = dropped(used)
-    if found := _slip(task, scenes, returned):
-        if found[0] is None:
-            return outcome("unfinished", "not repaired yet, it still does what it did.")
-        return outcome("mistake", f"{found[0]}{lost}", *found[1])
-    if text := _from_outside(task, answer, used, scenes):
-        return outcome("value", text)
-    kind, message = _first(faults)
-    return outcome(kind, f"{message}{_likeness(task, scenes, returned, faults)}{lost}")
+    found, why = _slip(task, scenes, returned), ""
+    if not found:
+        if found := _from_outside(task, answer, used, scenes):
+            return found
+        found, why = _first(faults), _likeness(task, scenes, returned, faults)
+    if found.kind == "unfinished":
+        return found
+    return replace(found, text=together(found.text, why, dropped(used)))
 
 
 def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None) -> list[Parts]:
@@ -71,20 +63,17 @@ def _parts(task: Write, reply: Any) -> Parts:
 # What is wrong
 
 
-def fault(task: Write, scene: Scene, parts: Parts) -> tuple[str, str] | None:
-    """Return the kind of fault and its sentence, or None if all parts are right."""
-    where, names = scene.case.where, ", ".join(task.names)
+def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
+    """Say what is wrong with what was returned in one place, or None if all parts are right."""
     if type(failure := parts[0] if parts else None) is Failure:
-        line = f", in the line `{failure.line}`" if failure.line else ""
-        return (
-            "error",
-            f"your function raises {failure.text} {where}{line}.{legend(failure.text, scene.case)}",
-        )
+        values = {"error": failure.text, "where": scene.case.where, "line": line_of(failure)}
+        found = say("function_raises", **values)
+        return replace(found, text=together(found.text, legend(failure.text, scene.case)))
     if len(parts) == 1 and parts[0] is None:
-        return "type", NOTHING
+        return say("function_nothing")
     if len(parts) != len(task.names):
         came = f"one {_described(parts[0])}" if len(parts) == 1 else f"{len(parts)} things"
-        return "type", f"your function returns {came}: `return {names}`, all of them, is expected."
+        return say("other_parts", came=came, names=", ".join(task.names))
     for name, part, right in zip(task.names, parts, task.answer(scene), strict=True):
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
         if found := judge(name, part, right, scene, task.letters):
@@ -97,19 +86,12 @@ def _described(part: Any) -> str:
     return f"tensor {tuple(part.shape)}" if tensor else f"thing of type {type_name(part)}"
 
 
-def whole(part: Any) -> int | None:
-    """Return a whole number of any kind as an int; None for anything else."""
-    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
-    part = part.item() if scalar else part
-    return part if type(part) is int else None
-
-
-def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str):
-    """Return the fault of a part that must be a whole number, or None."""
+def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -> Finding | None:
+    """Say what is wrong with a part that must be a whole number."""
     number = whole(part)
     if number is None:
         hint = ", as `//` gives" if type(part) is float else ""
-        return "type", f"`{name}` is of type {type_name(part)}: a whole number{hint} is expected."
+        return say("no_whole_number", name=name, type=type_name(part), hint=hint)
     if number == right:
         return None
     sizes = scene.case.letters
@@ -118,65 +100,59 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str):
     pairs = itertools.combinations(sizes, 2)
     named += [f"{a} * {b}" for a, b in pairs if sizes[a] * sizes[b] == number]
     called = f", which is {named[0]}" if len(named) == 1 else ""
-    return "value", f"`{name}` is {number} {scene.case.where}{called}: {WHOLE}."
+    return say("other_whole", name=name, number=number, where=scene.case.where, called=called)
 
 
-def _tensor_fault(name: str, part: Any, right: torch.Tensor, scene: Scene, letters: str):
-    """Return the fault of a part that must be a tensor, or None."""
-    where = scene.case.where
+def _tensor_fault(
+    name: str, part: Any, right: torch.Tensor, scene: Scene, letters: str
+) -> Finding | None:
+    """Say what is wrong with a part that must be a tensor."""
+    told = {"name": name, "where": scene.case.where, "letters": letters}
     if part is None:
-        return "type", NOTHING
+        return say("function_nothing")
     if type(part) not in (torch.Tensor, torch.nn.Parameter):
-        return "type", f"`{name}` is of type {type_name(part)}: a tensor {letters} is expected."
+        return say("no_tensor", type=type_name(part), **told)
     if part.shape != right.shape:
-        return "shape", (
-            f"`{name}` has shape {tuple(part.shape)} {where}: {letters} = {tuple(right.shape)} "
-            f"is expected."
-        )
+        return say("other_shape", shape=tuple(part.shape), right=tuple(right.shape), **told)
     if part.dtype != right.dtype:
-        return "type", f"`{name}` holds {part.dtype}: {right.dtype}, as in the input, is expected."
+        return say("other_dtype", dtype=part.dtype, right=right.dtype, **told)
     if part.isnan().any():
-        return "nan", f"`{name}` holds NaN {where}, first in {name}{_first_in(part.isnan())}."
+        return say("holds_nan", at=part.isnan().nonzero()[0].tolist(), **told)
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
     if not wrong.any():
         return None
-    at = _first_in(wrong)
-    return "value", (
-        f"`{name}` holds other numbers {where}: {name}{at} is {part[tuple(at)]:.4f}, and "
-        f"{right[tuple(at)]:.4f} is expected."
-    )
+    at = wrong.nonzero()[0].tolist()
+    numbers = {"number": part[tuple(at)].item(), "right": right[tuple(at)].item()}
+    return say("other_numbers", at=at, **numbers, **told)
 
 
-def _first_in(wrong: torch.Tensor) -> list[int]:
-    """Return the first index where wrong is True."""
-    return wrong.nonzero()[0].tolist()
-
-
-def _first(faults: list[tuple[str, str] | None]) -> tuple[str, str]:
+def _first(faults: list[Finding | None]) -> Finding:
     """The first fault; with the one at other sizes beside it where the whiteboard hides much."""
     first = next(index for index, found in enumerate(faults) if found)
-    kind, message = faults[first]
-    telling = faults[2] and faults[2][0] == kind and (kind == "error" or WHOLE in message)
-    if first < 2 and telling:
-        message = faults[2][1]  # where all sizes differ
+    found, other = faults[first], faults[2]  # the third place is where all sizes differ
+    if first < 2 and other and other.kind == found.kind and _tells_sizes(found):
+        found = other
     if first:
-        return kind, f"right on the whiteboard, but not everywhere: {message}"
-    louder = next(
-        (f for f in faults[2:] if f and f[0] in ("error", "shape") and f[0] != kind), None
-    )
-    if kind == "value" and louder:
-        message += f" The whiteboard hides it, where sizes are equal: {louder[1]}"
-    return kind, message
+        return replace(found, text=say("not_everywhere", fault=found.text).text)
+    louder = (each for each in faults[2:] if each and each.kind in ("error", "shape"))
+    if found.kind == "value" and (hidden := next(louder, None)):
+        hides = say("whiteboard_hides", fault=hidden.text).text
+        found = replace(found, text=together(found.text, hides))
+    return found
+
+
+def _tells_sizes(found: Finding) -> bool:
+    """Whether a fault is an error or a whole number: sizes that differ tell more of these."""
+    return found.kind == "error" or found.text.endswith("another number is expected.")
 
 
 # Why
 
 
-def _slip(task: Write, scenes: list[Scene], returned: list[Parts]):
-    """The usual wrong answer that explains what is returned everywhere: (sentence, mistakes).
+def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:
+    """The usual wrong answer that explains what is returned everywhere, if there is one.
 
-    The sentence is None for the one that the exercise ships with. After the exercise's own, every
-    mistake of the catalogue is tried that can be made at its step.
+    After the exercise's own, every mistake of the catalogue is tried that can be made at its step.
     """
     number = STEPS.index(task.step) + 1
     usual = task.usual()
@@ -186,65 +162,39 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]):
         if slip.returns is None and task.right:
             continue  # a mistake of the whole class, where the exercise is about a part of a step
         slipped = (task.slipped(slip, scene) for scene in scenes)
-        if all(map(_same, returned, slipped)):
+        if all(map(same_parts, returned, slipped)):
             if task.planted and index == 0:
-                return None, ()
-            return slip.sentence, (slip.mistake,) if slip.mistake else ()
+                return say("not_repaired")
+            return Finding(None, slip.sentence, slip.mistake, "mistake")
     return None
 
 
-def _same(parts: Parts, others: Parts) -> bool:
-    """Say whether parts agree, NaN for NaN; failures agree by what they say."""
-    return len(parts) == len(others) and all(map(_agree, parts, others))
-
-
-def _agree(one: Any, other: Any) -> bool:
-    if isinstance(other, Failure):
-        return type(one) is Failure and one.text == other.text
-    if isinstance(other, int):
-        return whole(one) == other
-    if type(one) not in (torch.Tensor, torch.nn.Parameter):
-        return False
-    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
-        return False  # many mistakes end in NaN everywhere: that names none of them
-    return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
-
-
-def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> str:
+def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> Finding | None:
     """Say which name of the notebook, or which typed-in size, the function uses."""
     if used.get("names"):
-        return (
-            f"your function reads {from_notebook(used)}, whatever it is given. Work with its own "
-            f"parameters, the names in the brackets of `def`."
-        )
-    board, other = scenes[0].case.letters, scenes[2].case.letters
-    for constant in used.get("constants", ()):
-        for letter in (name for name, size in board.items() if size == constant):
-            swapped = _asked(task, answer, scenes[2:3], {constant: other[letter]})
-            if fault(task, scenes[2], swapped[0]) is None:
-                return (
-                    f"{constant} is typed in where {letter} belongs: it is {constant} on the "
-                    f"whiteboard and {other[letter]} {scenes[2].case.where}."
-                )
-    return ""
+        return say("function_reads", what=from_notebook(used))
+    board, other = scenes[0].case.letters, scenes[2].case
+    for size in used.get("constants", ()):
+        for letter in (name for name, each in board.items() if each == size):
+            (swapped,) = _asked(task, answer, [scenes[2]], {size: other.letters[letter]})
+            if fault(task, scenes[2], swapped) is None:
+                sizes = {"size": size, "other": other.letters[letter]}
+                return say("typed_in", letter=letter, where=other.where, **sizes)
+    return None
 
 
 def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: list) -> str:
     """Say how a wrong tensor is related to the right one or to what the function was given."""
-    index = next(
-        (i for i in (2, 3, 0, 1) if faults[i] and faults[i][0] in ("value", "shape")), None
-    )
-    if index is None:
+    telling = (i for i in (2, 3, 0, 1) if faults[i] and faults[i].kind in ("value", "shape"))
+    if (index := next(telling, None)) is None:
         return ""
     scene, parts = scenes[index], returned[index]
+    given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
     for part, right in zip(parts, task.answer(scene), strict=False):
         tensors = type(part) in (torch.Tensor, torch.nn.Parameter) and type(right) is torch.Tensor
-        if not tensors or same_tensor(part, right):
-            continue
-        given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
-        if any(same_tensor(part, each) for each in given):
-            return " It comes back as it was given."
-        if part.dtype != right.dtype:
-            return ""
-        return related(task.step, part.detach(), right, scene)
+        if tensors and not same_tensor(part, right):
+            if any(same_tensor(part, each) for each in given):
+                return say("as_given").text
+            alike = part.dtype == right.dtype
+            return related(task.step, part.detach(), right, scene) if alike else ""
     return ""

@@ -8,15 +8,14 @@ import torch
 from torch import nn
 
 from helpers.checks.cases import CASES, MAIN, SIMPLER, Case, close, lecture_parameters
-from helpers.checks.follow import Followed
+from helpers.checks.facts import Built, Pass, Shapes
+from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import Pass, ask
+from helpers.checks.observe import once
 from helpers.checks.places import exact
 from helpers.checks.right import Scene, play
 from helpers.trace import STEPS
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 class Looks:
@@ -24,24 +23,27 @@ class Looks:
 
     Args:
         cls: a class with the lecture's constructor and layers.
-        shapes: the shapes of its parameters by name, with qkv_bias False and True.
+        built: what its constructor makes, with qkv_bias False and True.
     """
 
-    def __init__(self, cls: Any, shapes: dict[bool, Shapes]):
-        self.cls, self.shapes = cls, shapes
+    def __init__(self, cls: Any, built: Built):
+        self.cls, self.built = cls, built
         self.outs: dict[Case, torch.Tensor | Failure] = {}
+
+    @property
+    def shapes(self) -> Shapes:
+        """The shapes of its parameters by name, with biases."""
+        return self.built[True].shapes
 
     def plain(self, case: Case) -> Case:
         """The case with biases that only this class or only the right one has set to 0."""
-        return replace(
-            case, without=frozenset(_right(case.qkv_bias) ^ {*self.shapes[case.qkv_bias]})
-        )
+        own = self.built[case.qkv_bias].shapes
+        return replace(case, without=frozenset(_right(case.qkv_bias) ^ own.keys()))
 
     def out(self, case: Case) -> torch.Tensor | Failure:
         """Output of the class."""
         if case not in self.outs:
-            seen = ask(self.cls, "run", self.plain(case), 0.0, [Pass()])
-            self.outs[case] = seen if isinstance(seen, Failure) else seen[0].out
+            self.outs[case] = once(self.cls, self.plain(case), Pass())[0].out
         return self.outs[case]
 
     def right(self, case: Case) -> torch.Tensor:
@@ -60,7 +62,7 @@ def single(looks: Looks, step: int | None = None) -> str | None:
         looks: the class.
         step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
     """
-    for name in candidates(looks.shapes[True]):
+    for name in candidates(looks.shapes):
         alike = _agrees(looks, name)
         if alike == "function" or alike and step in (None, *MISTAKES[name].steps):
             return name
@@ -75,18 +77,15 @@ def pair(looks: Looks, way: Followed, step: int) -> tuple[str, ...]:
         way: its forward, recorded: what the first mistake makes must be among its tensors.
         step: where it leaves the right way.
     """
-    every = candidates(looks.shapes[True])
+    every = candidates(looks.shapes)
     for one in (name for name in every if step in MISTAKES[name].steps):
         made = [_shown(way, play(way.case, one), name) for name in STEPS]
         for other in every:
             first, second = MISTAKES[one].step, MISTAKES[other].step
-            if (
-                second > first
-                and any(made[first - 1 : second - 1])
-                and _conceivable(looks, one, other)
-                and not _collide(one, other)
-                and _agrees(looks, one, other) == "function"
-            ):
+            if second <= first or not any(made[first - 1 : second - 1]):
+                continue
+            likely = _conceivable(looks, one, other) and not _collide(one, other)
+            if likely and _agrees(looks, one, other) == "function":
                 return one, other
     return ()
 

@@ -4,10 +4,10 @@ reply answers in this process. An answer that lives in another one is an object 
 takes the same questions; whoever judges cannot tell the two apart.
 """
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,7 +16,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
-from helpers.checks.isolate import Failure, attempt, ours, type_name
+from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
+from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -24,98 +25,10 @@ from helpers.checks.use import readings, with_constants
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
 DEEP = 9  # of what is carried: a record's calls' tensors
-ATTRIBUTES = ("d_out", "num_heads", "head_dim")
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One forward of a module that was built for a case.
-
-    Args:
-        x: what is fed, the case's x if None.
-        train: whether the module is in training mode.
-        weights: parameters that are set first, by name.
-        gradients: whether the gradients of a known sum of the output are wanted.
-        dtype: what the module and x are converted to first, "float64" or "bfloat16".
-        moved: whether the module moves to another device, made of shapes alone; "made" where
-            tensors that forward makes are made there.
-        seed: of the random numbers that forward draws.
-    """
-
-    x: torch.Tensor | None = None
-    train: bool = False
-    weights: dict[str, torch.Tensor] = field(default_factory=dict)
-    gradients: bool = False
-    dtype: str = ""
-    moved: str = ""
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What came of a Pass.
-
-    Args:
-        out: the output, or what forward raised, or its type's name where it is no tensor.
-        dtype: the output's own dtype; out is given as float32.
-        kind: tensor, tuple, none, open (an ellipsis) or other.
-        parts: every tensor that was returned.
-        gradients: for x and each parameter of the lecture's names, None where none came.
-        changed: what forward wrote into: "x", "weights".
-        met: whether tensors of two devices met.
-        cut: the first tensor that was cut out of the gradient.
-    """
-
-    out: torch.Tensor | Failure
-    dtype: str = ""
-    kind: str = "tensor"
-    parts: tuple[Any, ...] = ()
-    gradients: dict[str, torch.Tensor | None] | Failure | None = None
-    changed: tuple[str, ...] = ()
-    met: bool = False
-    cut: torch.Tensor | None = None
-
-
-@dataclass(frozen=True)
-class Record:
-    """One forward, operation by operation, and what stopped it if anything did.
-
-    Args:
-        calls: every operation in order.
-        seen: what came of it.
-        failing: the torch function that raised, the tensors and the whole numbers it was given.
-    """
-
-    calls: tuple[Call, ...]
-    seen: Seen
-    failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a constructor makes of MAIN's sizes.
-
-    Args:
-        shapes: of the parameters of the lecture's names.
-        parameters: the names of all parameters.
-        tied: whether two of the lecture's layers share a weight.
-        listed: whether layers stand in a plain list.
-        mask: parameter, trained (a parameter that wants gradients), buffer, attribute or "".
-        dropout: the type of self.dropout, or "".
-        sizes: d_out, num_heads and head_dim as they are stored, where they are.
-    """
-
-    shapes: dict[str, tuple[int, ...]]
-    parameters: tuple[str, ...]
-    tied: bool
-    listed: bool
-    mask: str
-    dropout: str
-    sizes: dict[str, Any]
 
 
 def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
-    """What is seen of a class in several passes in a row, or why it is not built."""
+    """What is seen of a class in several passes in a row; why it is not built, in each."""
     seen = ask(cls, "run", case, dropout, list(passes))
     return [Seen(seen)] * len(passes) if isinstance(seen, Failure) else seen
 
@@ -123,6 +36,12 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 def elsewhere(answer: Any) -> bool:
     """Whether an answer lives in another process."""
     return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
+
+
+def isolated_from(answer: Any, seconds: float) -> contextlib.AbstractContextManager[Clock]:
+    """Keep the world as it is while an answer is asked, and the clock running; see isolated."""
+    here = not elsewhere(answer) and attempt(isinstance, answer, type) is True
+    return isolated(seconds, *([answer] if here else []))
 
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
@@ -211,9 +130,13 @@ def facts(cls: Any, bias: bool | None) -> Facts:
 
 
 def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
-    """Build a module for a case and run it, once or several times in a row."""
+    """Build a module for a case and run it, once or several times in a row.
+
+    What a forward raises is part of what is seen.
+    """
     module = build(cls, case, dropout)
-    return [forward(module, case, each) for each in passes]
+    seen = [attempt(_forward, module, case, each) for each in passes]
+    return [Seen(each) if isinstance(each, Failure) else each for each in seen]
 
 
 def record(cls: Any, case: Case) -> Record:
@@ -266,55 +189,46 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     return module.eval()
 
 
-def forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
-    """Run one Pass; what it raises is part of what is seen."""
-    seen = attempt(_forward, module, case, wanted)
-    return Seen(seen) if isinstance(seen, Failure) else seen
-
-
 def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     x = (case.x if wanted.x is None else wanted.x).clone()
     own = lecture_parameters(module)
     with torch.no_grad():
-        for name, weight in wanted.weights.items():
-            if name in own:
-                own[name].copy_(weight)
+        for name in own.keys() & wanted.weights.keys():
+            own[name].copy_(wanted.weights[name])
     module.train(wanted.train)
     torch.manual_seed(wanted.seed)
     if wanted.moved:
         return _moved(module, x, wanted.moved)
+    if wanted.gradients:
+        return _back(module, x, own)
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
-    if wanted.gradients:
-        return _back(module, x, own, case.context_length)
-    before = {name: each.detach().clone() for name, each in own.items()}
-    given = x.clone()
+    before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
     with torch.no_grad():
         returned = module(x)
-    changed = ["x"] if not torch.equal(x, given) else []
-    changed += ["weights"] if any(not torch.equal(own[n], w) for n, w in before.items()) else []
-    return look(returned, tuple(changed))
+    written = {
+        "x": not torch.equal(x, given),
+        "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
+    }
+    return look(returned, tuple(name for name, was in written.items() if was))
 
 
 def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     """Describe what a forward returned."""
     returned = tuple(returned) if inspect.isgenerator(returned) else returned
-    parts = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
-    parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
-    kind = "tuple" if isinstance(returned, tuple | list) else "tensor"
-    first = parts[0] if parts else None
-    if returned is None or returned is ... or not isinstance(first, torch.Tensor):
-        kind = "none" if returned is None else "open" if first is ... else "other"
-        shown = tuple(p if isinstance(p, torch.Tensor) or p is ... else type_name(p) for p in parts)
-        text = f"forward returns {type_name(returned)}, not a tensor"
-        return Seen(Failure(text), type_name(returned), kind, shown, None, changed)
-    out = first.to(torch.float32).clone()
-    return Seen(out, str(first.dtype), kind, parts, None, changed)
+    several = isinstance(returned, tuple | list)
+    parts = tuple(returned) if several else (returned,)
+    if parts and isinstance(parts[0], torch.Tensor):
+        parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
+        out, kind = parts[0].to(torch.float32).clone(), "tuple" if several else "tensor"
+        return Seen(out, str(parts[0].dtype), kind, parts, None, changed)
+    kind = "none" if returned is None else "open" if parts and parts[0] is ... else "other"
+    shown = tuple(p if isinstance(p, torch.Tensor) or p is ... else type_name(p) for p in parts)
+    text = f"forward returns {type_name(returned)}, not a tensor"
+    return Seen(Failure(text), type_name(returned), kind, shown, None, changed)
 
 
-def _back(
-    module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter], context_length: int
-) -> Seen:
+def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
     x.requires_grad_()
     watch = Watch()
     with watch:
@@ -323,14 +237,13 @@ def _back(
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
     gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
-    square = context_length, context_length
-    others = (p for n, p in module.named_parameters() if n not in own)
-    mask = next((p for p in others if p.shape[-2:] == square), None)
+    mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
     gradients |= {} if mask is None else {"mask": mask.grad}
     return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 
 
 def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
+    """Run on a device made of shapes alone; "made": what forward makes is made there too."""
     meeting = Meeting()
     with ours():  # what torch loads for the first product of shapes alone takes seconds
         torch.mm(*torch.empty(2, 1, 1, device="meta"))

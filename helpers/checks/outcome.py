@@ -107,12 +107,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with a class.
+    """One thing that was found in an answer; most are wrong.
 
     Args:
         step: the step to look at, 1 to 11, or None.
         text: what was established and where to look.
         mistake: the catalogued mistake, if it is one.
+        kind: of the outcome where this alone is said; remark for what is said of a right class.
         theirs: a matrix of the learner's, with the right one beside it, if they help.
         right: the right matrix.
         caption: what the matrices are.
@@ -121,22 +122,30 @@ class Finding:
     step: int | None
     text: str
     mistake: str | None = None
+    kind: str = "value"
     theirs: torch.Tensor | None = field(default=None, compare=False)
     right: torch.Tensor | None = field(default=None, compare=False)
     caption: str = ""
 
     @property
     def sentence(self) -> str:
-        """What to say, the step first."""
+        """What to say of a class, the step first."""
         return f"Step {self.step} ({STEPS[self.step - 1]}): {self.text}" if self.step else self.text
 
+    def outcome(self, exercise: str) -> Outcome:
+        """What to say of an exercise where this is all that is to be said."""
+        step = f"step {self.step}: " if self.step else ""
+        mistakes = (self.mistake,) if self.mistake else ()
+        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes)
 
-def verdict(found: list[Finding], remark: str = "") -> Outcome:
-    """Put together what was found in a class, the first step first; the remark if it passes."""
-    found = sorted(found, key=lambda each: each.step or len(STEPS) + 1)
+
+def verdict(findings: list[Finding]) -> Outcome:
+    """Put together what was found in a class, the first step first; remarks if it passes."""
+    found = [each for each in findings if each.kind != "remark"]
+    found.sort(key=lambda each: each.step or len(STEPS) + 1)
     if not found:
         text = "All eleven steps are right: outputs, gradients, dropout and mask agree."
-        return Outcome("", "right", f"{text} {remark}".strip())
+        return Outcome("", "right", " ".join([text, *(each.text for each in findings)]))
     mistakes = tuple(dict.fromkeys(each.mistake for each in found if each.mistake))
     message = " ".join(dict.fromkeys(each.sentence for each in found[:2]))
     first, kind = found[0], "mistake" if mistakes else "value"

@@ -550,7 +550,7 @@ def _another_head() -> tuple[dict[str, Part], Weights]:
         {
             9: "K is not transposed: a score is a row of Q times a row of K.",
             6: "That is K Q^T: in Q K^T the rows belong to the queries.",
-            3: "Row 0, column 1: query 0 with key 1.",
+            4: "That is query 0 with key 0: row 0, column 1 is asked for.",
         },
     )
     y = Explain(

@@ -54,12 +54,13 @@ def contained(right: torch.Tensor, tensors: list[torch.Tensor], factors: Iterabl
 
 def exact(tensors: list[torch.Tensor], right: torch.Tensor, shaped: bool = True) -> bool:
     """Whether a tensor is the right one, scaled or not; if shaped, its shape counts too."""
+    wanted = right.flatten()
+    finite = wanted.isfinite()
     for each in tensors:
         if each.numel() != right.numel() or shaped and each.shape != right.shape:
             continue
-        flat, wanted = each.flatten(), right.flatten()
-        seen = wanted.isfinite()  # a masked score is -inf
-        factor = float((flat[seen] @ wanted[seen]) / (wanted[seen] @ wanted[seen]))
+        flat = each.flatten()
+        factor = float(flat[finite] @ wanted[finite] / wanted[finite].square().sum())
         if factor > 1e-4 and close(flat / factor, wanted):
             return True
     return False

@@ -1,11 +1,15 @@
-"""Say how a wrong tensor is related to the right one of its step, or to those of other steps."""
+"""Lay an answer beside another: whether they agree, and if not, how they are related."""
 
 import itertools
+from typing import Any
 
+import numpy as np
 import torch
 
 from helpers.checks.cases import close
-from helpers.checks.right import Scene
+from helpers.checks.findings import say
+from helpers.checks.isolate import Failure
+from helpers.checks.right import Parts, Scene
 from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
 
@@ -16,6 +20,30 @@ def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     one = one.detach()
     return close(one, other) if one.is_floating_point() else torch.equal(one, other)
+
+
+def same_parts(parts: Parts, others: Parts) -> bool:
+    """Whether two answers agree, NaN for NaN; failures agree by what they say."""
+    return len(parts) == len(others) and all(map(_agree, parts, others))
+
+
+def _agree(one: Any, other: Any) -> bool:
+    if isinstance(other, Failure):
+        return type(one) is Failure and one.text == other.text
+    if isinstance(other, int):
+        return whole(one) == other
+    if type(one) not in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
+        return False  # many mistakes end in NaN everywhere: that names none of them
+    return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
+
+
+def whole(part: Any) -> int | None:
+    """Return a whole number of any kind as an int; None for anything else."""
+    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
+    part = part.item() if scalar else part
+    return part if type(part) is int else None
 
 
 def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
@@ -29,43 +57,41 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
     """
     for number, other in enumerate(STEPS, start=1):
         if other != step and any(same_tensor(part, each) for each in scene[other].values()):
-            return f" It is what step {number}, {other}, makes."
+            return say("of_another_step", number=number, name=other).text
     if part.shape == right.shape and step == "mask":
         return _masked(part, right)
     if part.shape == right.shape and step == "softmax":
-        square = (-1, *right.shape[2:])
-        masked = scene["mask"]["masked"].reshape(square)
-        found = weigh(
-            part.reshape(square),
-            scene["scores"]["scores"].reshape(square),
-            right.reshape(square),
-            [masked],
-        )
-        return f" {found.text}" if found.step == 7 else ""
+        scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
+        found = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
+        return found.text if found.step == 7 else ""
     rows = part.sum(-1) if part.dim() else part
     if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
-        return " Its rows sum to 1, as after a softmax: that is for step 7."
-    return _moved(part, right)
+        return say("rows_sum_to_1").text
+    return moved(part, right)
 
 
 def _masked(part: torch.Tensor, right: torch.Tensor) -> str:
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
     held = part[wrong]
     if (right[wrong] == -torch.inf).all() and len(held.unique()) == 1:
-        return f" Only hidden scores differ: they hold {float(held[0]):g}, and -inf is expected."
+        return say("hidden_hold", number=float(held[0])).text
     return ""
 
 
-def _moved(part: torch.Tensor, right: torch.Tensor) -> str:
+def moved(part: torch.Tensor, right: torch.Tensor) -> str:
+    """Say whether a tensor holds the right numbers scaled, or in other places; else ""."""
+    hidden = right == -torch.inf
+    if part.shape == right.shape and hidden.any() and torch.equal(part == -torch.inf, hidden):
+        return moved(part[~hidden], right[~hidden])
     if part.numel() != right.numel() or not part.isfinite().all() or not right.isfinite().all():
         return ""
     for order in itertools.permutations(range(right.dim())):
-        moved = right.permute(order)
-        if moved.shape == part.shape and close(part, moved):
-            return f" It holds the right numbers with its axes in the order {order}."
-    factor = float((part.flatten() @ right.flatten()) / right.flatten().square().sum())
+        turned = right.permute(order)
+        if turned.shape == part.shape and close(part, turned):
+            return say("axes_in_order", order=order).text
+    mine, wanted = part.flatten(), right.flatten()
+    factor = float(mine @ wanted / wanted.square().sum())
     if part.shape == right.shape and close(part, factor * right):
-        return f" Every number is {factor:.4g} times the right one."
-    if close(part.flatten().sort().values, right.flatten().sort().values):
-        return " It holds the right numbers at other places: `view` and `reshape` keep the order."
-    return ""
+        return say("times_the_right", factor=factor).text
+    same = close(mine.sort().values, wanted.sort().values)
+    return say("at_other_places").text if same else ""

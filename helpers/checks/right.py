@@ -2,34 +2,35 @@
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import Case, fill
+from helpers.checks.facts import Pass, Seen
 from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import wrong_class
-from helpers.checks.observe import Pass, Seen, run
+from helpers.checks.observe import run
+
+Parts = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One recorded forward pass of ours: scene["scores"]["scores"] is what step 5 recorded.
-
-    Args:
-        case: its sizes and numbers.
-        module: what ran, or the Failure of its constructor.
-        steps: the tensors of each step that was reached.
-        failure: what stopped the pass, or None.
-    """
+    """One recorded forward pass of ours: scene["scores"]["scores"] is what step 5 recorded."""
 
     case: Case
-    module: MultiHeadAttention | Failure
-    steps: dict[str, dict[str, torch.Tensor]]
-    failure: Failure | None = None
+    module: MultiHeadAttention | Failure  # what ran, or why it was not built
+    steps: dict[str, dict[str, torch.Tensor]]  # those that were reached
+    failure: Failure | None = None  # what stopped the pass
 
     def __getitem__(self, step: str) -> dict[str, torch.Tensor]:
         return self.steps[step]
+
+    def at(self, step: str) -> Parts:
+        """The tensors of a step, or what stopped the pass before."""
+        return tuple(self.steps[step].values()) if step in self.steps else (self.failure,)
 
     @property
     def out(self) -> torch.Tensor | Failure:

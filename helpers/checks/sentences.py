@@ -1,6 +1,9 @@
 """Put sizes behind letters, so that a sentence can be followed with numbers."""
 
+import difflib
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from helpers.checks.cases import MAIN, Case
 
@@ -19,13 +22,23 @@ def with_numbers(sentence: str, case: Case = MAIN) -> str:
     return sentence
 
 
+def together(*sentences: str) -> str:
+    """One after the other; empty ones are left out."""
+    return " ".join(filter(None, sentences))
+
+
+def line_of(failure: Any) -> str:
+    """Say in which line of the learner's something was raised, where that is known."""
+    return f", in the line `{failure.line}`" if failure.line else ""
+
+
 def legend(text: str, case: Case) -> str:
     """Say which letters the sizes in an error's text are, where all sizes differ."""
     sizes = {size: name for name, size in case.letters.items()}
     told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
     named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
     distinct = len(sizes) == len(case.letters)
-    return f" Here {', '.join(named)}." if named and distinct else ""
+    return f"Here {', '.join(named)}." if named and distinct else ""
 
 
 def from_notebook(used: dict) -> str:
@@ -36,4 +49,13 @@ def from_notebook(used: dict) -> str:
 def dropped(used: dict) -> str:
     """Say which result the code makes and drops."""
     names = used.get("dropped")
-    return f" The result of `{names[0]}` is dropped: give it a name." if names else ""
+    return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
+
+
+def unknown(identifier: Any, names: Iterable[str]) -> str:
+    """Say that there is no such exercise, and name the nearest."""
+    if type(identifier) is not str:
+        return 'an exercise is named by a text, "scores.1" for one.'
+    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
+    meant = f" Do you mean {near[0]!r}?" if near else ' They are called "scores.1" and the like.'
+    return f"there is no exercise {identifier[:30]!r}.{meant}"

@@ -6,14 +6,12 @@ the catalogue gives instead, is read off recorded forward passes; nothing is com
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.right import Scene, play
+from helpers.checks.right import Parts, Scene, play
 from helpers.trace import SHAPES
 
-Parts = tuple[Any, ...]
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
@@ -82,7 +80,7 @@ class Write:
                 parts = attempt(slip.returns, scene)
             return (parts,) if isinstance(parts, Failure) else parts
         wrong = play(scene.case, slip.mistake)
-        return self.answer(wrong) if self.step in wrong.steps else (wrong.failure,)
+        return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
 
 
 @dataclass(frozen=True)

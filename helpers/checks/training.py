@@ -1,16 +1,19 @@
 """What outputs in eval mode do not show: gradients, dropout, state, other dtypes and devices."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from helpers.checks.cases import BIASED, LAYERS, LOOSE, MAIN, Case, close, known
 from helpers.checks.dropout import dropout_looks, judge_dropout, right_weights
+from helpers.checks.facts import Pass
+from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
 from helpers.checks.match import Looks
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import FLOATS, Facts, Pass, once
+from helpers.checks.observe import FLOATS, once
 from helpers.checks.outcome import Finding
 from helpers.checks.places import exact
 from helpers.checks.right import once_right, play
@@ -24,10 +27,6 @@ DETACHED = {
     ("W_query", "W_key", "W_value"): "context_detached",
     LAYERS: "no_grad",
 }
-RANDOM = (
-    "The same x gives other numbers each time in eval mode. Look for what is drawn anew in each "
-    "forward, and for what is kept from one forward to the next."
-)
 
 
 def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
@@ -43,12 +42,10 @@ def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
     right = once_right(case, Pass(gradients=True))[0].gradients
     if isinstance(mine, Failure):
         if not found:
-            step = 7 if "Softmax" in mine.text else 2
-            yield Finding(step, f"backward raises {mine.told}: the weights cannot learn.")
+            yield say("backward_raises", 7 if "Softmax" in mine.text else 2, error=mine.told)
         return
     if not found and mine.get("mask") is not None and mine["mask"].any():
-        text = "The mask is a parameter and learns: keep it with `register_buffer`, or unlearned."
-        yield Finding(6, text)
+        yield say("mask_learns")
     names = [name for name in right if name in mine and name not in case.without]
     cut = [
         name
@@ -60,11 +57,7 @@ def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
     if cut:
         yield _cut(cut, case, seen.cut)
     elif not found and not all(close(mine[name], right[name], LOOSE) for name in names):
-        yield Finding(
-            7,
-            "The outputs are right and the gradients are not. Look for `.detach()`, `.data` or "
-            "`no_grad` in forward.",
-        )
+        yield say("other_gradients")
 
 
 def _counts(cls: Any, case: Case, name: str) -> bool:
@@ -80,15 +73,15 @@ def _counts(cls: Any, case: Case, name: str) -> bool:
 
 def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     """Say which weights get no gradient, and at which step the first tensor is cut off."""
+    those = ", ".join(cut)
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut))
-    step = MISTAKES[name].step if name else 2
-    for number, right in enumerate(play(case).steps.values(), start=1):
-        if tensor is not None and any(exact([tensor], each, False) for each in right.values()):
-            step = number
-            name = name if name and step in MISTAKES[name].steps else None
-            break
-    advice = MISTAKES[name].sentence if name else "Take away `.detach()`, `.data`, `no_grad`."
-    return Finding(step, f"No gradient reaches {', '.join(cut)}. {advice}", name)
+    steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
+    made = (n for n, step in steps if any(exact([tensor], each, False) for each in step.values()))
+    found = say(name or "no_gradient", cut=those)
+    step = next(made, found.step)
+    if not name or step not in MISTAKES[name].steps:
+        return say("no_gradient", step, cut=those)
+    return replace(found, step=step, text=f"No gradient reaches {those}. {found.text}")
 
 
 def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
@@ -100,23 +93,17 @@ def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
     case = looks.plain(BIASED)
     passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True)]
     still, again, once_, twice = (s.out for s in once(looks.cls, case, *passes))
-    if told == "dropout_in_eval" and not close(still, again):
-        told = ""  # without dropout it changes too: that is told as what is kept
-    if told in MISTAKES:
-        yield Finding(MISTAKES[told].step, MISTAKES[told].sentence, told)
+    if told and told.mistake == "dropout_in_eval" and not close(still, again):
+        told = None  # without dropout it changes too: that is told as what is kept
+    if told and told.mistake:
+        yield told
         return
     if found:
         return
     if close(once_, twice) and not close(once_, still):
-        step = 6 if leaks(looks.cls) else 7
-        seen = "Tokens see their future in training. " if step == 6 else ""
-        yield Finding(
-            step,
-            f"{seen}With dropout = 0 the output in training mode differs from that in eval mode. "
-            f"Look at what depends on `self.training`.",
-        )
+        yield say("future_in_training" if leaks(looks.cls) else "mode_matters")
     elif told:
-        yield Finding(7, told)
+        yield told
 
 
 def leaks(cls: Any) -> bool | None:
@@ -130,72 +117,57 @@ def leaks(cls: Any) -> bool | None:
     return not close(one.out[:, 0], two.out[:, 0])
 
 
-def judge_state(cls: Any, found: bool) -> Iterator[Finding]:
+def judge_state(looks: Looks, found: bool) -> Iterator[Finding]:
     """forward leaves x and the weights alone and keeps nothing for the next time."""
-    x = MAIN.x
-    seen = once(cls, MAIN, Pass(seed=1), Pass(seed=2), Pass(x[:1, :3] + 1), Pass(seed=3))
-    fresh = once(cls, MAIN, Pass(x[:1, :3] + 1), Pass())
+    shorter = Pass(MAIN.x[:1, :3] + 1)
+    seen = once(looks.cls, MAIN, Pass(seed=1), Pass(seed=2), shorter, Pass(seed=3))
+    after_shorter = once(looks.cls, MAIN, shorter, Pass())[1].out
     if "x" in seen[0].changed:
-        yield Finding(1, MISTAKES["input_changed"].sentence, "input_changed")
+        yield say("input_changed")
     if "weights" in seen[0].changed:
-        yield Finding(2, "forward changes the weights. Look for operations that end in `_`.")
+        yield say("weights_changed")
     first, again, _, later = (each.out for each in seen)
     if found or isinstance(first, Failure):
         return
     if not close(first, again):
-        yield Finding(None, RANDOM)
-    elif not close(first, later) or not close(first, fresh[1].out):
-        yield Finding(
-            6,
-            "After a shorter text the same x gives something else. Look for what is kept from "
-            "one forward to the next, such as a mask.",
-        )
+        yield say("random_in_eval")
+    elif not close(first, later) or not close(first, after_shorter):
+        yield say("something_kept")
 
 
-def judge_dtypes(cls: Any) -> tuple[list[Finding], str]:
-    """Whether the class works once it is converted, and answers in kind: findings, and a remark."""
-    double, half = (once(cls, MAIN, Pass(dtype=name))[0] for name in FLOATS)
+def judge_dtypes(looks: Looks, found: bool) -> Iterator[Finding]:
+    """Once it is converted, a class that is right works on and answers in kind."""
+    if found:
+        return
+    double, half = (once(looks.cls, MAIN, Pass(dtype=name))[0] for name in FLOATS)
     if isinstance(double.out, Failure):
-        return [
-            Finding(
-                5,
-                f"After `.double()` forward raises {double.out.told}: a tensor is made in another "
-                f"dtype and stays there. Look for `.float()` and the like.",
-            )
-        ], ""
-    if double.dtype != "torch.float64":
-        return [Finding(11, f"After `.double()` the output still holds {double.dtype}.")], ""
-    if not close(double.out, once_right(MAIN, Pass(dtype="float64"))[0].out, 1e-5):
-        return [Finding(5, "In float64 the output is another one. Look for conversions.")], ""
-    if isinstance(half.out, Failure):
-        return [], f"In bfloat16 it would fail, {half.out.told}: give what you make scores.dtype."
-    return [], ""
+        yield say("double_raises", error=double.out.told)
+    elif double.dtype != "torch.float64":
+        yield say("double_not_returned", dtype=double.dtype)
+    elif not close(double.out, once_right(MAIN, Pass(dtype="float64"))[0].out, 1e-5):
+        yield say("double_differs")
+    elif isinstance(half.out, Failure):
+        yield say("half_raises", error=half.out.told)
 
 
-def judge_devices(cls: Any, facts: Facts) -> tuple[list[Finding], str]:
-    """Whether everything follows `.to(device)`: what is wrong, and a remark.
+def judge_devices(looks: Looks, found: bool) -> Iterator[Finding]:
+    """Everything follows `.to(device)`.
 
     One rule for whatever is kept, as an attribute or moved to a fixed device: it would fail on a
     GPU. What forward makes anew on the default device is only remarked upon.
     """
-    here = once(cls, MAIN, Pass(moved="here"))[0]
-    if isinstance(here.out, Failure) and not _of_devices(here.out):
-        return [], ""
-    if not here.met and not isinstance(here.out, Failure):
-        return [], ""
-    made = once(cls, MAIN, Pass(moved="made"))[0]
+    here = once(looks.cls, MAIN, Pass(moved="here"))[0]
+    if not here.met and not _of_devices(here.out):
+        return
+    made = once(looks.cls, MAIN, Pass(moved="made"))[0]
     if not made.met and not isinstance(made.out, Failure):
-        return [], "On a GPU it would fail: make the mask on x's device, `device=x.device`."
-    if facts.mask == "attribute":
-        return [Finding(6, MISTAKES["mask_not_registered"].sentence, "mask_not_registered")], ""
-    return [
-        Finding(
-            6,
-            "On a GPU it would fail: a tensor stays on the CPU, whatever device x is on. Look for "
-            '`.cpu()`, `.to("cpu")`, `device="cpu"`, and tensors that are no buffers.',
-        )
-    ], ""
+        yield say("made_on_cpu")
+    else:
+        kept = looks.built[True].mask == "attribute"
+        yield say("mask_not_registered" if kept else "stays_on_cpu")
 
 
-def _of_devices(failure: Failure) -> bool:
-    return "expected device" in failure.text or "out of meta" in failure.text
+def _of_devices(out: Any) -> bool:
+    """Whether a forward raised because tensors of two devices met."""
+    raised = isinstance(out, Failure)
+    return raised and ("expected device" in out.text or "out of meta" in out.text)

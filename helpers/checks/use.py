@@ -9,22 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
-MAKING = set(
-    [
-        "transpose",
-        "view",
-        "reshape",
-        "permute",
-        "swapaxes",
-        "flatten",
-        "unflatten",
-        "contiguous",
-        "masked_fill",
-        "softmax",
-        "div",
-        "mul",
-    ]
-)
+MAKING = {
+    *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
+    *("contiguous", "masked_fill", "softmax", "div", "mul"),
+}
 
 
 def readings(function: Any) -> dict[str, list]:
