@@ -60,7 +60,7 @@ NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "ur
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-DATA = {"helpers.checks.mistakes", "helpers.checks.tasks", "helpers.checks.paper"}
+DATA = {f"helpers.checks.{name}" for name in ("findings", "mistakes", "paper", "tasks")}
 
 # What notebooks and tools import: a whole room, or what it says is public.
 CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}

@@ -8,11 +8,17 @@ import torch
 
 from helpers import sliders
 from helpers.pictures import Picture
+from helpers.variants import VariantAttention
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
     "explore_memory": ("project.queries", "view.queries"),
     "explore_storage": ("transpose.queries", "context.context"),
+    "explore_moments": ("Anna met Bert . the dog runs . Anna met",),
+    "explore_cache": (
+        VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),
+        torch.linspace(-1, 1, 18).view(1, 6, 3),
+    ),
     "explore_neighbours": ("project.queries", "project", "view", "transpose"),
 }
 EXPLORE = [

@@ -474,6 +474,7 @@ def smallest_gpt2() -> Paper:
     )
 
 
+@functools.cache
 def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
     word, _, rest = identifier.partition(".")
