@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from handed_in import Submission
 from sandbox import Isolation, Lost, Sandbox
@@ -88,18 +89,27 @@ class StandIn:
 
 def judge(identifier: str, sandbox: Sandbox, limits: Limits) -> Said:
     """Let `check` judge the answer that waits in the sandbox; raise Lost if that is lost by it."""
-    asked = StandIn(sandbox, limits)
+    asked, given = StandIn(sandbox, limits), {}
     try:
         outcome = check(identifier, asked, record=False)
         said = Said(outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake)
+        given = start_of(outcome)
     except Exception as error:  # forged data may be odd in any way
         said = Said("type", f"this cannot be looked at ({type(error).__name__}).")
+    if said.kind == "failed":  # only what is forged brings the check itself to fail
+        said = Said("type", "this cannot be looked at.")
     if isinstance(asked.failed, TimeoutError):
         said = Said("error", str(asked.failed))
     elif asked.failed:
         raise asked.failed
-    sandbox.tell({"next": True}, limits.cell)
+    sandbox.tell({"next": True} | given, limits.cell)
     return said
+
+
+def start_of(outcome: Any) -> dict:
+    """Return what a pencil-and-paper problem starts from: its matrices and sizes, as plain data."""
+    given = {name: matrix.tolist() for name, matrix in outcome.given.items()}
+    return {"given": given, "sizes": dict(outcome.sizes)}
 
 
 def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandbox, limits: Limits):
@@ -120,10 +130,12 @@ def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandb
         if isinstance(exercise := fact.get("exercise"), str):
             if exercise in exercises and exercise not in done.stopped:
                 done.exercise = exercise
-                done.said[exercise] = judge(exercise, box, limits)
+                said = judge(exercise, box, limits)
+                if said.kind != "unfinished" or exercise not in done.said:
+                    done.said[exercise] = said
                 done.exercise = None
             else:
-                box.tell({"next": True}, limits.cell)
+                box.tell({"next": True} | start_of(check(exercise)), limits.cell)
         elif isinstance(number := fact.get("cell"), int):
             done.cell = number
             if "late" in fact:

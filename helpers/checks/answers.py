@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from helpers.attention import MultiHeadAttention
 from helpers.checks import progress
 from helpers.checks.findings import say
 from helpers.checks.functions import judge_function
@@ -175,13 +176,12 @@ def judge_part(part: Part, answer: Any) -> Finding:
         return judge_value(part, answer)
     if isinstance(part, Words):
         return judge_words(part, answer)
-    built = answer if type(answer) is dict else ask(answer, "value")
-    if type(built) is not dict or "qkv_bias" not in built:
+    if type(answer) is not MultiHeadAttention:
         return say("no_attention", type=type_name(answer))
     for name, wanted in part.arguments.items():
-        if built[name] != wanted:
-            return say("built_with", name=name, size=built[name])
-    return say("built_with_bias" if built["qkv_bias"] else "right")
+        if getattr(answer, name) != wanted:
+            return say("built_with", name=name, size=getattr(answer, name))
+    return say("right" if answer.W_query.bias is None else "built_with_bias")
 
 
 def judge_words(part: Words, answer: Any) -> Finding:

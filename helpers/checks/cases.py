@@ -22,6 +22,7 @@ from helpers.examples import load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
 TOLERANCE = 2e-4  # of outputs: another order of the same float32 operations stays below it
+SAME = 1e-7  # of outputs of the very same operations
 LOOSE = 1e-3  # of gradients and of what is solved for
 
 

@@ -6,7 +6,18 @@ from typing import Any
 
 import torch
 
-from helpers.checks.cases import BIASED, CASES, LAYERS, MAIN, Case, close, drawn, known
+from helpers.checks.cases import (
+    BIASED,
+    CASES,
+    LAYERS,
+    MAIN,
+    SAME,
+    SIMPLER,
+    Case,
+    close,
+    drawn,
+    known,
+)
 from helpers.checks.facts import Built, Pass, Record, Shapes
 from helpers.checks.failing import failing_step, worded_step
 from helpers.checks.findings import say
@@ -14,6 +25,7 @@ from helpers.checks.follow import follow
 from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure, TimeUp
 from helpers.checks.match import Looks, candidates, pair, single
+from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import ask, elsewhere, isolated_from, kind_of, once
 from helpers.checks.outcome import Finding, Outcome, honestly, verdict
 from helpers.checks.right import once_right, play
@@ -26,6 +38,7 @@ from helpers.checks.training import (
     judge_training,
     leaks,
 )
+from helpers.trace import STEPS
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -191,7 +204,12 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
         yield say("other_dtype_returned", dtype=returned.dtype)
     cases = (*CASES, drawn()[0]) if elsewhere(looks.cls) else CASES
     wrong = [case for case in cases if not close(looks.out(case), looks.right(case))]
-    yield from _unlike(looks, wrong) if wrong else _stressed(looks)
+    if wrong:
+        yield from _unlike(looks, wrong)
+    elif not close(looks.out(SIMPLER[0]), looks.right(SIMPLER[0])):
+        yield say("zero_scores")
+    else:
+        yield from _stressed(looks)
 
 
 def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
@@ -205,21 +223,25 @@ def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     where = letters(case) if MAIN in wrong else f"b = {case.b}, {letters(case)}"
     raised = isinstance(out, Failure)
     first, again = once(looks.cls, case, Pass(seed=1), Pass(seed=2))
-    if not raised and not close(first.out, again.out):
+    if not raised and not close(first.out, again.out, SAME):
         yield say("random_in_eval", None if all(map(way.made, NAMES.values())) else 2)
         return
     if raised:
         found = say("forward_raises", failing_step(way, out), error=out.told, where=where)
     else:
         found = follow(way) or say("other_output", where=where)
-    if name := single(looks, found.step if raised else None):
+    used = ask(looks.cls, "readings")
+    used = {} if isinstance(used, Failure) else used
+    name = single(looks, found.step if raised else None)
+    if name and raised and way.done(STEPS[MISTAKES[name].step - 1]) and not used.get("dropped"):
+        name = None  # what it would have spoilt is there
+    if name:
         open_in_eval = name == "no_mask" and leaks(looks.cls) is False
         yield say("future_in_eval") if open_in_eval else say(name, found.step)
     elif names := pair(looks, way, found.step) if found.step and not raised else ():
         yield from (say(each, found.step) for each in names)
     else:
-        used = ask(looks.cls, "readings")
-        reads = not isinstance(used, Failure) and used["names"]
+        reads = used.get("names")
         more = [say("forward_reads", what=from_notebook(used)).text] if reads else []
         if MAIN not in wrong and not raised:
             more.append(say("right_elsewhere", where=where).text)
@@ -241,6 +263,8 @@ def _stressed(looks: Looks) -> Iterator[Finding]:
             continue
         if close(mine, once_right(case, stress, mistakes=(late,))[0].out):
             yield say(late)
+        elif not isinstance(mine, Failure) and close(mine[:, 0], right[:, 0]):
+            yield say("scores_changed")  # the first token, which sees itself alone, is right
         elif isinstance(mine, Failure) or allowed == -60 or not mine.isnan().any():
             yield say("future_outweighs")
         return

@@ -27,7 +27,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,8 +47,16 @@ MOST_FILES, MOST_TASKS = 256, 400  # open at a time; processes and threads at a 
 
 @dataclass(frozen=True)
 class HandedIn:
-    """What check returns while a notebook is graded; nothing can be read off it."""
+    """What check returns while a notebook is graded; of a verdict nothing can be read off it.
 
+    Args:
+        given: the matrices that a pencil-and-paper problem starts from, by name.
+        sizes: the sizes that it starts from.
+    """
+
+    given: dict[str, torch.Tensor] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    solution: dict[str, torch.Tensor] = field(default_factory=dict)
     kind: str = "right"
     message: str = "handed in."
     passed: bool = True
@@ -152,21 +160,20 @@ class Collector:
         self.channel, self.seconds, self.skipped = channel, seconds, skipped
         self.asking = False
 
-    def __call__(self, identifier: Any, answer: Any = None, record: bool = True) -> HandedIn:
+    def __call__(self, identifier: Any = None, answer: Any = None, record: bool = True) -> HandedIn:
         """Collect what is handed to check; a call from within an answer counts for nothing."""
         if type(identifier) is not str or not record or self.asking or identifier in self.skipped:
             return HandedIn()
         self.asking = True
         clock = signal.setitimer(signal.ITIMER_REAL, 0)  # the cell's: it must not ring here
         try:
-            self.be_asked(identifier[:100], answer)
+            return self.be_asked(identifier[:100], answer)
         finally:
             signal.setitimer(signal.ITIMER_REAL, *clock)
             self.asking = False
-        return HandedIn()
 
-    def be_asked(self, identifier: str, answer: Any) -> None:
-        """Run the answer as often as it is asked about."""
+    def be_asked(self, identifier: str, answer: Any) -> HandedIn:
+        """Run the answer as often as it is asked about; return what the problem starts from."""
         self.channel.tell(exercise=identifier)
         left = self.seconds
         while "question" in (heard := self.channel.hear()):
@@ -180,6 +187,8 @@ class Collector:
             work, passed = time.process_time() - worked, time.monotonic() - began
             left -= max(work, passed / 5)
             self.channel.tell(**came)
+        given = {name: torch.tensor(rows) for name, rows in heard.get("given", {}).items()}
+        return HandedIn(given, heard.get("sizes", {}))
 
 
 def new_shell() -> InteractiveShell:

@@ -89,6 +89,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "other_output": (None, "The output is another one at {where}."),
     "forward_reads": (None, "forward reads {what}: work with self and x."),
     "right_elsewhere": (None, "It is right at other sizes, and wrong at {where}."),
+    "zero_scores": (
+        6,
+        "Where all scores are 0 the output is another one. Look at the mask: it goes by places, "
+        "above the diagonal, not by what the scores are.",
+    ),
     "future_outweighs": (
         6,
         "Where tokens of the future have far higher scores than the others, they are seen. Look at "
@@ -412,7 +417,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     "all_right": (
         None,
-        "all eleven steps are right, in training and on other devices too.",
+        "all eleven steps are right, in training too.",
         "right",
     ),
     "forward_nothing": (None, "your forward returns nothing: end it with `return`.", "type"),
@@ -494,7 +499,8 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     "function_late": (
         None,
-        "no end after {seconds:g} seconds of running: look for a loop without an end.",
+        "no end after {seconds:g} seconds of running: look for a loop without an end, "
+        "or for work that torch does in one call.",
         "error",
     ),
     # How a tensor is related to the right one

@@ -85,10 +85,7 @@ def _handed_on(way: Followed, held: Held, layer: str, turned: bool) -> Finding |
     name, product = NAMES[layer], 8 if layer == "W_value" else 5
     viewed, grouped = way.reached("view", name), way.reached("transpose", name)
     found = place(held.tensor, way.project(name), way.factors)
-    if found is None:
-        step, after = (product, " after step 4") if grouped else (2, "")
-        return say("changed_on_the_way", step, name=name, after=after, layer=layer)
-    if layer == "W_value" and abs(found[1] - 1) > LOOSE:
+    if found is None or layer == "W_value" and abs(found[1] - 1) > LOOSE:
         step, after = (product, " after step 4") if grouped else (2, "")
         return say("changed_on_the_way", step, name=name, after=after, layer=layer)
     if held.tensor.dim() < 2 or way.by_element:
@@ -116,8 +113,8 @@ def _weighed(way: Followed) -> Finding | None:
     square, weights = (way.case.num_tokens,) * 2, way.right["softmax"]["weights"]
     matrices = [each for each in way.of_scores if each.shape[-2:] == square]
     last = matrices[-1:]
-    if way.gathers or any((each < HIDDEN).any() for each in last):
-        last = []  # nothing gathers yet, and what is there is no mask's doing
+    if way.gathers or any((each < 0).any() for each in last):
+        last = []  # what is there are scores still, masked ones perhaps
     used = way.in_order([m.left.tensor for m in way.gathers] or last)
     if used is None:
         return None if way.there("softmax", "weights") else _unread(way)

@@ -33,9 +33,14 @@ class Followed:
         self.factors = (1.0, case.head_dim**-0.5, case.head_dim**-0.25)
 
     @cached_property
+    def held(self) -> list[Held]:
+        """Every tensor that was recorded, in order, with what it is made of."""
+        return [held for call in self.record.calls for held in call.gave]
+
+    @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """Every tensor that was recorded, in order."""
-        return [held.tensor for call in self.record.calls for held in call.gave]
+        return [held.tensor for held in self.held]
 
     def project(self, name: str) -> torch.Tensor:
         """The right queries, keys or values (b, num_tokens, d_out)."""
@@ -43,8 +48,9 @@ class Followed:
 
     def made(self, name: str) -> bool:
         """Whether the right queries, keys or values of step 2 are there."""
-        wanted = self.project(name)
-        return exact(self.tensors, wanted, False) or contained(wanted, self.tensors, self.factors)
+        wanted, layers = self.project(name), [n for n, made in NAMES.items() if made == name]
+        pieces = [held.tensor for held in self.held if held.made_of == {*layers}]
+        return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
 
     def reached(self, step: str, name: str) -> bool:
         """Whether the right tensor of a step is there, in its shape."""
@@ -58,7 +64,9 @@ class Followed:
         """Whether the right numbers of a step are there, in whatever pieces and order."""
         wanted = self.right[step][name]
         scaled = self.factors if step == "scores" else (1.0,)
-        return exact(self.tensors, wanted, False) or contained(wanted, self.tensors, scaled)
+        context = [h for h in self.held if "W_value" in h.made_of and "out_proj" not in h.made_of]
+        pieces = [h.tensor for h in context] if step == "context" else self.of_scores
+        return exact(self.tensors, wanted, False) or contained(wanted, pieces, scaled)
 
     @cached_property
     def meetings(self) -> list[Meeting]:
@@ -91,8 +99,7 @@ class Followed:
     @cached_property
     def of_scores(self) -> list[torch.Tensor]:
         """Every tensor that is made of queries and keys and not of values."""
-        held = [each for call in self.record.calls for each in call.gave]
-        return [each.tensor for each in held if each.made_of == {"W_query", "W_key"}]
+        return [each.tensor for each in self.held if each.made_of == {"W_query", "W_key"}]
 
     @staticmethod
     def _mixed(meeting: Meeting) -> bool:

@@ -41,7 +41,9 @@ def judge_class(cls: Any) -> Finding:
     begun = any(each.kind != "open" for each in seen)
     if found := _constructor(built, seen[0].kind != "open"):
         return found
-    return _forward(cls, seen) if begun else _begun(built[True])
+    found = _forward(cls, seen) if begun else _begun(built[True])
+    # of a class that is whole it is seen whether the mask follows it
+    return (_mask_kept(built[True]) or found) if found.kind == "so far" else found
 
 
 # The constructor
@@ -84,6 +86,11 @@ def _misbuilt(facts: Facts) -> Finding | None:
             return say(other, name=name, size=size, right=right, **sizes)
     if facts.dropout in ("float", "int"):
         return say("dropout_number")
+    return None
+
+
+def _mask_kept(facts: Facts) -> Finding | None:
+    """What is wrong with how the mask is kept, as far as the constructor tells."""
     return {"attribute": say("mask_not_registered"), "trained": say("mask_trained")}.get(facts.mask)
 
 
@@ -145,9 +152,11 @@ def _all_same(seen: Sequence[Seen], scenes: Sequence[Scene], step: str) -> bool:
 
 def _finished(cls: Any) -> Finding:
     """All eleven steps are there: what check_attention says first."""
-    wrong = [each for each in examine(cls) if each.kind != "remark"]
+    found = list(examine(cls))
+    wrong = [each for each in found if each.kind != "remark"]
     if not wrong:
-        return say("all_right")
+        right = say("all_right")
+        return replace(right, text=together(right.text, *(each.text for each in found)))
     return min(wrong, key=lambda each: each.step or len(STEPS) + 1)
 
 
@@ -168,7 +177,7 @@ def _dropout(cls: Any, number: int) -> Finding | None:
         return None
     passes = [Pass(train=train, seed=seed) for train, seed in ((False, 1), (True, 2), (True, 3))]
     still, first, second = (each.out for each in once(cls, CASE, *passes, dropout=SHARE))
-    if isinstance(first, Failure) or first.shape != still.shape:
+    if any(isinstance(each, Failure) for each in (first, still)) or first.shape != still.shape:
         return None
     if close(first, still):
         return say("dropout_missing")

@@ -177,9 +177,9 @@ def _alarm(clock: Clock) -> Iterator[None]:
     def tick(number, frame):
         if clock.since is not None and clock.over():
             # A bare except may swallow the first TimeUp: the next line then raises another.
-            clock.rung = TimeUp
-            sys.settrace(raise_again)
-            for each in _their_frames(frame):
+            clock.rung, theirs = TimeUp, _their_frames(frame)
+            sys.settrace(raise_again)  # from here on it raises in whatever is called
+            for each in theirs:
                 each.f_trace = raise_again
             raise TimeUp
 

@@ -101,7 +101,6 @@ def _right_source() -> str:
 _SIZES = "b, num_tokens, _ = x.shape"
 _W_QUERY = "self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)"
 _W_KEY = "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)"
-_W_VALUE = "self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)"
 _OUT_PROJ = "self.out_proj = nn.Linear(d_out, d_out)"
 _QUERIES = "queries = self.W_query(x)"
 _KEYS = "keys = self.W_key(x)"
@@ -422,7 +421,6 @@ _LIST = (
         "The keys are not grouped by head: swap their dims 1 and 2, as for queries and values.",
         "`@` pairs the heads of one with the tokens of the other.",
         ((_SWAP_KEYS, "keys = keys.contiguous()"),),
-        also=(5,),
     ),
     Mistake(
         "values_not_transposed",

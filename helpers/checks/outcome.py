@@ -28,7 +28,8 @@ class Outcome:
             no such exercise.
         message: what is wrong, where to look, what was expected, in one to three sentences.
         step: the first wrong step, 1 to 11; None if there is none, or none can be told.
-        mistakes: identifiers of the catalogued mistakes that the message names, first step first.
+        mistakes: identifiers of the catalogued mistakes that were found, first step first; the
+            message names two at most.
         note: what there is to say besides, about writing the progress down for one.
         theirs: numbers of the learner's, rows of equal length, if they help.
         expected: the right numbers, of the same shape.

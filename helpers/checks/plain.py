@@ -91,7 +91,9 @@ def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
     if tensor.numel() > MOST:
         return plain
-    if not tensor.is_contiguous():  # strides decide whether a view is possible
+    if (
+        not tensor.is_contiguous() and 0 not in tensor.stride()
+    ):  # strides decide whether a view is possible
         plain["strides"] = list(tensor.stride())
     flat = tensor.cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""

@@ -35,6 +35,7 @@ def line_of(failure: Any) -> str:
 def legend(text: str, case: Case) -> str:
     """Say which letters the sizes in an error's text are, where all sizes differ."""
     sizes = {size: name for name, size in case.letters.items()}
+    text = re.sub(r"(pos|position|argument|dim|dimension) \d+", "", text)  # these are no sizes
     told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
     named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
     distinct = len(sizes) == len(case.letters)

@@ -60,19 +60,15 @@ def with_constants(function: Any, constants: dict[int, int]) -> Callable[..., An
 
 
 def _dropped(code: types.CodeType) -> list[str]:
-    """The methods in statements that are nothing but a call."""
-    found, last = [], {}
-    steps = list(dis.get_instructions(code))
-    for before, step in pairwise(steps):
-        line = step.positions.lineno
+    """The methods in statements that are nothing but a call of theirs."""
+    found, made = [], {}
+    for before, step in pairwise(dis.get_instructions(code)):
         if step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval in MAKING:
-            last[line] = step.argval
-        if (
-            step.opname == "POP_TOP"
-            and before.opname in ("CALL", "CALL_FUNCTION_EX")
-            and line in last
-        ):
-            found.append(last[line])
+            made[step.positions.lineno, step.positions.col_offset] = step.argval
+        at = before.positions.lineno, before.positions.col_offset
+        called = before.opname in ("CALL", "CALL_FUNCTION_EX")
+        if step.opname == "POP_TOP" and called and at in made:
+            found.append(made[at])
     return found
 
 

@@ -111,12 +111,14 @@ def _follows(masked: torch.Tensor, scores: torch.Tensor, root: float) -> bool:
 def _fit(weights: torch.Tensor, scores: torch.Tensor) -> float | None:
     """Factor a for which log weights is a * scores plus a constant for each row, in the past."""
     past = torch.ones_like(weights, dtype=torch.bool).tril()
-    if not (weights[past] > 0).all():
+    if not (weights[past] >= 0).all():
         return None
+    past &= weights > 1e-9  # what is smaller has lost its digits
     logs = torch.where(past, weights.clamp(min=1e-9).log(), torch.nan)
     wanted = torch.where(past, scores, torch.nan)
     logs, wanted = (each - each.nanmean(-1, True) for each in (logs, wanted))
     logs, wanted = logs.nan_to_num(), wanted.nan_to_num()
-    factor = float((logs * wanted).sum() / (wanted * wanted).sum())
+    spread = (wanted * wanted).sum()
+    factor = float((logs * wanted).sum() / spread) if spread > 0 else 0.0
     fits = (logs - factor * wanted).abs().max() < 5e-3 * (1 + abs(factor))
     return factor if fits and abs(factor) > 1e-3 else None

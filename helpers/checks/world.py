@@ -1,8 +1,11 @@
 """What a learner's code could change outside itself, as it was before."""
 
+import builtins
 import contextlib
 import copy
+import gc
 import io
+import logging
 import os
 import random
 import sys
@@ -20,7 +23,7 @@ from helpers import attention, trace
 
 # Modules and classes of which somebody's code may replace a function.
 SHARED = (
-    *(torch, torch.Tensor, nn, nn.functional, nn.init, attention, trace),
+    *(builtins, torch, torch.Tensor, nn, nn.functional, nn.init, attention, trace),
     *(nn.Module, nn.Linear, nn.Dropout, nn.Softmax, nn.Parameter, nn.ModuleList),
     *(attention.MultiHeadAttention, attention.MultiHeadAttention.__base__),
 )
@@ -34,6 +37,9 @@ SETTINGS = (
     (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
     (torch.get_default_device, torch.set_default_device),
     (sys.getrecursionlimit, sys.setrecursionlimit),
+    (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
+    (lambda: logging.root.manager.disable, logging.disable),
+    (torch._C._get_mkldnn_enabled, torch._C._set_mkldnn_enabled),
 )
 PLAIN = list, dict, set
 
