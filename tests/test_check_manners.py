@@ -164,8 +164,7 @@ def test_the_person_at_the_keyboard_gets_through():
 
 def test_code_that_raises_a_keyboard_interrupt_is_no_person():
     assert "KeyboardInterrupt" in attempt(raising(KeyboardInterrupt()), None, None).text
-    with pytest.raises(Stopped):
-        attempt(raising(Stopped()), None, None)
+    assert "Stopped" in attempt(raising(Stopped()), None, None).text
 
 
 def test_an_earlier_alarm_still_rings():

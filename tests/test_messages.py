@@ -272,7 +272,7 @@ PLACES_OF_SLIPS = [
     ("helpers.checks.functions._first", lambda: tried("scores.1", lambda q, k: q)),
     ("helpers.checks.answers.judge_value", lambda: tried("scores.2", 43)),
     ("helpers.checks.answers.judge_paper", lambda: tried("by_hand.2", {})),
-    ("helpers.checks.growing._how_far", lambda: tried("your_class.1", Broken)),
+    ("helpers.checks.growing.constructed", lambda: tried("your_class.1", Broken)),
     ("helpers.checks.classes._lost", lambda: check_attention(Broken)),
     ("helpers.checks.classes.verdict", lambda: check_attention(MultiHeadAttention)),
 ]

@@ -233,8 +233,10 @@ def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     used = ask(looks.cls, "readings")
     used = {} if isinstance(used, Failure) else used
     name = single(looks, found.step if raised else None)
-    if name and raised and way.done(STEPS[MISTAKES[name].step - 1]) and not used.get("dropped"):
-        name = None  # what it would have spoilt is there
+    if name and raised and not used.get("dropped"):
+        step = STEPS[MISTAKES[name].step - 1]
+        spoilt = step in play(case, name).steps
+        name = None if spoilt and way.done(step) else name  # what it would have spoilt is there
     if name:
         open_in_eval = name == "no_mask" and leaks(looks.cls) is False
         yield say("future_in_eval") if open_in_eval else say(name, found.step)

@@ -115,7 +115,7 @@ class World:
 
 def _attributes(owner: Any) -> dict[str, Any]:
     """The attributes of a module or a class, without asking its metaclass."""
-    if isinstance(owner, types.ModuleType):
+    if issubclass(type(owner), types.ModuleType):
         return dict(vars(owner))
     is_class = issubclass(type(owner), type)
     return dict(type.__dict__["__dict__"].__get__(owner)) if is_class else {}
@@ -134,7 +134,7 @@ def _alike(now: Any, before: Any) -> bool:
 
 def _restore(owner: Any, now: dict[str, Any], before: dict[str, Any]) -> None:
     """Give a module or class its attributes back."""
-    is_module = isinstance(owner, types.ModuleType)
+    is_module = issubclass(type(owner), types.ModuleType)
     write, delete = (setattr, delattr) if is_module else (type.__setattr__, type.__delattr__)
     for name in now.keys() - before.keys():
         if not isinstance(now[name], types.ModuleType):  # torch imports parts of itself late
