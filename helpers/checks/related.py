@@ -58,6 +58,8 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
     for number, other in enumerate(STEPS, start=1):
         if other != step and any(same_tensor(part, each) for each in scene[other].values()):
             return say("of_another_step", number=number, name=other).text
+    if part.numel() != right.numel():  # an expanded tensor may claim any number
+        return ""
     if part.shape == right.shape and step == "mask":
         return _masked(part, right)
     if part.shape == right.shape and step == "softmax":
