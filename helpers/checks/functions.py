@@ -112,11 +112,11 @@ def _tensor_fault(
         return say("function_nothing")
     if type(part) not in (torch.Tensor, torch.nn.Parameter):
         return say("no_tensor", type=type_name(part), **told)
+    if part.shape != right.shape:
+        return say("other_shape", shape=tuple(part.shape), right=tuple(right.shape), **told)
     if part.layout is not torch.strided or part.device.type != "cpu":
         sort = f"{part.layout} tensor on {part.device.type}"
         return say("no_tensor", type=sort, **told)
-    if part.shape != right.shape:
-        return say("other_shape", shape=tuple(part.shape), right=tuple(right.shape), **told)
     if part.dtype != right.dtype:
         return say("other_dtype", dtype=part.dtype, right=right.dtype, **told)
     if part.isnan().any():
