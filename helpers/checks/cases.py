@@ -71,7 +71,7 @@ class Case:
         """The input (b, num_tokens, d_in)."""
         if self.whiteboard:
             return load_whiteboard().clone()
-        return known(f"x{self.seed}", (self.b, self.num_tokens, self.d_in)).clone()
+        return known(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
         """The known weight of a parameter, "W_key.weight" for one, in whatever shape it has."""

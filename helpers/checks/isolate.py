@@ -175,7 +175,7 @@ def _alarm(clock: Clock) -> Iterator[None]:
         return raise_again
 
     def tick(number, frame):
-        if clock.since is not None and clock.over():
+        if clock.over():
             # A bare except may swallow the first TimeUp: the next line then raises another.
             clock.rung, theirs = TimeUp, _their_frames(frame)
             sys.settrace(raise_again)  # from here on it raises in whatever is called
@@ -210,7 +210,7 @@ def _watchdog(clock: Clock) -> Iterator[None]:
 
     def watch():
         while not done.wait(TICK):
-            if clock.since is not None and clock.over():
+            if clock.over():
                 clock.rung = TimeUp
                 raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
 
