@@ -9,6 +9,7 @@ import ipywidgets as widgets
 from helpers.pictures import Picture
 
 MOST = 40
+ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
 
 LABELS = {
     "b": "sequences (b)",
@@ -86,6 +87,7 @@ class Film(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)
         still = self.pictures[self.start]._repr_mimebundle_()
+        still["text/html"] += ASLEEP
         return {**view, **still, "text/plain": repr(self)}
 
 
