@@ -70,9 +70,9 @@ class Picture:
             + f"{self.body}</g></svg>"
         )
 
-    def padded(self, width: float, height: float) -> "Picture":
-        """Return the picture on a canvas of at least this size, so that films do not jump."""
-        return replace(self, width=max(width, self.width), height=max(height, self.height))
+    def padded(self, width: float) -> "Picture":
+        """Return the picture on a canvas at least so wide, so that a film keeps its scale."""
+        return replace(self, width=max(width, self.width))
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {
