@@ -22,6 +22,7 @@ from helpers.pictures import (
     Shown,
     draw_attention,
     draw_blocks,
+    draw_compact,
     draw_follow,
     draw_map,
     draw_matrices,
@@ -79,6 +80,7 @@ PICTURES = {
     "map": lambda: draw_map(whiteboard()),
     "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
+    "compact map": lambda: draw_compact(whiteboard()),
     "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
     "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
     "blocks": draw_blocks,
@@ -265,6 +267,23 @@ def test_a_map_stays_light_however_large_its_cells_are_many():
 def test_the_map_wants_the_eleven_steps():
     with pytest.raises(ValueError, match="steps are shape, project: the eleven of a trace"):
         draw_map(whiteboard()[:2])
+
+
+def test_a_compact_map_fits_a_screen_and_shows_every_number_as_a_cell():
+    for sizes in ((1, 3, 6, 6, 2), (1, 4, 6, 12, 1), (1, 4, 6, 12, 12), (1, 2, 6, 4, 2)):
+        steps = whiteboard(*sizes)
+        picture = draw_compact(steps)
+        assert picture.height < 600, sizes
+        assert not numbers_in(picture)
+        cells = re.findall(r"M[\d.]+ [\d.]+h[\d.]+v[\d.]+h-", picture.svg)
+        every = sum(t[0].numel() for step in steps for t in step.tensors.values())
+        boxes = 2 * sizes[-1]  # the legend's, each filled and framed
+        assert len(cells) == every + boxes
+        for step in steps:
+            shape = tuple(next(iter(step.tensors.values())).shape)
+            assert f"{step.letters} = {shape}" in texts(picture)
+    with pytest.raises(ValueError, match="x .* is too large for a row"):
+        draw_compact(whiteboard(1, 70, 6, 260, 10))
 
 
 def test_the_panels_know_the_steps_of_the_trace():

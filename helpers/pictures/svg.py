@@ -81,9 +81,9 @@ class Picture:
             )
         )
 
-    def padded(self, width: float, height: float) -> "Picture":
-        """Return the picture on a canvas of at least this size, so that films do not jump."""
-        return replace(self, width=max(width, self.width), height=max(height, self.height))
+    def padded(self, width: float) -> "Picture":
+        """Return the picture on a canvas at least so wide, so that a film keeps its scale."""
+        return replace(self, width=max(width, self.width))
 
     @property
     def words(self) -> str:
