@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from helpers.checks.cases import ADDED, Case, known
+from helpers.checks.isolate import type_name
 from helpers.variants import alibi_slopes
 
 # What each change adds: to the constructor by name, and to forward after x.
@@ -100,6 +101,13 @@ def called(module: nn.Module, case: Case, x: torch.Tensor, **options: Any) -> An
     return out
 
 
+class Alone:
+    """What was returned where a pair is expected, the output and what is kept."""
+
+    def __init__(self, what: Any):
+        self.name = type_name(what)
+
+
 def pieces(num_tokens: int) -> list[int]:
     """How many tokens come at a time: half of them, one, the others."""
     half = num_tokens // 2
@@ -110,8 +118,8 @@ def _in_pieces(module: nn.Module, x: torch.Tensor, options: dict[str, Any]) -> A
     outs, past = [], ()
     for piece in x.split(pieces(x.shape[1]), dim=1):
         returned = module(piece, *past, **options)
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            return returned
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            return Alone(returned)
         outs.append(returned[0])
         past = returned[1:]
     return torch.cat(outs, dim=1)

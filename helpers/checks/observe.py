@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from helpers.checks.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
-from helpers.checks.contract import called, sizes
+from helpers.checks.contract import Alone, called, sizes
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
 from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
 from helpers.checks.plain import decode, encode
@@ -213,6 +213,9 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
 
 def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     """Describe what a forward returned."""
+    if isinstance(returned, Alone):
+        text = f"forward returns {returned.name}, not a pair"
+        return Seen(Failure(text), returned.name, "single", (), None, changed)
     returned = tuple(returned) if inspect.isgenerator(returned) else returned
     several = isinstance(returned, tuple | list)
     parts = tuple(returned) if several else (returned,)
