@@ -5,6 +5,18 @@ VARIANT_MISTAKES maps identifiers to Mistakes, variant by variant.
 
 from helpers.checks.mistake import Mistake
 
+# As many tokens come out as queries were made.
+_TOKENS_OF_OTHER = (
+    (
+        "queries = queries.view(b, num_tokens, self.num_heads, -1)",
+        "queries = queries.view(b, -1, self.num_heads, self.head_dim)",
+    ),
+    (
+        "context = context.contiguous().view(b, num_tokens, self.d_out)",
+        "context = context.contiguous().view(b, -1, self.d_out)",
+    ),
+)
+
 _LIST = (
     # gqa
     Mistake(
@@ -312,11 +324,34 @@ _LIST = (
         "other_queries",
         2,
         "Queries come from the other sequence: they come from x, keys and values from the other.",
-        "The output would have the other text's tokens.",
+        "The output has the other text's tokens.",
         (
             (
                 "return mha.W_query(call.x), mha.W_key(self.other), mha.W_value(self.other)",
                 "return mha.W_query(self.other), mha.W_key(call.x), mha.W_value(call.x)",
+            ),
+            *_TOKENS_OF_OTHER,
+            (
+                "(hidden.new_zeros(call.x.shape[1], self.other.shape[1]),)",
+                "(hidden.new_zeros(self.other.shape[1], call.x.shape[1]),)",
+            ),
+        ),
+        variant="other",
+    ),
+    Mistake(
+        "other_alone",
+        2,
+        "Queries come from the other sequence too, and x has no say: queries come from x.",
+        "The output has the other text's tokens, and is the same for every x.",
+        (
+            (
+                "return mha.W_query(call.x), mha.W_key(self.other)",
+                "return mha.W_query(self.other), mha.W_key(self.other)",
+            ),
+            *_TOKENS_OF_OTHER,
+            (
+                "(hidden.new_zeros(call.x.shape[1], self.other.shape[1]),)",
+                "(hidden.new_zeros(self.other.shape[1], self.other.shape[1]),)",
             ),
         ),
         variant="other",
