@@ -493,10 +493,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "holds_nan": (None, "`{name}` holds NaN {where}, first in {name}{at}.", "nan"),
     "other_numbers": (
         None,
-        "`{name}` holds other numbers {where}: {name}{at} is {number:.4f}, and {right:.4f} is "
-        "expected.",
+        "`{name}` holds other numbers {where}: {name}{at} is {number}, and {right} is expected.",
     ),
-    "not_everywhere": (None, "right on the whiteboard, but not everywhere: {fault}"),
+    "right_wherever": (None, "right, everywhere it was tried.", "right"),
+    "not_everywhere": (None, "right {first}, but not everywhere: {fault}"),
+    "sizes_hide": (None, "Equal sizes hide it {first}: {fault}"),
     "whiteboard_hides": (None, "The whiteboard hides it, where sizes are equal: {fault}"),
     "function_reads": (
         None,
@@ -505,8 +506,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     "typed_in": (
         None,
-        "{size} is typed in where {letter} belongs: it is {size} on the whiteboard and {other} "
-        "{where}.",
+        "{size} is typed in where {letter} belongs: it is {size} {first} and {other} {where}.",
     ),
     "function_late": (
         None,
