@@ -39,6 +39,7 @@ MAY_IMPORT = {
     "attention": set(),
     "examples": set(),
     "pictures": set(),
+    "table": set(),
     "timing": set(),
     "trace": {"attention"},
     "gpt2": {"attention"},
