@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "sizes": {"attention", "examples"},
     "sentences": set(),
     "tiny": {"attention", "sentences", "trace"},
-    "moments": {"examples", "pictures", "sentences", "tiny"},
+    "moments": {"attention", "examples", "pictures", "sentences", "tiny", "trace"},
     "sliders": {
         *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
         "variants",
