@@ -161,7 +161,7 @@ def pattern(
 
 
 def check_words(weights: torch.Tensor, words: Sequence[str], most: int = MOST_WORDS) -> None:
-    """Raise ValueError unless weights have a row and a column for each word, and at most `most` words."""
+    """Raise ValueError unless weights have a row and a column for each of not too many words."""
     if tuple(weights.shape) != (len(words), len(words)):
         raise ValueError(
             f"weights have shape {tuple(weights.shape)}, but there are {len(words)} words: "
