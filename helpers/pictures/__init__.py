@@ -5,7 +5,8 @@ from helpers.pictures.blocks import draw_blocks
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
-from helpers.pictures.reach import reach
+from helpers.pictures.numbers import Linear, draw_numbers, tell, written
+from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
@@ -15,6 +16,7 @@ from helpers.pictures.weights import draw_patterns, draw_weights
 __all__ = [
     "Arrow",
     "HEAD_COLOURS",
+    "Linear",
     "Picture",
     "Shown",
     "draw_attention",
@@ -23,6 +25,7 @@ __all__ = [
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_numbers",
     "draw_patterns",
     "draw_product",
     "draw_running",
@@ -32,5 +35,8 @@ __all__ = [
     "draw_vectors",
     "draw_weights",
     "reach",
+    "reach_all",
     "storage",
+    "tell",
+    "written",
 ]

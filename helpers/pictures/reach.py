@@ -95,11 +95,7 @@ def reach(trace: Sequence[TracedStep], name: str, index: Sequence[int]) -> dict[
     """
     key, index = find(trace, name, index)
     with torch.inference_mode(False), torch.enable_grad():
-        nudges = {
-            f"{step.name}.{each}": torch.zeros(tensor.shape, dtype=torch.float64)
-            for step in trace
-            for each, tensor in step.tensors.items()
-        }
+        nudges = no_nudges(trace)
         nudges[key][index] = 1
         for nudge in nudges.values():
             nudge.requires_grad_()
@@ -109,6 +105,46 @@ def reach(trace: Sequence[TracedStep], name: str, index: Sequence[int]) -> dict[
             each: (paths[each] > 0) | (source > 0)
             for each, source in zip(nudges, sources, strict=True)
         }
+
+
+def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
+    """Say of all numbers at once which depend on which, as reach does of one.
+
+    Args:
+        trace: the eleven steps of a trace, of n numbers in all.
+
+    Returns:
+        Booleans (n, n), the numbers in the order of the steps: row i is True at all numbers that
+        number i comes from, and at itself.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        nudges = no_nudges(trace)
+        for nudge in nudges.values():
+            nudge.requires_grad_()
+        rows, paths = [], count_paths(nudges)
+        for counted in (paths[each] for each in nudges):
+            one_each = torch.eye(counted.numel(), dtype=torch.float64).view(-1, *counted.shape)
+            found = torch.autograd.grad(
+                counted,
+                nudges.values(),
+                one_each,
+                retain_graph=True,
+                is_grads_batched=True,
+                allow_unused=True,
+            )
+            blank = (torch.zeros(len(one_each), each.numel()) for each in nudges.values())
+            whole = [b if f is None else f.flatten(1) for f, b in zip(found, blank, strict=True)]
+            rows.append(torch.cat(whole, dim=1) > 0)
+        return torch.cat(rows)
+
+
+def no_nudges(trace: Sequence[TracedStep]) -> dict[str, torch.Tensor]:
+    """Return zeros in the shape of every tensor, by "step.tensor" in the order of the steps."""
+    return {
+        f"{step.name}.{each}": torch.zeros(tensor.shape, dtype=torch.float64)
+        for step in trace
+        for each, tensor in step.tensors.items()
+    }
 
 
 def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

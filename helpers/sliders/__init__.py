@@ -26,6 +26,7 @@ from helpers.sliders.steps import (
     explore_transpose,
     explore_view,
 )
+from helpers.sliders.touch import explore_numbers
 from helpers.sliders.whole import explore_follow, explore_map, explore_models, explore_neighbours
 from helpers.sliders.words import explore_angle, explore_meaning, explore_search
 
@@ -47,6 +48,7 @@ __all__ = [
     "explore_models",
     "explore_moments",
     "explore_neighbours",
+    "explore_numbers",
     "explore_out_proj",
     "explore_project",
     "explore_reformat",
