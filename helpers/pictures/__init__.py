@@ -5,6 +5,7 @@ from helpers.pictures.blocks import draw_blocks
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
+from helpers.pictures.motion import Motion, draw_motion
 from helpers.pictures.numbers import Linear, draw_numbers, tell, written
 from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
@@ -17,6 +18,7 @@ __all__ = [
     "Arrow",
     "HEAD_COLOURS",
     "Linear",
+    "Motion",
     "Picture",
     "Shown",
     "draw_attention",
@@ -25,6 +27,7 @@ __all__ = [
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_motion",
     "draw_numbers",
     "draw_patterns",
     "draw_product",

@@ -5,6 +5,7 @@ from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
 from helpers.sliders.memory import explore_memory, explore_storage
+from helpers.sliders.motion import explore_motion
 from helpers.sliders.products import (
     explore_attention,
     explore_blocks,
@@ -47,6 +48,7 @@ __all__ = [
     "explore_memory",
     "explore_models",
     "explore_moments",
+    "explore_motion",
     "explore_neighbours",
     "explore_numbers",
     "explore_out_proj",

@@ -10,6 +10,10 @@ const PATIENCE = 2000; // milliseconds until a kernel that does not answer count
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
 
 function render({ model, el }) {
+  return model.get("ways") ? glide(model, el) : touch(model, el);
+}
+
+function touch(model, el) {
   const board = build(el, model.get("svg"));
   const svg = board.querySelector("svg");
   const book = model.get("book"), told = model.get("told").slice();
@@ -51,12 +55,12 @@ function render({ model, el }) {
       cells[i].box.setAttribute("fill-opacity", opacity);
     }
     if (current !== null) say(current);
-    help.textContent = HOW + DRAG;
+    help.textContent = HOW + (cells[0] ? DRAG : "");
     board.classList.add("live");
   }, () => {
     live = false;
     board.classList.remove("live");
-    help.textContent = HOW + STILL;
+    help.textContent = HOW + (cells[0] ? STILL : "");
   });
   const change = (i, value) => asking({ at: i, value: Math.round(value * 100) / 100 });
 
@@ -115,8 +119,8 @@ function build(el, svg) {
   const id = `touch-${Math.random().toString(36).slice(2)}`;
   el.classList.add("touch");
   el.innerHTML = `<div class="board" tabindex="0" role="application" aria-describedby="${id}">` +
-    `${svg}<div class="card" aria-live="off" hidden><p></p><p></p></div></div>` +
-    `<p class="help" id="${id}"></p>`;
+    `${svg}<p class="help" id="${id}"></p>` +
+    `<div class="card" aria-live="off" hidden><p></p><p></p></div></div>`;
   const board = el.firstChild;
   board.setAttribute("aria-label", `Numbers to touch. ${svg.match(/<title>(.*?)<\/title>/)[1]}`);
   return board;
@@ -195,7 +199,7 @@ function draw(marks, cells, own, from = [], to = []) {
   marks.own.setAttribute("d", own === null ? "" : box(own, 0));
 }
 
-// Keep the card where it is seen: at the lower edge of what is in sight, or else at the upper.
+// Keep the card where it is seen: over the help, or at the edge of what is in sight.
 function dock(card, svg, cell) {
   const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
   let above = 0, below = window.innerHeight;
@@ -207,7 +211,8 @@ function dock(card, svg, cell) {
     below = Math.min(below, frame.bottom);
   }
   const high = card.offsetHeight;
-  const low = Math.min(below - box.top, box.height) - high, up = Math.max(above - box.top, 0);
+  const whole = svg.parentElement.getBoundingClientRect().height;
+  const low = Math.min(below - box.top - high, Math.max(box.height, whole - high)), up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
   card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
 }
@@ -260,6 +265,58 @@ function ask(model, answered, silent) {
     next = null;
   });
   return (question) => { if (waiting) next = question; else send(question); };
+}
+
+// A step as motion: a slider from before to after, and a button that plays it once.
+function glide(model, el) {
+  const ways = model.get("ways"), svg = model.get("svg");
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  el.classList.add("touch");
+  el.innerHTML = `<div class="controls"><button type="button">Play</button>` +
+    `<label>before <input type="range" min="0" max="1" value="0"> after</label></div>${svg}`;
+  const [button, slider] = el.querySelectorAll("button, input");
+  const cells = [...el.querySelectorAll(".moves")];
+  const fading = { before: (t) => Math.max(1 - 3 * t, 0), after: (t) => Math.max(3 * t - 2, 0) };
+  // Those that go the same way go together, one group after the other, so that an eye can follow.
+  const groups = [...new Set(ways.map(String))];
+  const late = ways.map((way) => 0.6 * groups.indexOf(String(way)) / Math.max(groups.length - 1, 1));
+  slider.setAttribute("aria-label", "from before to after");
+  const pace = () => { slider.step = still.matches ? 1 : 0.01; };
+  const show = (t) => {
+    slider.value = t;
+    slider.setAttribute("aria-valuetext", t <= 0 ? "before" : t >= 1 ? "after" :
+      `${Math.round(100 * t)} percent of the way`);
+    cells.forEach((cell, i) => {
+      const [x, y] = ways[i], far = Math.min(Math.max((t - late[i]) / 0.4, 0), 1);
+      if (x || y) cell.setAttribute("transform", `translate(${x * far} ${y * far})`);
+    });
+    for (const [name, fade] of Object.entries(fading)) {
+      el.querySelectorAll(`.${name}`).forEach((each) => each.setAttribute("opacity", fade(t)));
+    }
+    button.textContent = t >= 1 ? "Play back" : "Play";
+  };
+  let frame = 0;
+  const stop = () => cancelAnimationFrame(frame);
+  const play = () => {
+    stop();
+    const from = Number(slider.value), to = from >= 1 ? 0 : 1, start = performance.now();
+    if (still.matches) return show(to);
+    const next = (now) => {
+      const share = Math.min((now - start) / 1800, 1);
+      show(from + (to - from) * share);
+      if (share < 1) frame = requestAnimationFrame(next);
+    };
+    frame = requestAnimationFrame(next);
+  };
+  button.addEventListener("click", play);
+  slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
+  el.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey && event.key !== "Tab") event.stopPropagation();
+  });
+  still.addEventListener("change", pace);
+  pace();
+  show(0);
+  return () => { stop(); still.removeEventListener("change", pace); };
 }
 
 export default { render };

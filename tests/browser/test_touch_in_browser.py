@@ -13,6 +13,7 @@ from helpers.sliders.touch import linears
 from helpers.trace import trace
 
 SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
+STEPS = ("transpose", "combine")  # one leaves the storage alone, one does not
 QUERY, WEIGHT, OUT = 18 + 13, 18 + 9 * 18 + 2 * 18 + 7, 305
 
 # Which cells the frames of a mark lie on, by their numbers.
@@ -46,7 +47,9 @@ def touched():
 def served(tmp_path_factory):
     """The address of a notebook with the map to touch, in JupyterLab and in Notebook 7."""
     path = tmp_path_factory.mktemp("touch") / "touch.ipynb"
-    cells = [new_code_cell(SET_UP), new_code_cell("sliders.explore_numbers()")]
+    shown = [f"sliders.explore_motion('{step}')" for step in STEPS]
+    sources = [SET_UP, "sliders.explore_numbers()", *shown]
+    cells = [new_code_cell(source) for source in sources]
     nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
     with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
         yield address
@@ -150,7 +153,7 @@ def centre(box):
 
 def texts(board):
     """Return every number as the page writes it, in order of the drawing."""
-    return board.locator("[data-tensor] > g:last-child text").all_inner_texts()
+    return board.locator("[data-tensor] > g:last-child text").all_text_contents()
 
 
 @pytest.mark.browser
@@ -221,3 +224,58 @@ def test_notebook_7(served, touched, page):
     board = page.locator(".touch .board")
     cell(board, touched, QUERY).hover()
     check_marked(board, touched, QUERY)
+
+
+def moving(page, index):
+    """Return where the cells of a motion stand in its drawing: the tensor's, the storage's."""
+    places = (
+        page.locator(".touch:has(.controls)")
+        .nth(index)
+        .evaluate(
+            """el => {
+          const frame = el.querySelector('svg').getBoundingClientRect();
+          return [...el.querySelectorAll('.moves')].map(cell => {
+            const at = cell.getBoundingClientRect();
+            return [at.x - frame.x, at.y - frame.y];
+          });
+        }"""
+        )
+    )
+    return places[:18], places[18:]
+
+
+def close_to(one, other):
+    pairs = zip(sum(map(list, one), []), sum(map(list, other), []), strict=True)
+    return all(abs(a - b) < 1 for a, b in pairs)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("index", [0, 1], ids=STEPS)
+def test_cells_glide_by_slider_and_by_button(board, page, index):
+    motion = sliders.explore_motion(STEPS[index]).motion
+    glide = page.locator(".touch:has(.controls)").nth(index)
+    slider, button = glide.locator("input"), glide.locator("button")
+    tensor, strip = moving(page, index)
+    pairs = zip(tensor + strip, motion.ways, strict=True)
+    expected = [(x + dx, y + dy) for (x, y), (dx, dy) in pairs]
+    page.wait_for_timeout(300)
+    assert moving(page, index) == (tensor, strip)  # still by default
+    slider.focus()
+    slider.press("End")
+    ended = moving(page, index)
+    assert close_to(ended[0] + ended[1], expected)
+    assert close_to(ended[1], strip) is (STEPS[index] == "transpose")
+    assert slider.get_attribute("aria-valuetext") == "after"
+    slider.press("ArrowLeft")
+    assert slider.get_attribute("aria-valuetext") == "99 percent of the way"
+    slider.press("Home")
+    assert moving(page, index) == (tensor, strip)
+    button.press("Enter")
+    until(lambda: 0 < float(slider.input_value()) < 1, 5, "it does not begin")
+    until(lambda: slider.input_value() == "1", 5, "it does not end")
+    assert close_to(moving(page, index)[0], ended[0])
+    page.emulate_media(reduced_motion="reduce")
+    button.click()
+    assert slider.input_value() == "0" and moving(page, index) == (tensor, strip)
+    slider.press("ArrowRight")
+    assert slider.input_value() == "1"
