@@ -43,6 +43,19 @@ def test_what_belongs_together_is_what_reach_says(block):
         assert torch.equal(torch.cat([each.flatten() for each in found.values()]), row)
 
 
+def test_a_number_of_a_matrix_reaches_what_changes_with_it():
+    touch = sliders.explore_numbers("shape", "W", "project")
+    comes_from = reach_all(touch.trace())
+    start = torch.cat([each.flatten() for step in touch.trace() for each in step.tensors.values()])
+    for at in range(touch.x.numel(), touch.book["movable"], 5):
+        value = start[at].item()
+        touch.move(at, value + 0.25)
+        now = torch.cat([t.flatten() for step in touch.trace() for t in step.tensors.values()])
+        touch.move(at, value)
+        assert torch.equal((now != start).nonzero(), comes_from[:, at].nonzero()), at
+    assert touch.book["movable"] == 18 + 3 * 36
+
+
 def test_every_number_is_named_where_it_stands(block):
     mha, _, steps = block
     for told, (step, name, index, _) in zip(tell(steps, linears(mha)), every(steps), strict=True):

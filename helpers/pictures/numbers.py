@@ -7,7 +7,7 @@ import torch
 
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import indices, place
-from helpers.pictures.panels import OPERATIONS, SPACE, panel, row, shades
+from helpers.pictures.panels import SPACE, panel, row, shades
 from helpers.pictures.svg import FAINT, STEP, TINT, Picture, below, number, picture
 from helpers.pictures.tensors import COUNTS, TracedStep
 
@@ -34,15 +34,15 @@ def draw_numbers(trace: Sequence[TracedStep], steps: Sequence[str] = ()) -> Pict
     """Draw steps in panels, every number where a script can find it.
 
     Args:
-        trace: the eleven steps of a trace, of one sequence.
+        trace: the eleven steps of a trace, of one sequence, with W as for reach_all.
         steps: names of the steps to draw; the whole map where it is empty.
 
     Raises:
         ValueError: there is no such step, or more than one sequence.
     """
-    if unknown := [step for step in steps if step not in OPERATIONS]:
-        raise ValueError(f"no step is called {unknown[0]!r}: expected {', '.join(OPERATIONS)}")
     by_name = {step.name: step for step in trace}
+    if unknown := [step for step in steps if step not in by_name]:
+        raise ValueError(f"no step is called {unknown[0]!r}: expected {', '.join(by_name)}")
     b, _, num_heads, _ = by_name["view"].tensors["queries"].shape
     if b != 1:
         raise ValueError(f"b is {b}: one sequence is expected, so that each number is drawn")
@@ -80,7 +80,7 @@ def tell(trace: Sequence[TracedStep], linears: Mapping[str, Linear]) -> list[Tol
     """Say of every number of a trace, in order, what and where it is and how it is made.
 
     Args:
-        trace: the eleven steps of a trace.
+        trace: the eleven steps of a trace, with W as for reach_all.
         linears: for "queries", "keys", "values" and "out" the name of what makes it, its matrix
             (features in, features out) and its bias or None.
     """
@@ -132,8 +132,10 @@ def unravel(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 def counted(step: TracedStep, index: Sequence[int]) -> str:
     """Say in words where an index points: "token 2, head 1, feature 0"."""
-    axes = step.letters.strip("()").split(", ")[1:]
-    nouns = [COUNTS[axis] for axis in axes]
+    axes = step.letters.strip("()").split(", ")
+    if step.name == "W":
+        return f"from feature {index[0]} of x to feature {index[1]}"
+    nouns = [COUNTS[axis] for axis in axes[1:]]
     if nouns[-2:] == ["token", "token"]:
         nouns[-2:] = ["query", "key"]
     return ", ".join(f"{noun} {i}" for noun, i in zip(nouns, index[1:], strict=True))

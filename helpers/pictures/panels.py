@@ -103,7 +103,11 @@ def panel(
         touched: whether a script has to find the cells.
     """
     letters, numbers = shape_of(step).split(" = ")
-    what = [line(OPERATIONS[step.name]), line(letters, f"font-family:{SANS}"), line(f"= {numbers}")]
+    what = [
+        line(OPERATIONS.get(step.name, "what it multiplies with, learned")),
+        line(letters, f"font-family:{SANS}"),
+        line(f"= {numbers}"),
+    ]
     parts = [below([title(step), *what], gap=3)]
     for name, tensor in step.tensors.items():
         if name in leave_out:
@@ -112,7 +116,7 @@ def panel(
             tensor,
             name,
             " ".join(axes(step)),
-            num_heads if step.name in ("project", "combine") else None,
+            num_heads if step.name in ("W", "project", "combine") else None,
             marked=[follow.index] if follow and follow.key == f"{step.name}.{name}" else (),
             shade=name == "weights",
         )
@@ -183,7 +187,7 @@ def grids(
     )
     if not per_line or lines * (rows * cell[1] + 22) > most + 22 or len(labels) < owners:
         return None
-    numbers = shown.tensor[sequence]
+    numbers = shown.tensor[sequence] if shown.axes[0] == "b" else shown.tensor
     strength = shades(numbers) if (shown.shade if cell == NUMBERS else kept is None) else None
     drawn = []
     for first, where in enumerate(product(*map(range, outer))):

@@ -8,6 +8,9 @@ import torch
 from helpers.pictures.memory import place
 from helpers.pictures.tensors import TracedStep
 
+# The matrices of step 2, (d_in, d_out), for those who follow their numbers too.
+MATRICES = {"queries": "W.W_query", "keys": "W.W_key", "values": "W.W_value"}
+
 
 @dataclass(frozen=True)
 class Followed:
@@ -111,7 +114,8 @@ def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
     """Say of all numbers at once which depend on which, as reach does of one.
 
     Args:
-        trace: the eleven steps of a trace, of n numbers in all.
+        trace: the eleven steps of a trace, of n numbers in all; the matrices W_query, W_key and
+            W_value (d_in, d_out) may stand before step 2 as a step called W.
 
     Returns:
         Booleans (n, n), the numbers in the order of the steps: row i is True at all numbers that
@@ -162,7 +166,12 @@ def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     b, num_tokens, num_heads, head_dim = nudges["view.queries"].shape
     heads = {}
     for name in ("queries", "keys", "values"):
-        wide = step(f"project.{name}", paths["shape.x"].sum(-1, keepdim=True))
+        made = paths["shape.x"].sum(-1, keepdim=True)
+        matrix = MATRICES[name]
+        if matrix in nudges:
+            paths[matrix] = nudges[matrix]
+            made = made + nudges[matrix].sum(0)  # a column makes one feature of every token
+        wide = step(f"project.{name}", made)
         split = step(f"view.{name}", wide.reshape(b, num_tokens, num_heads, head_dim))
         heads[name] = step(f"transpose.{name}", split.transpose(1, 2))
     past = torch.ones(num_tokens, num_tokens, dtype=torch.float64).tril()

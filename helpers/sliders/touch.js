@@ -4,7 +4,7 @@
 const HOW = "Point at a number, or come here with Tab and use the arrow keys. " +
   "Click or Enter pins it, Escape frees it. Solid frames: it comes from these. " +
   "Dashed frames: it goes to these.";
-const DRAG = " Drag a number of x sideways, or press + and -: all steps follow.";
+const drag = (what) => ` Drag a number of ${what} sideways, or press + and -: all steps follow.`;
 const STILL = " Numbers cannot be dragged here, for no kernel runs.";
 const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
@@ -55,7 +55,7 @@ function touch(model, el) {
       cells[i].box.setAttribute("fill-opacity", opacity);
     }
     if (current !== null) say(current);
-    help.textContent = HOW + (cells[0] ? DRAG : "");
+    help.textContent = HOW + (cells[0] ? drag(book.what) : "");
     board.classList.add("live");
   }, () => {
     live = false;
