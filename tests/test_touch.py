@@ -98,6 +98,18 @@ def test_the_arithmetic_comes_out(block):
     assert told_of
 
 
+def test_the_pairs_of_a_dot_product_add_up_to_it():
+    touch = sliders.explore_numbers("shape", "W", "project")
+    flat = torch.cat([each.flatten() for step in touch.trace() for each in step.tensors.values()])
+    told_of = touch.book["pairs"]
+    assert len(told_of) == 3 * 18 + 18 + 18  # projections, scores, context
+    for made, those in told_of.items():
+        total = sum(flat[left] * flat[right] for left, right in those)
+        assert total == pytest.approx(flat[int(made)].item(), abs=1e-6)
+        line = touch.told[int(made)][1].rpartition(" = ")[0]
+        assert len(line.split(" + ")) == len(those)
+
+
 @pytest.mark.parametrize("steps", [(), ("shape", "mask", "softmax")], ids=["map", "some"])
 def test_every_cell_can_be_found_in_the_drawing(steps):
     touch = sliders.explore_numbers(*steps)

@@ -6,7 +6,7 @@ from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.motion import Motion, draw_motion
-from helpers.pictures.numbers import Linear, draw_numbers, tell, written
+from helpers.pictures.numbers import Linear, draw_numbers, pairs, tell, written
 from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
@@ -37,6 +37,7 @@ __all__ = [
     "draw_tensors",
     "draw_vectors",
     "draw_weights",
+    "pairs",
     "reach",
     "reach_all",
     "storage",

@@ -193,6 +193,38 @@ def share(
     return how, f"exp({scaled[j]}) / ({every}) = {value}"
 
 
+def pairs(trace: Sequence[TracedStep]) -> dict[int, list[tuple[int, int]]]:
+    """Say of each dot product which two numbers meet, one pair after the other.
+
+    Numbers are counted through all tensors of a trace, in order. Step 2 is told of where its
+    matrices stand in the trace, and step 11 is not.
+    """
+    starts, count = {}, 0
+    for step in trace:
+        for name, tensor in step.tensors.items():
+            numbered = torch.arange(count, count + tensor.numel()).view(tensor.shape)
+            starts[step.name, name] = numbered
+            count += tensor.numel()
+    found = {}
+
+    def meet(made: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
+        for index in indices(made):
+            *outer, i, j = index
+            row, column = left[(*outer, i)].tolist(), right[(*outer, slice(None), j)].tolist()
+            found[int(made[index])] = list(zip(row, column, strict=True))
+
+    for name, matrix in (("queries", "W_query"), ("keys", "W_key"), ("values", "W_value")):
+        if ("W", matrix) in starts:
+            meet(starts["project", name], starts["shape", "x"], starts["W", matrix][None])
+    queries, keys = (starts["transpose", each] for each in ("queries", "keys"))
+    meet(starts["scores", "scores"], queries, keys.transpose(2, 3))
+    meet(starts["context", "context"], starts["softmax", "weights"], starts["transpose", "values"])
+    for index in indices(starts["context", "context"]):  # later values have no weight
+        at = int(starts["context", "context"][index])
+        found[at] = found[at][: index[2] + 1]
+    return found
+
+
 def products(left: torch.Tensor, right: torch.Tensor) -> str:
     """Write a dot product out: "0.43 x 0.12 + 0.15 x -0.30"."""
     pairs = zip(left.tolist(), right.tolist(), strict=True)

@@ -3,10 +3,12 @@
 
 const HOW = "Point at a number, or come here with Tab and use the arrow keys. " +
   "Click or Enter pins it, Escape frees it. Solid frames: it comes from these. " +
-  "Dashed frames: it goes to these.";
+  "Dashed frames: it goes to these. A dot product that is pinned shows its pairs one by one: " +
+  "click it again, or press Enter.";
 const drag = (what) => ` Drag a number of ${what} sideways, or press + and -: all steps follow.`;
 const STILL = " Numbers cannot be dragged here, for no kernel runs.";
 const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
+const PACE = 600; // milliseconds for a pair of a dot product
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
 
 function render({ model, el }) {
@@ -23,7 +25,25 @@ function touch(model, el) {
   const help = el.querySelector(".help");
   let current = null, pinned = false, held = null, live = false;
 
+  let turn = 0;
+  const meet = () => { // pair by pair: the two that meet, and the sum as far as it is
+    const [, ...sum] = told[current][1].match(/^(.*) (= .*)$/) ?? [], met = book.pairs[current];
+    if (!met?.every((pair) => pair.every((i) => cells[i])) || !sum.length) return;
+    const terms = sum[0].split(" + ");
+    let k = 0;
+    const next = () => {
+      const over = k >= met.length;
+      marks.pair.setAttribute("d", over ? "" : met[k].map((i) => outline(cells[i])).join(""));
+      k += 1;
+      card.children[1].textContent = over ? told[current][1] :
+        `${terms.slice(0, k).join(" + ")}${k < met.length ? " + ..." : ""}`;
+      turn = over ? 0 : setTimeout(next, PACE);
+    };
+    next();
+  };
   const show = (i) => {
+    clearTimeout(turn);
+    marks.pair.setAttribute("d", "");
     current = i;
     board.classList.toggle("pointed", i !== null);
     card.hidden = i === null;
@@ -43,6 +63,7 @@ function touch(model, el) {
     board.classList.toggle("pinned", pinned);
     if (i !== current) show(i);
   };
+  const press = (i) => { if (pinned && i === current) { show(i); meet(); } else pin(i); };
   const free = () => { pin(null); show(null); };
   const movable = (i) => live && i !== null && i < book.movable;
 
@@ -91,7 +112,7 @@ function touch(model, el) {
     if (held?.done) { held = null; return; }
     const i = hit(event);
     if (i === null) free();
-    else pin(i);
+    else press(i);
   });
   board.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
@@ -99,7 +120,7 @@ function touch(model, el) {
     const i = keyed(event.key, cells, current, movable(current) && change);
     if (event.key === "Escape") free();
     else if (event.key === "Enter" || event.key === " ") {
-      if (current !== null) pin(current);
+      if (current !== null) press(current);
     } else if (i === undefined) return;
     else if (i !== null) { if (pinned) pin(i); show(i); }
     event.preventDefault();
@@ -178,25 +199,27 @@ function unpack(links, count) {
 }
 
 function overlay(svg) {
-  return Object.fromEntries(["veil", "from", "to", "own"].map((name) => {
+  return Object.fromEntries(["veil", "from", "to", "own", "pair"].map((name) => {
     const path = document.createElementNS(svg.namespaceURI, "path");
     path.setAttribute("class", `mark-${name}`);
     return [name, svg.appendChild(path)];
   }));
 }
 
+// The outline of a cell, or of a little more.
+function outline({ x, y, width, height }, more = 0) {
+  const [wide, high] = [width + 2 * more, height + 2 * more];
+  return `M${x - more} ${y - more}h${wide}v${high}h${-wide}z`;
+}
+
 function draw(marks, cells, own, from = [], to = []) {
-  const box = (i, inset) => {
-    const { x, y, width, height } = cells[i];
-    return `M${x + inset} ${y + inset}h${width - 2 * inset}v${height - 2 * inset}` +
-      `h${2 * inset - width}z`;
-  };
+  const box = (i, more = 0) => outline(cells[i], more);
   const touched = new Set([own, ...from, ...to]);
   const rest = own === null ? [] : [...cells.keys()].filter((i) => cells[i] && !touched.has(i));
-  marks.veil.setAttribute("d", rest.map((i) => box(i, -0.5)).join(""));
-  marks.from.setAttribute("d", from.map((i) => box(i, 0)).join(""));
-  marks.to.setAttribute("d", to.map((i) => box(i, 0)).join(""));
-  marks.own.setAttribute("d", own === null ? "" : box(own, 0));
+  marks.veil.setAttribute("d", rest.map((i) => box(i, 0.5)).join(""));
+  marks.from.setAttribute("d", from.map((i) => box(i)).join(""));
+  marks.to.setAttribute("d", to.map((i) => box(i)).join(""));
+  marks.own.setAttribute("d", own === null ? "" : box(own));
 }
 
 // Keep the card where it is seen: over the help, or at the edge of what is in sight.

@@ -15,7 +15,7 @@ import torch
 import traitlets
 
 from helpers.attention import MultiHeadAttention
-from helpers.pictures import Linear, Picture, draw_numbers, reach_all, tell, written
+from helpers.pictures import Linear, Picture, draw_numbers, pairs, reach_all, tell, written
 from helpers.pictures.numbers import unravel
 from helpers.pictures.tensors import TracedStep
 from helpers.sliders.film import ASLEEP
@@ -73,6 +73,7 @@ class Touch(anywidget.AnyWidget):
                 "movable": sum(each.numel() for each in self.movable()),
                 "what": "x or of a W" if self.with_matrices else "x",
                 "links": packed(bits),
+                "pairs": {str(made): those for made, those in pairs(traced).items()},
             },
             told=[told for _, _, told in self.shown],
         )

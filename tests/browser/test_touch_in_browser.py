@@ -33,7 +33,8 @@ FRAMED = """board => {
     [point.x, point.y] = [x, y];
     return path.isPointInFill(point.matrixTransform(path.getScreenCTM().inverse()));
   }).map(([i]) => Number(i));
-  return {from: within('from'), to: within('to'), own: within('own'), veil: within('veil')};
+  return {from: within('from'), to: within('to'), own: within('own'), veil: within('veil'),
+          pair: within('pair')};
 }"""
 
 
@@ -87,7 +88,7 @@ def check_marked(board, touched, i):
     shown = board.evaluate(FRAMED % touched.book["starts"])
     kin = {i, *expected["from"], *expected["to"]}
     rest = [j for j in range(touched.book["count"]) if j not in kin]
-    assert shown == expected | {"own": [i], "veil": rest}
+    assert shown == expected | {"own": [i], "veil": rest, "pair": []}
     words = [line.strip() for line in board.locator(".card p").all_inner_texts()]
     assert words == list(touched.told[i])
     assert board.locator(".card").is_visible()
@@ -110,6 +111,21 @@ def test_by_mouse(board, touched, page):
     check_marked(board, touched, WEIGHT)  # it is pinned
     board.press("Escape")
     check_free(board)
+
+
+@pytest.mark.browser
+def test_a_dot_product_is_a_gesture(board, touched, page):
+    score = 18 + 9 * 18 + 3  # head 0, query 1, key 0
+    cell(board, touched, score).click()
+    line = board.locator(".card p").last
+    terms = touched.told[score][1].rpartition(" = ")[0].split(" + ")
+    board.press("Enter")
+    for k, pair in enumerate(touched.book["pairs"][str(score)]):
+        until(lambda k=k: line.inner_text().count(" x ") == k + 1, 5, f"no pair {k}")
+        assert line.inner_text().startswith(" + ".join(terms[: k + 1]))
+        assert board.evaluate(FRAMED % touched.book["starts"])["pair"] == sorted(pair)
+    until(lambda: line.inner_text() == touched.told[score][1], 5, "no sum")
+    check_marked(board, touched, score)
 
 
 @pytest.mark.browser
