@@ -2,7 +2,7 @@
 
 import nbformat
 import pytest
-from lab_page import jupyterlab, make_dark, open_notebook, run_all, until
+from lab_page import jupyterlab, make_dark, open_notebook, until
 from nbformat.v4 import new_code_cell, new_notebook
 from renew import METADATA
 from test_notebooks_in_browser import AXE
@@ -56,13 +56,20 @@ def served(tmp_path_factory):
         yield address
 
 
+def run(page):
+    """Run all cells, wait until the picture answers, and return it."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    page.locator(".touch .board.live").wait_for(timeout=60_000)
+    page.locator(".touch .controls").last.wait_for()
+    return page.locator(".touch .board")
+
+
 @pytest.fixture
 def board(served, page):
     """The picture in JupyterLab, its kernel running."""
     open_notebook(page, served, "touch.ipynb")
-    run_all(page)
-    page.locator(".touch .board.live").wait_for()
-    return page.locator(".touch .board")
+    return run(page)
 
 
 def cell(board, touched, i):
@@ -154,8 +161,7 @@ def test_by_finger(served, chromium, touched):
     context = chromium.new_context(viewport={"width": 800, "height": 1000}, has_touch=True)
     page = context.new_page()
     open_notebook(page, served, "touch.ipynb")
-    run_all(page)
-    board = page.locator(".touch .board")
+    board = run(page)
     cell(board, touched, QUERY).tap()
     check_marked(board, touched, QUERY)
     context.close()
@@ -234,10 +240,7 @@ def test_nothing_wrong_by_axe(board, touched, page):
 def test_notebook_7(served, touched, page):
     page.goto(f"{served}/notebooks/touch.ipynb")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
-    page.locator(".touch .board.live").wait_for()
-    board = page.locator(".touch .board")
+    board = run(page)
     cell(board, touched, QUERY).hover()
     check_marked(board, touched, QUERY)
 
