@@ -68,7 +68,7 @@ WATCH = """output => {
 WATCH_TOUCH = """board => {
   let moved = 0;
   board.bench = [];
-  board.addEventListener('pointermove', event => { moved = event.timeStamp; }, true);
+  board.addEventListener('pointermove', () => { moved = performance.now(); }, true);
   const watch = (where, what) => new MutationObserver(() => {
     const start = moved;
     requestAnimationFrame(() => {

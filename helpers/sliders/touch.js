@@ -15,124 +15,156 @@ function render({ model, el }) {
   return model.get("ways") ? glide(model, el) : touch(model, el);
 }
 
+// A picture whose numbers answer. What is shown of it now stands in one object, "it".
 function touch(model, el) {
-  const board = build(el, model.get("svg"));
-  const svg = board.querySelector("svg");
-  const book = model.get("book"), told = model.get("told").slice();
-  const { cells, grids } = find(svg, book.starts);
-  const related = unpack(book.links, book.count);
-  const marks = overlay(svg), card = board.querySelector(".card");
-  const help = el.querySelector(".help");
-  let current = null, pinned = false, held = null, live = false;
+  const board = build(el, model.get("svg")), svg = board.querySelector("svg");
+  const book = model.get("book");
+  const it = {
+    board, svg, book, told: model.get("told").slice(), ...find(svg, book.starts),
+    related: unpack(book.links, book.count), marks: overlay(svg),
+    card: board.querySelector(".card"), help: el.querySelector(".help"),
+    current: null, pinned: false, held: null, live: false, turn: 0,
+  };
+  const asking = ask(model, (answer) => follow(it, answer), () => alive(it, false));
+  it.change = (i, value) => asking({ at: i, value: Math.round(value * 100) / 100 });
+  it.movable = (i) => it.live && i !== null && i < book.movable;
+  listenToPointer(it);
+  listenToKeys(it);
+  const scrolled = () => { if (it.current !== null) dock(it); };
+  document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+  it.help.textContent = HOW;
+  asking({});
+  return () => document.removeEventListener("scroll", scrolled, { capture: true });
+}
 
-  let turn = 0;
-  const meet = () => { // pair by pair: the two that meet, and the sum as far as it is
-    const [, ...sum] = told[current][1].match(/^(.*) (= .*)$/) ?? [], met = book.pairs[current];
-    if (!met?.every((pair) => pair.every((i) => cells[i])) || !sum.length) return;
-    const terms = sum[0].split(" + ");
-    let k = 0;
-    const next = () => {
-      const over = k >= met.length;
-      marks.pair.setAttribute("d", over ? "" : met[k].map((i) => outline(cells[i])).join(""));
-      k += 1;
-      card.children[1].textContent = over ? told[current][1] :
-        `${terms.slice(0, k).join(" + ")}${k < met.length ? " + ..." : ""}`;
-      turn = over ? 0 : setTimeout(next, PACE);
-    };
-    next();
-  };
-  const show = (i) => {
-    clearTimeout(turn);
-    marks.pair.setAttribute("d", "");
-    current = i;
-    board.classList.toggle("pointed", i !== null);
-    card.hidden = i === null;
-    if (i === null) return draw(marks, cells, null);
-    const from = related[i].from.filter((j) => cells[j]);
-    const to = related[i].to.filter((j) => cells[j]);
-    draw(marks, cells, i, from, to);
-    say(i);
-    dock(card, svg, cells[i]);
-  };
-  const say = (i) => {
-    card.children[0].textContent = told[i][0];
-    card.children[1].textContent = told[i][1];
-  };
-  const pin = (i) => {
-    pinned = i !== null;
-    board.classList.toggle("pinned", pinned);
-    if (i !== current) show(i);
-  };
-  const press = (i) => { if (pinned && i === current) { show(i); meet(); } else pin(i); };
-  const free = () => { pin(null); show(null); };
-  const movable = (i) => live && i !== null && i < book.movable;
+// Point at a number, or at none.
+function show(it, i) {
+  clearTimeout(it.turn);
+  it.current = i;
+  it.card.hidden = i === null;
+  const kin = (list) => (i === null ? [] : it.related[i][list].filter((j) => it.cells[j]));
+  draw(it.marks, it.cells, i, kin("from"), kin("to"));
+  if (i === null) return;
+  say(it);
+  dock(it);
+}
 
-  const asking = ask(model, (answer) => {
-    live = true;
-    for (const [i, [text, opacity, words]] of Object.entries(answer.cells ?? {})) {
-      told[i] = words;
-      if (!cells[i]) continue;
-      cells[i].text.textContent = text;
-      cells[i].box.setAttribute("fill-opacity", opacity);
-    }
-    if (current !== null) say(current);
-    help.textContent = HOW + (cells[0] ? drag(book.what) : "");
-    board.classList.add("live");
-  }, () => {
-    live = false;
-    board.classList.remove("live");
-    help.textContent = HOW + (cells[0] ? STILL : "");
-  });
-  const change = (i, value) => asking({ at: i, value: Math.round(value * 100) / 100 });
+function say({ card, told, current }) {
+  [...card.children].forEach((line, k) => { line.textContent = told[current][k]; });
+}
 
-  const hit = (event) => under(grids, svg, event);
+function pin(it, i) {
+  it.pinned = i !== null;
+  if (i !== it.current) show(it, i);
+}
+
+function free(it) {
+  pin(it, null);
+  show(it, null);
+}
+
+// Pin a number; if it is pinned and a dot product, show its pairs.
+function press(it, i) {
+  if (!it.pinned || i !== it.current) return pin(it, i);
+  show(it, i);
+  meet(it);
+}
+
+// Pair by pair: the two numbers that meet, and the sum as far as it is.
+function meet(it) {
+  const [, sum] = it.told[it.current][1].match(/^(.*) = /) ?? [], pairs = it.book.pairs[it.current];
+  if (!sum || !pairs?.flat().every((i) => it.cells[i])) return;
+  const terms = sum.split(" + "), line = it.card.children[1];
+  const next = (k) => {
+    const over = k === pairs.length;
+    it.marks.pair.setAttribute("d", over ? "" : pairs[k].map((i) => outline(it.cells[i])).join(""));
+    if (over) return say(it);
+    line.textContent = terms.slice(0, k + 1).join(" + ") + (k + 1 < pairs.length ? " + ..." : "");
+    it.turn = setTimeout(next, PACE, k + 1);
+  };
+  next(0);
+}
+
+// Take over what the kernel answered: the cells that changed.
+function follow(it, answer) {
+  for (const [i, [text, opacity, words]] of Object.entries(answer.cells ?? {})) {
+    it.told[i] = words;
+    if (!it.cells[i]) continue;
+    it.cells[i].text.textContent = text;
+    it.cells[i].box.setAttribute("fill-opacity", opacity);
+  }
+  if (it.current !== null) say(it);
+  alive(it, true);
+}
+
+// Say whether numbers can be dragged, where some are drawn that could be.
+function alive(it, live) {
+  it.live = live;
+  it.board.classList.toggle("live", live);
+  it.help.textContent = HOW + (it.cells[0] ? (live ? drag(it.book.what) : STILL) : "");
+}
+
+function listenToPointer(it) {
+  const { board, cells } = it;
+  const hit = (event) => under(it.grids, it.svg, event);
   board.addEventListener("pointermove", (event) => {
+    const { held } = it;
     if (held && !held.done) {
       const far = event.clientX - held.x;
-      if (!held.moved && Math.abs(far) < 4) return;
-      held.moved = true;
-      change(held.at, held.value + far * PER_PIXEL);
-    } else if (!pinned && event.pointerType !== "touch") {
+      held.moved ||= Math.abs(far) >= 4;
+      if (held.moved) it.change(held.at, held.value + far * PER_PIXEL);
+    } else if (!it.pinned && event.pointerType !== "touch") {
       const i = hit(event);
-      if (i !== current) show(i);
-      board.classList.toggle("movable", movable(i));
+      if (i !== it.current) show(it, i);
+      board.classList.toggle("movable", it.movable(i));
     }
   });
-  board.addEventListener("pointerleave", () => { if (!pinned && !held) show(null); });
+  board.addEventListener("pointerleave", () => { if (!it.pinned && !it.held) show(it, null); });
   board.addEventListener("pointerdown", (event) => {
     const i = hit(event);
-    if (!movable(i)) return;
-    held = { at: i, x: event.clientX, value: Number(cells[i].text.textContent), moved: false };
+    it.held = null;
+    if (!it.movable(i)) return;
+    it.held = { at: i, x: event.clientX, value: Number(cells[i].text.textContent) };
     board.setPointerCapture(event.pointerId);
-    pin(i);
+    pin(it, i);
   });
-  board.addEventListener("pointerup", () => { held = held?.moved ? { done: true } : null; });
-  board.addEventListener("pointercancel", () => { held = null; });
+  board.addEventListener("pointerup", () => { it.held = it.held?.moved ? { done: true } : null; });
+  board.addEventListener("pointercancel", () => { it.held = null; });
   board.addEventListener("click", (event) => {
-    if (held?.done) { held = null; return; }
-    const i = hit(event);
-    if (i === null) free();
-    else press(i);
+    const i = hit(event), dragged = it.held?.done;
+    it.held = null;
+    if (dragged) return;
+    if (i === null) free(it);
+    else press(it, i);
   });
+}
+
+function listenToKeys(it) {
+  const { board, card } = it;
   board.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
     event.stopPropagation(); // a letter typed here is no command to the notebook
-    const i = keyed(event.key, cells, current, movable(current) && change);
-    if (event.key === "Escape") free();
-    else if (event.key === "Enter" || event.key === " ") {
-      if (current !== null) press(current);
-    } else if (i === undefined) return;
-    else if (i !== null) { if (pinned) pin(i); show(i); }
-    event.preventDefault();
+    if (keyed(it, event.key)) event.preventDefault();
   });
   // Where a mouse points, everything would be read aloud; with the keys, what is asked for.
   board.addEventListener("focus", () => { card.ariaLive = "polite"; });
-  board.addEventListener("blur", () => { card.ariaLive = "off"; if (!pinned) show(null); });
-  const scrolled = () => { if (current !== null) dock(card, svg, cells[current]); };
-  document.addEventListener("scroll", scrolled, { capture: true, passive: true });
-  help.textContent = HOW;
-  asking({});
-  return () => document.removeEventListener("scroll", scrolled, { capture: true });
+  board.addEventListener("blur", () => { card.ariaLive = "off"; if (!it.pinned) show(it, null); });
+}
+
+// Do what a key asks for; say whether it asked for anything.
+function keyed(it, key) {
+  const { cells, current } = it;
+  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+  if (way) {
+    const i = current === null ? Number(Object.keys(cells)[0]) : nearest(cells, current, way);
+    if (i !== null) show(it, i);
+  } else if (key === "Escape") free(it);
+  else if (key === "Enter" || key === " ") { if (current !== null) press(it, current); }
+  else if ("+=-".includes(key) && it.movable(current)) {
+    const value = Number(cells[current].text.textContent);
+    it.change(current, value + (key === "-" ? -PER_KEY : PER_KEY));
+  } else return false;
+  return true;
 }
 
 // The parts of the page: a board that takes the keys, the drawing, a card with words.
@@ -219,11 +251,13 @@ function draw(marks, cells, own, from = [], to = []) {
   marks.veil.setAttribute("d", rest.map((i) => box(i, 0.5)).join(""));
   marks.from.setAttribute("d", from.map((i) => box(i)).join(""));
   marks.to.setAttribute("d", to.map((i) => box(i)).join(""));
+  marks.pair.setAttribute("d", "");
   marks.own.setAttribute("d", own === null ? "" : box(own));
 }
 
 // Keep the card where it is seen: over the help, or at the edge of what is in sight.
-function dock(card, svg, cell) {
+function dock({ card, svg, cells, current }) {
+  const cell = cells[current];
   const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
   let above = 0, below = window.innerHeight;
   for (let each = svg.parentElement; each; each = each.parentElement) {
@@ -235,20 +269,10 @@ function dock(card, svg, cell) {
   }
   const high = card.offsetHeight;
   const whole = svg.parentElement.getBoundingClientRect().height;
-  const low = Math.min(below - box.top - high, Math.max(box.height, whole - high)), up = Math.max(above - box.top, 0);
+  const low = Math.min(below - box.top - high, Math.max(box.height, whole - high));
+  const up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
   card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
-}
-
-// What a key does: the next number in its direction, null where it did its work, else undefined.
-function keyed(key, cells, current, change) {
-  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
-  if (way && current === null) return Number(Object.keys(cells)[0]);
-  if (way) return nearest(cells, current, way);
-  if (key === "Escape" || key === "Enter" || key === " ") return null;
-  if (!change || !"+=-".includes(key)) return undefined;
-  change(current, Number(cells[current].text.textContent) + (key === "-" ? -PER_KEY : PER_KEY));
-  return null;
 }
 
 // The nearest cell in a direction; what lies aside counts thrice.
@@ -302,7 +326,8 @@ function glide(model, el) {
   const fading = { before: (t) => Math.max(1 - 3 * t, 0), after: (t) => Math.max(3 * t - 2, 0) };
   // Those that go the same way go together, one group after the other, so that an eye can follow.
   const groups = [...new Set(ways.map(String))];
-  const late = ways.map((way) => 0.6 * groups.indexOf(String(way)) / Math.max(groups.length - 1, 1));
+  const last = Math.max(groups.length - 1, 1);
+  const late = ways.map((way) => 0.6 * groups.indexOf(String(way)) / last);
   slider.setAttribute("aria-label", "from before to after");
   const pace = () => { slider.step = still.matches ? 1 : 0.01; };
   const show = (t) => {

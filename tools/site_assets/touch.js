@@ -1,5 +1,5 @@
-// Pictures whose numbers can be touched, in a page without a kernel. Their script and their state lie
-// in the page; embed.js, which comes next, would look for the script on the web, so it sees neither.
+// Pictures whose numbers can be touched, in a page without a kernel. Their script and their state
+// lie in the page; embed.js, which comes next, would look for the script elsewhere: it sees neither.
 for (const kept of document.querySelectorAll('script[type$="jupyter.widget-state+json"]')) {
   const page = JSON.parse(kept.textContent);
   const views = [...document.querySelectorAll('script[type$="jupyter.widget-view+json"]')];
