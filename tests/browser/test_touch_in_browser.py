@@ -164,6 +164,13 @@ def test_by_finger(served, chromium, touched):
     board = run(page)
     cell(board, touched, QUERY).tap()
     check_marked(board, touched, QUERY)
+    own, finger = sliders.explore_numbers(), context.new_cdp_session(page)
+    x, y = centre(cell(board, own, 8))
+    for kind, far in (("Start", 0), *(("Move", 10 * i) for i in range(1, 6)), ("End", None)):
+        points = [] if far is None else [{"x": x + far, "y": y}]
+        finger.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+    own.x.view(-1)[8] += 0.5
+    compare(board, own)
     context.close()
 
 
