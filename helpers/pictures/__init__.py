@@ -6,7 +6,9 @@ from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
-from helpers.pictures.reach import reach
+from helpers.pictures.motion import Motion, draw_motion
+from helpers.pictures.numbers import Linear, draw_numbers, pairs, tell, written
+from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
@@ -16,6 +18,8 @@ from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 __all__ = [
     "Arrow",
     "HEAD_COLOURS",
+    "Linear",
+    "Motion",
     "Picture",
     "Shown",
     "draw_attention",
@@ -25,6 +29,8 @@ __all__ = [
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_motion",
+    "draw_numbers",
     "draw_patterns",
     "draw_product",
     "draw_running",
@@ -34,6 +40,10 @@ __all__ = [
     "draw_vectors",
     "draw_weights",
     "draw_words",
+    "pairs",
     "reach",
+    "reach_all",
     "storage",
+    "tell",
+    "written",
 ]
