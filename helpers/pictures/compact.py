@@ -85,7 +85,9 @@ def small(shown: Shown, room: float) -> Drawing:
         grids = [
             grid(
                 numbers[where].tolist(),
-                heads=[[shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)],
+                heads=[
+                    [shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)
+                ],
                 shades=strength[where].tolist(),
                 cell=(side, side),
                 written=False,

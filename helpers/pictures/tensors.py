@@ -1,4 +1,4 @@
-"""Tensors as grids: one, several in a row of changes, a matrix product; the strip of steps."""
+"""Tensors as grids: one, several in a row of changes, a matrix product."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,7 @@ import torch
 from helpers.pictures.svg import (
     CHARACTER,
     GAP,
-    GROUND,
     INK,
-    LINE,
-    SANS,
     Drawing,
     Picture,
     at,
@@ -149,30 +146,6 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
         f"Row {row} of {left.name} meets column {column} of {right.name}: {value:.4f}",
         f"{product.name} {product.shape} is {left.name} {left.shape} times {right.name} "
         f"{right.shape}; each element is one dot product over {inner} pairs.",
-    )
-
-
-def draw_steps(names: Sequence[str], today: int = 0) -> Picture:
-    """Draw the strip of the eleven names, with today's framed; today is 1 to 11, or 0 for none."""
-    width, height = 68, 44
-    body = ""
-    for number, name in enumerate(names, start=1):
-        x = (number - 1) * (width + 4)
-        here = number == today
-        body += (
-            f'<rect x="{x}" y="1" width="{width}" height="{height}" rx="6" '
-            f'style="fill:{INK if here else GROUND};stroke:{INK if here else LINE}"/>'
-        )
-        look = f"font:{'700' if here else '400'} 12px {SANS};fill:{GROUND if here else INK}"
-        body += text(str(number), x + width / 2, 18, "middle", look)
-        body += text(name, x + width / 2, 35, "middle", look)
-    drawing = Drawing(body, len(names) * (width + 4) - 4, height + 2)
-    if not today:
-        return picture(drawing, "Eleven steps", f"In order: {', '.join(names)}.")
-    return picture(
-        drawing,
-        f"Step {today} of {len(names)}: {names[today - 1]}",
-        f"In order: {', '.join(names)}.",
     )
 
 
