@@ -35,6 +35,7 @@ COUNTS = {
     "context_length": "token",
 }
 MAX_COLUMNS, MAX_GRIDS = 18, 40
+COMPARED = {"scores", "masked", "weights"}  # one is read beside the others of its row
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Shown:
             their number; None draws it grey.
         only_head: the one head that all of the tensor belongs to, or None.
         marked: indices of the elements to frame.
-        shade: whether the colour's strength follows the number, from 0 to 1.
+        shade: whether the colour's strength follows the number, as it always does where numbers are
+            read beside each other: scores, masked, weights.
     """
 
     tensor: torch.Tensor
@@ -76,6 +78,13 @@ class Shown:
     def shape(self) -> str:
         """The shape in letters and in numbers."""
         return f"({', '.join(self.axes)}) = {tuple(self.tensor.shape)}"
+
+    @property
+    def strength(self) -> torch.Tensor | None:
+        """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
+        if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
+            return None
+        return self.tensor if self.name == "weights" else shades(self.tensor)
 
     def head(self, index: tuple[int, ...]) -> int | None:
         """Return the head that the element at index belongs to."""
@@ -181,11 +190,19 @@ def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]
     return grid(
         values,
         heads=[[shown.head((*where, i, j)) for j in size[1]] for i in size[0]],
-        shades=values if shown.shade else None,
+        shades=None if shown.strength is None else shown.strength[where].tolist(),
         marked=[*inside, *marked],
         row_labels=[f"{rows} {i}" for i in size[0]],
         column_labels=column_labels(shown, columns),
     )
+
+
+def shades(numbers: torch.Tensor) -> torch.Tensor:
+    """Say how large each number is among the finite ones of its tensor, from 0 to 1."""
+    finite = numbers[numbers.isfinite()]
+    if not len(finite) or finite.max() == finite.min():
+        return torch.ones_like(numbers)
+    return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)
 
 
 def column_labels(shown: Shown, counts: str) -> list[str]:

@@ -14,11 +14,9 @@ from helpers.sliders.products import (
     explore_running,
 )
 from helpers.sliders.steps import (
-    explore_combine,
     explore_context,
     explore_heads,
     explore_mask,
-    explore_reformat,
     explore_scores,
     explore_scores_tokens,
     explore_shape,
@@ -35,7 +33,6 @@ __all__ = [
     "explore_attention",
     "explore_blocks",
     "explore_cache",
-    "explore_combine",
     "explore_context",
     "explore_context_product",
     "explore_follow",
@@ -49,7 +46,6 @@ __all__ = [
     "explore_neighbours",
     "explore_out_proj",
     "explore_project",
-    "explore_reformat",
     "explore_running",
     "explore_scores",
     "explore_scores_tokens",
