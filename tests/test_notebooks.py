@@ -15,7 +15,7 @@ NAMES = [path.name for path in PATHS]
 LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
 LONGEST_SET_UP = 10  # lines with something on them
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
-TAGS = {"nbval-ignore-output", "raises-exception", "set-up", "solution"}
+TAGS = {"nbval-ignore-output", "raises-exception", "set-up", "solution", "lab"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(")

@@ -6,9 +6,12 @@ from html import escape
 
 INK, GROUND = "var(--jp-content-font-color1,#212121)", "var(--jp-layout-color0,#ffffff)"
 LINE = "var(--jp-border-color0,#757575)"
-STRIP = "display:flex;flex-wrap:wrap;gap:4px;max-width:800px;padding:2px"
+STRIP = (
+    "display:grid;grid-template-columns:repeat(auto-fill,minmax(66px,1fr));gap:4px;"
+    "max-width:800px;padding:2px"
+)
 LINK = (
-    "flex:1 1 60px;padding:4px 2px;border:1px solid {line};border-radius:6px;text-align:center;"
+    "padding:4px 0;border:1px solid {line};border-radius:6px;text-align:center;"
     "text-decoration:none;font-size:12px;line-height:1.4;color:{ink};background:{ground}"
 )
 
