@@ -1,12 +1,14 @@
 """Load the worked examples and published tensors of the course from data/*.json.
 
     load_whiteboard()                    x (1, 3, 6), the tensor every notebook starts from
+    load_second()                        x (2, 7, 5), for d_out = 12 in 3 heads: all sizes differ
     load_example("whiteboard")["out"]    one tensor of one example
 
 Examples and their tensors:
     whiteboard       W, out, queries_after_view, context_after_reformat
     journey          J, wrapper_out, out
     batched_product  a, product
+    second           x
     by_hand_single   X, W_q, W_k, W_v, W_o, Q, K, V, weights_rounded, weights, H, Y
     by_hand_multi    Q, K, V, Q0, Q1, K0, K1, V0, V1, H0, H1, W_o, H, Y
     intuition        Q, K, scores, weights
@@ -61,6 +63,16 @@ def load_whiteboard() -> torch.Tensor:
     Raises and source: as load_example("whiteboard"), tensor W.
     """
     return load_example("whiteboard")["W"][None]
+
+
+def load_second() -> torch.Tensor:
+    """Return the second example's x (2, 7, 5): b = 2, num_tokens = 7, d_in = 5.
+
+    With d_out = 12 and num_heads = 3, so head_dim = 4, no two of its sizes are equal.
+
+    Raises and source: as load_example("second"), tensor x.
+    """
+    return load_example("second")["x"]
 
 
 def load_example(name: str) -> Example:

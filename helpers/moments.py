@@ -1,4 +1,8 @@
-"""The tiny model as it was at a dozen moments of its training, and a look at its heads."""
+"""The tiny model as it was at a dozen moments of its training, and a look at its heads.
+
+real = load_sentence()             "Anna met Bert . Anna met", as the trained second layer reads it
+queries = real.steps[3].tensors["queries"]                          its eleven steps, as in a trace
+"""
 
 import json
 from dataclasses import dataclass
@@ -6,12 +10,15 @@ from dataclasses import dataclass
 import torch
 from safetensors import safe_open
 
+from helpers.attention import MultiHeadAttention
 from helpers.examples import DATA
-from helpers.pictures import Picture, draw_weights
+from helpers.pictures import Picture, draw_weights, draw_words
 from helpers.sentences import read, write
-from helpers.tiny import TinyModel, check_head, patterns
+from helpers.tiny import TinyModel, check_head, patterns, prefix_matching, trace_layers
+from helpers.trace import Step
 
 MOMENTS = DATA / "heads_that_learn.safetensors"
+MEETING = "Anna met Bert . Anna met"
 FACTS = ("command", "seed", "date", "versions", "reached", "control")
 
 
@@ -57,6 +64,53 @@ def restored(state: dict[str, torch.Tensor]) -> TinyModel:
         model = TinyModel()
     model.load_state_dict(state)
     return model
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Hold what the trained model's second layer does with a sentence.
+
+    Args:
+        words: the words, one a token.
+        layer: the trained layer.
+        head: its head that completes: it looks at the word after the last occurrence of the
+            present one.
+        steps: the layer's eleven steps, as helpers.trace.trace returns them.
+        meanings: what the model reads each of its words from, (words, d_out).
+    """
+
+    words: list[str]
+    layer: MultiHeadAttention
+    head: int
+    steps: list[Step]
+    meanings: torch.Tensor
+
+    def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
+        """Draw one head of scores, masked scores or weights (1, num_heads, num_tokens,
+        num_tokens) with words at rows and columns: the head that completes, or another one."""
+        head = self.head if head is None else head
+        return draw_words(table[0, head], self.words, title, head)
+
+    def raises(self, added: torch.Tensor, word: str) -> torch.Tensor:
+        """Return by how much features (..., d_out), added by the layer, raise the score of a word
+        of the vocabulary as the next one, (...)."""
+        return added @ self.meanings[read(word)[0, 0]]
+
+
+def load_sentence(sentence: str = MEETING) -> Sentence:
+    """Let the trained model read a sentence, and return what its second layer does.
+
+    Raises:
+        ValueError: as look does for a sentence.
+        FileNotFoundError: there is no trained model.
+    """
+    model, tokens = load_moments()[-1].model, read(sentence)
+    steps = trace_layers(model, tokens)[1]
+    weights = {step.name: step for step in steps}["softmax"].tensors["weights"]
+    everywhere = torch.ones_like(tokens, dtype=torch.bool)
+    head = int(prefix_matching(weights, tokens, everywhere).argmax())
+    meanings = model.unembedding.weight.detach()
+    return Sentence(write(tokens[0]), model.layers[1], head, steps, meanings)
 
 
 def load_facts() -> dict[str, str]:

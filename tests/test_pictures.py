@@ -1,5 +1,6 @@
 """Pictures say what the tensors hold, the same every time, to every reader."""
 
+import base64
 import itertools
 import math
 import re
@@ -34,7 +35,18 @@ from helpers.pictures import (
     storage,
 )
 from helpers.pictures.panels import OPERATIONS
-from helpers.pictures.svg import FAINT, NEUTRAL, STEP, TINT, head_colour, number, title_width
+from helpers.pictures.svg import (
+    FAINT,
+    GROUND,
+    INK,
+    LINE,
+    NEUTRAL,
+    STEP,
+    TINT,
+    head_colour,
+    number,
+    title_width,
+)
 from helpers.trace import STEPS, trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,8 +139,32 @@ def test_a_picture_shows_its_html_its_svg_and_its_words(name):
     picture = PICTURES[name]()
     bundle = picture._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
-    assert bundle["text/html"] == bundle["image/svg+xml"] == picture.svg
-    assert bundle["text/plain"] == f"{picture.title} {picture.description}"
+    assert bundle["image/svg+xml"] == picture.svg
+    assert bundle["text/plain"] == picture.words == f"{picture.title} {picture.description}"
+    image = ET.fromstring(bundle["text/html"].removesuffix(">") + "/>")
+    kind, _, data = image.get("src").partition(",")
+    assert image.get("alt") == picture.words and kind == "data:image/svg+xml;base64"
+    assert base64.b64decode(data).decode() == picture.svg
+
+
+@every_picture
+def test_a_style_says_no_more_than_attributes_do(name):
+    for element in list(root(PICTURES[name]()).iter())[1:]:
+        for declared in filter(None, element.get("style", "").split(";")):
+            named, _, value = declared.partition(":")
+            bare = re.sub(r"var\(--[\w-]+, (.*?)\)(?=$|,)", r"\1", value)
+            if named == "font":
+                parts = [element.get(f"font-{each}") for each in ("weight", "size", "family")]
+                assert bare == " ".join(filter(None, parts))
+            else:
+                assert element.get(named) == bare
+
+
+def test_alone_a_picture_follows_light_and_dark_and_within_a_page_the_page():
+    style = root(PICTURES["tensor"]()).find(f"{SVG}style").text
+    assert style.startswith("@media (prefers-color-scheme:dark){svg:root{")
+    used = set(re.findall(r"(--[\w-]+-color\d)", "".join((INK, GROUND, LINE))))
+    assert set(re.findall(r"(--[\w-]+):", style)) == used
 
 
 def font_width(content, style, size):
@@ -382,7 +418,7 @@ def test_odd_names_are_written_as_they_are():
     picture = draw_tensor(Shown(tensor(1, 2), odd, "num_tokens d_in"), odd)
     assert root(picture).find(f"{SVG}title").text == odd and odd in texts(picture)
     assert {e.tag for e in root(picture).iter()} == {
-        f"{SVG}{tag}" for tag in ("svg", "title", "desc", "rect", "g", "text", "path")
+        f"{SVG}{tag}" for tag in ("svg", "title", "desc", "style", "rect", "g", "text", "path")
     }
 
 

@@ -42,18 +42,19 @@ MAY_IMPORT = {
     "errors": set(),
     "examples": set(),
     "pictures": set(),
+    "table": set(),
     "timing": set(),
     "trace": {"attention"},
     "gpt2": {"attention"},
     "sizes": {"attention", "examples"},
     "sentences": set(),
     "tiny": {"attention", "sentences", "trace"},
-    "moments": {"examples", "pictures", "sentences", "tiny"},
+    "moments": {"attention", "examples", "pictures", "sentences", "tiny", "trace"},
     "sliders": {
         *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
         "variants",
     },
-    "checks": {"attention", "examples", "pictures", "trace"},
+    "checks": {"attention", "examples", "pictures", "trace", "variants"},
     "variants": {"attention"},
     "since": {"examples", "trace", "variants"},
 }
@@ -67,7 +68,10 @@ NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "ur
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-DATA = {f"helpers.checks.{name}" for name in ("findings", "mistakes", "paper", "tasks")}
+DATA = {
+    f"helpers.checks.{name}"
+    for name in ("findings", "mistakes", "paper", "since_tasks", "tasks", "variant_mistakes")
+}
 
 # What notebooks and tools import: a whole room, or what it says is public.
 CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}

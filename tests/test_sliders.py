@@ -189,8 +189,10 @@ def test_the_text_names_all_positions_and_changes_with_any_picture():
 def test_a_film_brings_its_view_a_still_picture_and_words():
     film = sliders.film(say, {"head": 1}, head=(0, 1))
     bundle = film._repr_mimebundle_()
-    still = film.pictures[1,].svg
-    assert bundle["text/html"] == bundle["image/svg+xml"] == still
+    still = film.pictures[1,]
+    assert bundle["image/svg+xml"] == still.svg
+    words = "Run the cell to move it."
+    assert bundle["text/html"] == f"{still._repr_mimebundle_()['text/html']}<p>{words}</p>"
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from helpers import sliders
 from helpers.examples import load_example
-from helpers.pictures import Arrow, draw_blocks, draw_matrices, draw_vectors
+from helpers.pictures import HEAD_COLOURS, Arrow, draw_blocks, draw_matrices, draw_vectors
 from helpers.pictures.vectors import MARGIN, UNIT
 from helpers.sliders.words import SENTENCES
 
@@ -127,6 +127,13 @@ def test_matrices_are_drawn_number_for_number():
         draw_matrices({"A": whole}, "T", rows="abc")
     with pytest.raises(ValueError, match="0 rows and 3 columns"):
         draw_matrices({"A": whole}, "T", columns="abc")
+    with pytest.raises(ValueError, match="3 heads are given: one for each row"):
+        draw_matrices({"A": whole}, "T", heads=[0, 1, 2])
+
+
+def test_rows_of_a_matrix_take_the_colours_of_their_heads():
+    drawn = draw_matrices({"A": torch.tensor([[1.0, 2], [3, 4]])}, "T", heads=[1, None])
+    assert HEAD_COLOURS[1] in drawn.svg and HEAD_COLOURS[0] not in drawn.svg
 
 
 def test_the_diagram_shows_names_where_they_are_given():

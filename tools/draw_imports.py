@@ -25,6 +25,7 @@ ROOMS = (
     "gpt2",
     "trace",
     "timing",
+    "table",
     "sentences",
     "pictures",
     "examples",

@@ -13,7 +13,7 @@ from helpers.pictures.steps import draw_steps
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_tensor, draw_tensors
 from helpers.pictures.vectors import Arrow, draw_matrices, draw_vectors
-from helpers.pictures.weights import draw_patterns, draw_weights
+from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 
 __all__ = [
     "Arrow",
@@ -36,6 +36,7 @@ __all__ = [
     "draw_tensors",
     "draw_vectors",
     "draw_weights",
+    "draw_words",
     "reach",
     "storage",
 ]

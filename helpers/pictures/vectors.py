@@ -175,6 +175,7 @@ def draw_matrices(
     rows: Sequence[str] = (),
     columns: Sequence[str] = (),
     shade: str = "",
+    heads: Sequence[int | None] = (),
 ) -> Picture:
     """Draw small matrices, each under its name; whole numbers stand without decimals.
 
@@ -184,9 +185,10 @@ def draw_matrices(
         rows, columns: labels of every matrix; where only columns have some, the matrices stand
             below each other, so that each number stands below what it is made of.
         shade: which of them hold shares from 0 to 1, whose colour follows the number.
+        heads: the head that each row belongs to, for its colour; none, if none is given.
 
     Raises:
-        ValueError: one is not 2-D, is too large to draw, or does not fit the labels.
+        ValueError: one is not 2-D, is too large to draw, or does not fit the labels or heads.
     """
     for name, matrix in matrices.items():
         shape = tuple(matrix.shape)
@@ -200,11 +202,17 @@ def draw_matrices(
                 f"{name} has shape {shape}, but {len(rows)} rows and {len(columns)} columns have "
                 f"names"
             )
+        if heads and len(heads) != shape[0]:
+            raise ValueError(
+                f"{name} has shape {shape}, but {len(heads)} heads are given: one for each row is "
+                f"expected"
+            )
     drawn = [
         labelled(
             f"{name} {tuple(matrix.shape)}",
             grid(
                 listed(matrix),
+                heads=[[head] * matrix.shape[1] for head in heads] or None,
                 shades=matrix.tolist() if name in shade.split() else None,
                 row_labels=rows,
                 column_labels=columns,

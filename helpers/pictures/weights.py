@@ -1,10 +1,13 @@
-"""Weights of heads over the words of a sentence: queries are rows, keys are columns."""
+"""Tables over the words of a sentence: queries are rows, keys are columns."""
 
+import math
 from collections.abc import Sequence
 
 import torch
 
 from helpers.pictures.svg import (
+    CELL_HEIGHT,
+    CELL_WIDTH,
     CHARACTER,
     GAP,
     Drawing,
@@ -21,6 +24,7 @@ from helpers.pictures.svg import (
 CELL, SMALL = (24.0, 18.0), (11.0, 11.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
 MOST_WORDS = 24
+MOST_WRITTEN = 12  # words of a table whose numbers are written in full
 
 
 def draw_weights(
@@ -51,6 +55,44 @@ def draw_weights(
         f"Weights in per cent, (num_tokens, num_tokens) = {tuple(weights.shape)}; each word looks "
         f"most: {rows}.",
     )
+
+
+def draw_words(
+    table: torch.Tensor, words: Sequence[str], title: str, head: int | None = None
+) -> Picture:
+    """Draw scores, masked scores or weights with words at rows and columns, the last row's
+    largest number framed.
+
+    Args:
+        table: (num_tokens, num_tokens), rows are queries; -inf is what the mask hides. The colour
+            is the stronger the larger the number: of shares as they are, of other numbers by the
+            largest.
+        words: the words of the sentence, one a token.
+        title: what there is to see, in a sentence.
+        head: the head's number, for its colour; None for no head.
+
+    Raises:
+        ValueError: table and words do not fit, or there are more than 12 words.
+    """
+    check_words(table, words, MOST_WRITTEN)
+    rows = table.tolist()
+    open_numbers = [value for row in rows for value in row if not math.isinf(value)]
+    largest = max(1.0, *open_numbers)
+    best = [row.index(max(row)) for row in rows]
+    drawn = grid(
+        rows,
+        [[head] * len(words)] * len(words),
+        [[max(value, 0.0) / largest for value in row] for row in rows],
+        marked=[(len(words) - 1, best[-1])],
+        row_labels=words,
+        column_labels=words,
+        cell=(max(CELL_WIDTH, CHARACTER * max(map(len, words)) + 6), CELL_HEIGHT),
+    )
+    found = ", ".join(
+        f"{word} at {words[j]} {row[j]:.2f}" for word, row, j in zip(words, rows, best, strict=True)
+    )
+    shape = f"(num_tokens, num_tokens) = {tuple(table.shape)}"
+    return picture(drawn, title, f"{shape}. The largest of each row: {found}.")
 
 
 def draw_patterns(
@@ -118,12 +160,12 @@ def pattern(
     return Drawing(turned + at(0, top, drawn), drawn.width + GAP, top + drawn.height)
 
 
-def check_words(weights: torch.Tensor, words: Sequence[str]) -> None:
-    """Raise ValueError unless weights have a row and a column for each of at most 24 words."""
+def check_words(weights: torch.Tensor, words: Sequence[str], most: int = MOST_WORDS) -> None:
+    """Raise ValueError unless weights have a row and a column for each of not too many words."""
     if tuple(weights.shape) != (len(words), len(words)):
         raise ValueError(
             f"weights have shape {tuple(weights.shape)}, but there are {len(words)} words: "
             f"a row and a column for each is expected"
         )
-    if len(words) > MOST_WORDS:
-        raise ValueError(f"there are {len(words)} words: at most {MOST_WORDS} can be drawn")
+    if len(words) > most:
+        raise ValueError(f"there are {len(words)} words: at most {most} can be drawn")

@@ -10,6 +10,7 @@ from helpers.pictures import Picture
 from helpers.sliders.manners import MANNERS
 
 MOST = 40
+ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
 
 LABELS = {
     "b": "sequences (b)",
@@ -72,6 +73,7 @@ class Film(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)
         still = self.pictures[self.start]._repr_mimebundle_()
+        still["text/html"] += ASLEEP
         return {**view, **still, "text/plain": repr(self)}
 
 

@@ -68,7 +68,8 @@ def test_site(site, page):
 # For every picture in sight: the size of its smallest text, and what of it can never be seen.
 ON_A_PHONE = """svgs => svgs.map(svg => {
   const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-  const sizes = [...svg.querySelectorAll('text')].map(e => parseFloat(getComputedStyle(e).fontSize));
+  const texts = [...svg.querySelectorAll('text')];
+  const sizes = texts.map(text => parseFloat(getComputedStyle(text).fontSize));
   let holder = svg.parentElement;
   while (holder !== document.body && !/auto|scroll/.test(getComputedStyle(holder).overflowX))
     holder = holder.parentElement;

@@ -1,0 +1,109 @@
+"""Show numbers as a table: a cell computes them, and one line shows them.
+
+show_table({"head_dim": [1, 4], "spread": [1.01, 1.99]}, digits=1)
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import torch
+
+LEFT, RIGHT = "left", "right"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Hold the finished texts of a table, column by column, ready for a notebook to show.
+
+    Args:
+        header: a name for each column.
+        columns: the texts of each column, from top to bottom; all of one length.
+        sides: left or right, for each column.
+        title: a sentence above it, or "".
+    """
+
+    header: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    sides: tuple[str, ...]
+    title: str = ""
+
+    @property
+    def html(self) -> str:
+        """The table as HTML: it takes the colours of the page, so it reads well in both themes."""
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        head = self._row("th", ' scope="col"', self.header)
+        body = "".join(self._row("td", "", row) for row in zip(*self.columns, strict=True))
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    def __str__(self) -> str:
+        columns = [(name, *each) for name, each in zip(self.header, self.columns, strict=True)]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [self.title] if self.title else []
+        for row in zip(*columns, strict=True):
+            cells = zip(row, widths, self.sides, strict=True)
+            line = "  ".join(c.rjust(w) if side == RIGHT else c.ljust(w) for c, w, side in cells)
+            lines.append(line.rstrip())
+        return "\n".join(lines)
+
+    def _row(self, tag: str, scope: str, cells: Iterable[str]) -> str:
+        pairs = zip(self.sides, cells, strict=True)
+        inner = (f'<{tag}{scope} style="text-align:{s}">{escape(c)}</{tag}>' for s, c in pairs)
+        return f"<tr>{''.join(inner)}</tr>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": str(self)}
+
+
+def show_table(
+    columns: Mapping[str, Iterable],
+    digits: int | Mapping[str, int] = 2,
+    share: Iterable[str] = (),
+    title: str = "",
+) -> Table:
+    """Write columns of values as a table: numbers to the right, texts to the left.
+
+    Args:
+        columns: values by the name that stands above them; a tensor counts as its numbers.
+        digits: behind the point, where numbers are not whole; for all columns, or by name (2 for
+            a column that is not named).
+        share: names of columns with shares from 0 to 1, to be written in per cent.
+        title: a sentence above the table.
+
+    Raises:
+        ValueError: there is no column, two differ in length, or share or digits name none.
+    """
+    lists = {name: [_plain(each) for each in values] for name, values in columns.items()}
+    share = set(share)
+    by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(lists, digits)
+    if unknown := (share | by_name.keys()) - lists.keys():
+        raise ValueError(f"there is no column {sorted(unknown)[0]!r}: they are {', '.join(lists)}")
+    lengths = {name: len(values) for name, values in lists.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(
+            f"columns are {lengths or 'none'}: one or more of equal length are expected"
+        )
+    texts = (
+        tuple(_written(each, by_name.get(name, 2), name in share) for each in values)
+        for name, values in lists.items()
+    )
+    sides = (RIGHT if all(map(_is_number, values)) else LEFT for values in lists.values())
+    return Table(tuple(lists), tuple(texts), tuple(sides), title)
+
+
+def _plain(value: Any) -> Any:
+    """A tensor of one number as that number, whatever else as it is."""
+    return value.item() if isinstance(value, torch.Tensor) and value.dim() == 0 else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _written(value: Any, digits: int, share: bool) -> str:
+    if not _is_number(value):
+        return str(value)
+    if share:
+        return f"{value:.0%}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

@@ -1,0 +1,53 @@
+"""A table says in text and in HTML the same, and what it was given."""
+
+import re
+from html import escape
+
+import pytest
+import torch
+
+from helpers.table import show_table
+
+
+def test_numbers_stand_to_the_right_and_texts_to_the_left():
+    table = show_table({"model": ["small", "the largest"], "parameters": [1234567, 8]})
+    assert str(table).splitlines() == [
+        "model        parameters",
+        "small         1,234,567",
+        "the largest           8",
+    ]
+    assert re.findall(r"text-align:(\w+)", table.html) == ["left", "right"] * 3
+
+
+def test_digits_and_shares():
+    columns = {"a": torch.tensor([0.126, 1234.5]), "b": [0.126, 2.0], "part": [0.126, 1]}
+    table = show_table(columns, digits={"a": 1}, share=["part"])
+    assert table.columns == (("0.1", "1,234.5"), ("0.13", "2.00"), ("13%", "100%"))
+    assert show_table({"a": [0.126]}, digits=3).columns == (("0.126",),)
+
+
+@pytest.mark.parametrize("value", [True, (1, 3, 6), "3 MiB", None])
+def test_what_is_no_number_is_written_as_it_is(value):
+    table = show_table({"n": [1, 2], "what": [value, value]})
+    assert table.columns[1] == (str(value),) * 2 and table.sides == ("right", "left")
+
+
+def test_html_and_text_hold_the_same_and_the_html_escapes():
+    table = show_table({"a < b": [1.5, 2.5], "what": ["<b>", "&"]}, title="1 < 2")
+    assert re.sub(r"<[^>]+>", " ", table.html).split() == escape(str(table)).split()
+    assert table.html.count('scope="col"') == 2 and "<caption>1 &lt; 2</caption>" in table.html
+    assert table._repr_mimebundle_() == {"text/html": table.html, "text/plain": str(table)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        ({}, {}, "columns are none: one or more of equal length are expected"),
+        ({"a": [1], "b": [1, 2]}, {}, "columns are {'a': 1, 'b': 2}"),
+        ({"a": [1]}, {"share": ["b"]}, "there is no column 'b': they are a"),
+        ({"a": [1]}, {"digits": {"c": 1}}, "there is no column 'c': they are a"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(columns, options, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        show_table(columns, **options)
