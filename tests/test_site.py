@@ -105,9 +105,9 @@ def test_pages_say_nothing_that_holds_only_where_code_runs(page):
 def test_pages_lead_to_their_neighbours():
     for place, path in enumerate(PATHS):
         html = build_site.page(renew.read(path), path.stem)
-        around = re.findall(r'<a rel="(prev|next)" href="(\w+)\.html">', html)
-        expected = [("prev", PATHS[place - 1].stem)] if place else []
-        expected += [("next", path.stem) for path in PATHS[place + 1 : place + 2]]
+        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">', html)
+        expected = [(PATHS[place - 1].stem, "prev")] if place else []
+        expected += [(path.stem, "next") for path in PATHS[place + 1 : place + 2]]
         assert around == expected * 2, "at the top and at the bottom"
 
 

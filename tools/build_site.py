@@ -27,7 +27,10 @@ VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE |
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
 LAB_ONLY = "lab"
-RUNNING = re.compile(r" ?(?<![^\s>])[A-Z][^.\n]*\brun the cell\b[^.\n]*\.(?=\s|$)")
+SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
+RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
+BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
+ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
 UNANSWERED = "not answered yet"
 
 
@@ -117,10 +120,12 @@ def to_read(cell: NotebookNode) -> NotebookNode:
     """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
     if cell.cell_type == "code":
         cell.outputs = [each for each in cell.outputs if UNANSWERED not in words(each)]
+        for data in (each.data for each in cell.outputs if "text/html" in each.get("data", {})):
+            data["text/html"] = ASLEEP.sub("", data["text/html"])
         return cell
     parts = VERBATIM.split(cell.source)
     parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
-    cell.source = RUNNING.sub("", "".join(parts)).replace("you run on", "you read on")
+    cell.source = RUNNING.sub("", BEFORE.sub(" read on", "".join(parts)))
     return cell
 
 
