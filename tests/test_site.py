@@ -9,7 +9,9 @@ import nbformat
 import pytest
 import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from site_front import front_page
+from site_front import ASKED, front_page
+
+from helpers.trace import STEPS
 
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
@@ -122,7 +124,8 @@ def test_index_begins_with_a_sentence_and_a_map_that_moves():
     assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
     assert '"JSLinkModel"' in html or '"LinkModel"' in html
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
-    assert "How many scores does one head have" in html, "a card asks what its notebook asks first"
+    steps = {path.stem for path in PATHS if path.stem[3:] in STEPS}
+    assert set(ASKED) == steps and all(question in html for question in ASKED.values())
     assert "sliders.explore_map()" not in html, "the code stays out of sight"
 
 

@@ -12,8 +12,21 @@ from renew import NOTEBOOKS, VIEW, read
 from helpers import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-QUESTION = re.compile(r"^## Predict.*?^1\. (.+?)$", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| (.+?) \| (\d+) \|$", re.MULTILINE)
+# What a step's notebook answers.
+ASKED = {
+    "01_shape": "How many numbers does a sentence become?",
+    "02_project": "What does a token ask, and what does it offer?",
+    "03_view": "How do six features become two heads without one number moving?",
+    "04_transpose": "Why must the heads come first?",
+    "05_scores": "How well does one token fit what another looks for?",
+    "06_mask": "What may a token not see, and how is it hidden?",
+    "07_softmax": "How do scores become shares?",
+    "08_context": "What does a token take from those it looks at?",
+    "09_reformat": "How does a token get its heads back?",
+    "10_combine": "Why can the heads not be joined without a copy?",
+    "11_out_proj": "Where do the heads first talk to each other?",
+}
 STATE = "application/vnd.jupyter.widget-state+json"
 
 HERO = """# Eleven Steps to Multi-Head Attention
@@ -69,14 +82,12 @@ def cards(rows: list[tuple[str, str, str]]) -> str:
 
 
 def card(name: str, what: str, minutes: str) -> str:
-    """Return the card of one notebook; where it asks nothing at first, what happens there."""
-    cells = read(NOTEBOOKS / f"{name}.ipynb").cells
-    prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    title, asked = TITLE.search(prose), QUESTION.search(prose)
+    """Return the card of one notebook: its title, what it answers or does, its minutes."""
+    title = TITLE.search(read(NOTEBOOKS / f"{name}.ipynb").cells[0].source)[1]
+    asked = ASKED.get(name, what[0].upper() + what[1:])
     return (
-        f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title[1])}</strong>'
-        f"<span>{marked(asked[1] if asked else what)}</span>"
-        f"<small>{minutes} minutes</small></a></li>"
+        f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
+        f"<span>{marked(asked)}</span><small>{minutes} minutes</small></a></li>"
     )
 
 
