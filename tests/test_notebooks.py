@@ -15,7 +15,7 @@ NAMES = [path.name for path in PATHS]
 LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
 LONGEST_SET_UP = 10  # lines with something on them
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
-TAGS = {"nbval-ignore-output", "raises-exception", "solution"}
+TAGS = {"nbval-ignore-output", "raises-exception", "set-up", "solution", "lab"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(")
@@ -83,6 +83,8 @@ def test_one_title_and_no_level_skipped(path):
 @every_notebook
 def test_the_first_code_cell_sets_up_and_no_other_imports(path):
     first, *others = [cell.source for cell in code_cells(path)]
+    tagged = [cell.source for cell in code_cells(path) if "set-up" in cell.metadata.get("tags", [])]
+    assert tagged == [first], "the set-up, and nothing else, is folded as the set-up"
     assert len([line for line in first.splitlines() if line.strip()]) <= LONGEST_SET_UP
     assert "import torch\n" in first and "torch.set_num_threads(1)" in first
     for source in others:

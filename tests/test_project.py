@@ -39,6 +39,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # The rooms of helpers, and which rooms each may import.
 MAY_IMPORT = {
     "attention": set(),
+    "errors": set(),
     "examples": set(),
     "pictures": set(),
     "table": set(),
@@ -58,7 +59,11 @@ MAY_IMPORT = {
     "since": {"examples", "trace", "variants"},
 }
 # Checks draw one thing only: what is done.
-PICTURES_OF_CHECKS = {"helpers.pictures.progress.draw_progress", "helpers.pictures.Picture"}
+PICTURES_OF_CHECKS = {
+    "helpers.pictures.progress.draw_progress",
+    "helpers.pictures.steps.tell_done",
+    "helpers.pictures.Picture",
+}
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
 
 LONGEST = 300  # lines of a file

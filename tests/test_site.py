@@ -9,6 +9,9 @@ import nbformat
 import pytest
 import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from site_front import ASKED, front_page
+
+from helpers.trace import STEPS
 
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
@@ -20,7 +23,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.links, self.loads, self.prose, self.open = [], [], "", []
+        self.links, self.loads, self.prose, self.said, self.open = [], [], "", "", []
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -37,6 +40,8 @@ class Page(HTMLParser):
             self.open.pop()
 
     def handle_data(self, text):
+        if not {"script", "style"} & set(self.open):
+            self.said += text
         if not self.open:
             self.prose += text
 
@@ -47,7 +52,7 @@ class Page(HTMLParser):
 def page(request):
     """Return one page of the course, as stored, without new sliders."""
     if request.param is None:
-        return Page(build_site.page(build_site.front_page(), "index"))
+        return Page(build_site.page(front_page(build_site.ROOT), "index"))
     return Page(build_site.page(renew.read(request.param), request.param.stem))
 
 
@@ -81,14 +86,47 @@ def test_pages_load_only_what_lies_beside_them(page, built):
         assert source.startswith("data:") or (folder / source).is_file()
 
 
-def test_no_notebook_needs_mathjax(page):
+def test_formulas_need_no_mathjax(page):
     assert not MATH.search(page.prose)
 
 
+def test_a_formula_is_mathml_and_a_dollar_in_code_is_a_dollar():
+    cell = build_site.to_read(
+        new_markdown_cell("$$\\sqrt{d}$$ or $Q K^T$, not `$x`\n\n```\n$$\n```")
+    )
+    assert cell.source.count("<math ") == 2 and '<math xmlns="' in cell.source
+    assert "<msqrt>" in cell.source and 'display="block"' in cell.source
+    assert cell.source.endswith("`$x`\n\n```\n$$\n```")
+
+
+def test_pages_say_nothing_that_holds_only_where_code_runs(page):
+    assert not re.search(r"Shift and Enter|not answered yet|[Rr]un (this|the) cell", page.said)
+    assert not re.search(r"\b(In|Out)\s\[", page.said)
+
+
+def test_pages_lead_to_their_neighbours():
+    for place, path in enumerate(PATHS):
+        html = build_site.page(renew.read(path), path.stem)
+        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">', html)
+        expected = [(PATHS[place - 1].stem, "prev")] if place else []
+        expected += [(path.stem, "next") for path in PATHS[place + 1 : place + 2]]
+        assert around == expected * 2, "at the top and at the bottom"
+
+
 def test_index_leads_to_every_notebook():
-    index = Page(build_site.page(build_site.front_page(), "index"))
+    index = Page(build_site.page(front_page(build_site.ROOT), "index"))
     assert set(index.links) == PAGES - {"index.html"}
     assert index.links[0] == min(PAGES), "the first link is to the first notebook"
+
+
+def test_index_begins_with_a_sentence_and_a_map_that_moves():
+    html = build_site.page(front_page(build_site.ROOT), "index")
+    assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
+    assert '"JSLinkModel"' in html or '"LinkModel"' in html
+    assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
+    steps = {path.stem for path in PATHS if path.stem[3:] in STEPS}
+    assert set(ASKED) == steps and all(question in html for question in ASKED.values())
+    assert "sliders.explore_map()" not in html, "the code stays out of sight"
 
 
 def test_a_page_has_its_sliders_and_folds_its_solution(built):

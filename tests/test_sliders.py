@@ -214,5 +214,5 @@ def test_a_number_s_neighbours_have_a_slider_for_each_axis(films):
 
 def test_pieces_of_storage_are_counted_in_the_title(films):
     title = films["explore_storage"].pictures[3, 1].title
-    assert title == "Head 1 of 3 reads 3 pieces, 1 piece"
+    assert title == "Head 1 of 3 reads 3 pieces before step context, 1 piece after it"
     assert films["explore_storage"].start == (2, 0)

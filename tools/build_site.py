@@ -13,20 +13,25 @@ import shutil
 import sys
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell, new_notebook
 from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
+from site_front import front_page
 
 ROOT = NOTEBOOKS.parent
 ASSETS = ROOT / "tools" / "site_assets"
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
-PICTURE = re.compile(r"!\[.*?\]\((.+?\.svg)\)")
 TO_NOTEBOOK = re.compile(r'href="(?:notebooks/)?(\w+)\.ipynb(?=["#])')
-ABOUT = """
-These pages show the course as it ran. Sliders move; code does not run here: for that, and for
-checks of your own answers, install the course. Begin with [the first notebook]({first}).
-"""
+VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
+# What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
+LAB_ONLY = "lab"
+SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
+RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
+BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
+ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
+UNANSWERED = "not answered yet"
 
 
 def main() -> int:
@@ -50,7 +55,7 @@ def build(notebooks: list[Path], site: Path) -> int:
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
         (assets / name).write_text(style, encoding="utf-8")
-    (site / "index.html").write_text(page(front_page(), "index"), encoding="utf-8")
+    (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
 
     async def write(path: Path) -> str:
         written = site / f"{path.stem}.html"
@@ -79,31 +84,60 @@ async def with_widgets(path: Path) -> NotebookNode:
     return notebook
 
 
-def front_page() -> NotebookNode:
-    """Return what index.html shows: the README's beginning and its table of notebooks."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    beginning, *sections = re.split("^(?=## )", readme, flags=re.MULTILINE)
-    (table,) = (section for section in sections if section.startswith("## The notebooks\n"))
-    # Drawn in the page itself, a picture takes the page's colours.
-    beginning = PICTURE.sub(
-        lambda link: f"<div>{(ROOT / link[1]).read_text('utf-8')}</div>", beginning
-    )
-    about = ABOUT.format(first=f"notebooks/{min(NOTEBOOKS.glob('*.ipynb')).name}")
-    return new_notebook(cells=[new_markdown_cell(beginning + about + table)])
-
-
 def page(notebook: NotebookNode, name: str) -> str:
     """Return a notebook as the web page name.html, which loads nothing but ./assets/."""
     title = re.match("# (.+)", notebook.cells[0].source)
     notebook.metadata.title = title[1] if title else name
+    notebook.cells = [to_read(cell) for cell in notebook.cells if LAB_ONLY not in tags(cell)]
     exporter = HTMLExporter(
         extra_template_paths=[str(ASSETS)],
         template_file="page.html.j2",
         exclude_anchor_links=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
     )
-    html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
+    html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name, **around(name)}})
     html = html.replace('href="../README.md"', 'href="index.html"')
     return TO_NOTEBOOK.sub(r'href="\1.html', html)
+
+
+def around(name: str) -> dict[str, str]:
+    """Return the names of the notebooks before and after one, where there are such."""
+    names = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+    if name not in names:
+        return {}
+    place = names.index(name)
+    found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
+    return {which: one[0] for which, one in found.items() if one}
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """Return the tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
+def to_read(cell: NotebookNode) -> NotebookNode:
+    """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
+    if cell.cell_type == "code":
+        cell.outputs = [each for each in cell.outputs if UNANSWERED not in words(each)]
+        for data in (each.data for each in cell.outputs if "text/html" in each.get("data", {})):
+            data["text/html"] = ASLEEP.sub("", data["text/html"])
+        return cell
+    parts = VERBATIM.split(cell.source)
+    parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
+    cell.source = RUNNING.sub("", BEFORE.sub(" read on", "".join(parts)))
+    return cell
+
+
+def words(output: NotebookNode) -> str:
+    """Return an output's text."""
+    return output.get("text", "") or output.get("data", {}).get("text/plain", "")
+
+
+def mathml(formula: re.Match) -> str:
+    """Return a formula of LaTeX as MathML, which every browser draws by itself."""
+    block, inline = formula.groups()
+    return convert(block or inline, display="block" if block else "inline")
 
 
 if __name__ == "__main__":

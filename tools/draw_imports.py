@@ -25,6 +25,7 @@ ROOMS = (
     "gpt2",
     "trace",
     "timing",
+    "errors",
     "table",
     "sentences",
     "pictures",

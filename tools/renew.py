@@ -146,7 +146,10 @@ def normal_form(notebook: NotebookNode) -> str:
 
 
 def normal_metadata(cell: NotebookNode) -> NotebookNode:
-    """Return the tags of a cell and what follows from them: a solution starts out folded."""
+    """Return the tags of a cell and what follows from them.
+
+    A solution starts out folded, and so does the set-up, which would stand before the idea.
+    """
     metadata = NotebookNode()
     if tags := cell.metadata.get("tags"):
         metadata.tags = tags
@@ -155,6 +158,8 @@ def normal_metadata(cell: NotebookNode) -> NotebookNode:
             metadata["jp-MarkdownHeadingCollapsed"] = True
         else:
             metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
+    if "set-up" in (tags or []):
+        metadata.jupyter = NotebookNode(source_hidden=True)
     if "measured_source" in cell.metadata:
         metadata.measured_source = cell.metadata.measured_source
     return metadata

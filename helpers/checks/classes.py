@@ -146,7 +146,8 @@ def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Fin
         return
     only_last = lost == ["out_proj"]
     found = ", ".join(built[True].parameters) or "none"
-    yield say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
+    said = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
+    yield said if built[True].parameters else replace(said, kind="unfinished")
     main = cases_of(variant).main
     record = ask(cls, "record", main) if only_last else None
     if isinstance(record, Record) and not isinstance(record.seen.out, Failure):

@@ -150,6 +150,8 @@ def verdict(findings: list[Finding]) -> Outcome:
     mistakes = tuple(dict.fromkeys(each.mistake for each in found if each.mistake))
     message = " ".join(dict.fromkeys(each.sentence for each in found[:2]))
     first, kind = found[0], "mistake" if mistakes else "value"
+    if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
+        kind = first.kind
     if first.theirs is None or first.right is None:
         return Outcome("", kind, message, first.step, mistakes)
     theirs, right = (tuple(map(tuple, each.tolist())) for each in (first.theirs, first.right))

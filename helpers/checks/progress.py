@@ -15,6 +15,7 @@ from helpers.checks.paper import SHEET
 from helpers.checks.tasks import TASKS
 from helpers.pictures import Picture
 from helpers.pictures.progress import draw_progress
+from helpers.pictures.steps import tell_done
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"
@@ -70,6 +71,21 @@ def picture() -> Picture:
     for identifier in TASKS:
         groups.setdefault(identifier.partition(".")[0], []).append(identifier)
     return draw_progress(done, groups | {"by hand": list(SHEET)}, note)
+
+
+def steps_done() -> set[str]:
+    """Return the names of the steps whose exercises are all done; none where that is unknown."""
+    try:
+        done = set(read(file()))
+    except (OSError, Unusable):
+        return set()
+    groups: dict[str, set[str]] = {}
+    for identifier in TASKS:
+        groups.setdefault(identifier.partition(".")[0], set()).add(identifier)
+    return {name for name, group in groups.items() if group <= done}
+
+
+tell_done(steps_done)
 
 
 def read(path: Path) -> list[str]:

@@ -10,8 +10,10 @@ from helpers.pictures.motion import Motion, draw_motion
 from helpers.pictures.numbers import Linear, draw_numbers, pairs, tell, written
 from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
+from helpers.pictures.source import draw_source
+from helpers.pictures.steps import draw_steps
 from helpers.pictures.svg import HEAD_COLOURS, Picture
-from helpers.pictures.tensors import Shown, draw_product, draw_steps, draw_tensor, draw_tensors
+from helpers.pictures.tensors import Shown, draw_product, draw_tensor, draw_tensors
 from helpers.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 
@@ -34,6 +36,7 @@ __all__ = [
     "draw_patterns",
     "draw_product",
     "draw_running",
+    "draw_source",
     "draw_steps",
     "draw_tensor",
     "draw_tensors",

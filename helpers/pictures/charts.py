@@ -1,47 +1,68 @@
-"""Charts as PNG, for what is no tensor: deterministic, with words beside them."""
+"""Charts, for what is no tensor: drawn by matplotlib as SVG, in the page's own colours."""
 
-import base64
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import matplotlib.style
 import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from helpers.pictures.stored import image
+from helpers.pictures.svg import INK, LINE, SANS, Drawing, Picture, picture
 
-# Two colours of the heads; marker and label tell the lines apart too.
+WIDTH, HEIGHT = 780, 300  # pixels
+
+# Teal and pink, neither a head's colour, both clear on a light and on a dark ground; marker and
+# label tell the lines apart too.
+FIRST, SECOND = "#c2508f", "#0f8a8c"
 LINES = {
-    "without the scale": {"color": "#cd2229", "marker": "s", "linestyle": "--"},
-    "with the scale": {"color": "#1c55ce", "marker": "o", "linestyle": "-"},
+    "without the scale": {"color": FIRST, "marker": "s", "linestyle": "--"},
+    "with the scale": {"color": SECOND, "marker": "o", "linestyle": "-"},
 }
-SQUARE = {"facecolor": "#1c55ce44", "edgecolor": "#1c55ce", "linewidth": 1.5}
+SQUARE = {"facecolor": f"{SECOND}44", "edgecolor": SECOND, "linewidth": 1.5}
+
+# matplotlib knows no variables: these stand for them until the SVG is written.
+STAND_INS = {"#010203": INK, "#040506": LINE}
+LOOKS = {
+    "svg.fonttype": "none",  # texts stay texts
+    "svg.hashsalt": "eleven steps",
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "legend.frameon": False,
+    "savefig.transparent": True,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor"), "#010203"),
+    "ytick.labelcolor": "#010203",
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), "#040506"),
+}
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Hold a chart's PNG and its finding in words, ready for a notebook to show.
-
-    Args:
-        png: the picture.
-        alt: what there is to see, in words and numbers, for whoever cannot see the picture.
-    """
-
-    png: bytes
-    alt: str
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {
-            "text/html": image(self.png, "png", self.alt),
-            "image/png": base64.b64encode(self.png).decode(),
-            "text/plain": self.alt,
-        }
+@contextmanager
+def chart() -> Iterator[Figure]:
+    """Give an empty figure that takes the page's colours once it is finished."""
+    with matplotlib.style.context("default"), matplotlib.rc_context(LOOKS):
+        yield Figure(figsize=(WIDTH / 72, HEIGHT / 72), layout="constrained")
 
 
-def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
+def saved(figure: Figure) -> Drawing:
+    """Return a figure as SVG, the same for the same figure, while its chart() is still open."""
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    svg = written.getvalue()
+    body = svg[svg.index("<g id=") : svg.rindex("</svg>")]
+    used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", body))
+    body = re.sub(r' id="([^"]+)"', lambda name: name[0] if name[1] in used else "", body)
+    body = re.sub(r"<!--.*?-->|\n *", "", body)
+    body = re.sub(r"font: ([\d.]+)px [^;\"]*", rf"font:\1px {SANS}", body).replace(": ", ":")
+    body = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", body)
+    for stand_in, variable in STAND_INS.items():
+        body = body.replace(stand_in, variable)
+    return Drawing(body, WIDTH, HEIGHT)
+
+
+def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Picture:
     """Draw how evenly the softmax spreads its weights, and how steep it is, against head_dim.
 
     Args:
@@ -63,8 +84,7 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
         "entropy of the weights (bits)": measured(entropy, weights),
         "gradient of a weight": measured(slope, weights),
     }
-    with matplotlib.style.context("default"):
-        figure = Figure(figsize=(9, 3.7), layout="constrained")
+    with chart() as figure:
         for axes, (what, lines) in zip(figure.subplots(1, 2), found.items(), strict=True):
             for name, values in lines.items():
                 axes.plot(list(scores), values, label=name, **LINES[name])
@@ -73,20 +93,19 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Chart:
             axes.set_xticks(list(scores), list(scores))
             axes.grid(alpha=0.3)
             axes.legend()
-        figure.suptitle(title, fontweight="bold")
-        png = saved(figure)
+        drawing = saved(figure)
     first, last = min(scores), max(scores)
     facts = "; ".join(
         f"{what} {name}: {values[0]:.2f} to {values[-1]:.2f}"
         for what, lines in found.items()
         for name, values in lines.items()
     )
-    return Chart(png, f"{title}. From head_dim {first} to {last}: {facts}.")
+    return picture(drawing, title, f"From head_dim {first} to {last}: {facts}.")
 
 
 def draw_squares(
     amounts: Mapping[str, int], title: str, write: Callable[[int], str] = "{:,}".format
-) -> Chart:
+) -> Picture:
     """Draw amounts to scale: each a square whose area is its amount.
 
     Args:
@@ -101,8 +120,7 @@ def draw_squares(
         raise ValueError(f"amounts are {dict(amounts)}: one or more positive ones are expected")
     largest = max(amounts.values()) ** 0.5
     label, gap = 0.36 * largest, 0.08 * largest  # the room that two lines of text take
-    with matplotlib.style.context("default"):
-        figure = Figure(figsize=(9, 3.7), layout="constrained")
+    with chart() as figure:
         axes = figure.subplots()
         x = 0.0
         for name, amount in amounts.items():
@@ -110,19 +128,18 @@ def draw_squares(
             room = max(side, label)
             axes.add_patch(Rectangle((x + (room - side) / 2, 0), side, side, **SQUARE))
             words = f"{name}\n{write(amount)}"
-            axes.text(x + room / 2, -gap / 2, words, ha="center", va="top", fontsize=9)
+            axes.text(x + room / 2, -gap / 2, words, ha="center", va="top", fontsize=11)
             x += room + gap
         axes.set(xlim=(-gap, x), ylim=(-label / 2, largest + gap), aspect="equal")
         axes.axis("off")
-        figure.suptitle(title, fontweight="bold")
-        png = saved(figure)
+        drawing = saved(figure)
     facts = "; ".join(f"{name}: {write(amount)}" for name, amount in amounts.items())
-    return Chart(png, f"{title}. Squares to scale: {facts}.")
+    return picture(drawing, title, f"Squares to scale: {facts}.")
 
 
 def draw_growth(
     num_tokens: Sequence[int], lines: Mapping[str, Sequence[float]], what: str, title: str
-) -> Chart:
+) -> Picture:
     """Draw how two amounts grow with num_tokens, on plain scales that start at zero.
 
     Args:
@@ -134,26 +151,24 @@ def draw_growth(
     Raises:
         ValueError: lines are not two.
     """
-    with matplotlib.style.context("default"):
-        figure = Figure(figsize=(9, 3.7), layout="constrained")
+    with chart() as figure:
         axes = figure.subplots()
         for (name, amounts), look in zip(lines.items(), LINES.values(), strict=True):
             axes.plot(num_tokens, amounts, label=name, **look)
         axes.set(xlabel="num_tokens", ylabel=what, xlim=0, ylim=0, xticks=num_tokens)
         axes.grid(alpha=0.3)
         axes.legend()
-        figure.suptitle(title, fontweight="bold")
-        png = saved(figure)
+        drawing = saved(figure)
     facts = "; ".join(
         f"{name} {amounts[0]:.3g} to {amounts[-1]:.3g}" for name, amounts in lines.items()
     )
-    words = f"{title}. From {num_tokens[0]} to {num_tokens[-1]} tokens, {what}: {facts}."
-    return Chart(png, words)
+    words = f"From {num_tokens[0]} to {num_tokens[-1]} tokens, {what}: {facts}."
+    return picture(drawing, title, words)
 
 
 def draw_learning(
     steps: Sequence[int], loss: Sequence[float], prefix: Sequence[float], title: str
-) -> Chart:
+) -> Picture:
     """Draw how a loss falls while a head forms, one chart beside the other.
 
     Args:
@@ -163,28 +178,19 @@ def draw_learning(
         title: what there is to see, in a sentence.
     """
     lines = {"loss on names that come back (nats)": loss, "prefix matching of the head": prefix}
-    with matplotlib.style.context("default"):
-        figure = Figure(figsize=(9, 3.7), layout="constrained")
+    with chart() as figure:
         looks = zip(figure.subplots(1, 2), lines.items(), LINES.values(), strict=True)
         for axes, (what, amounts), look in looks:
             axes.plot(steps, amounts, **look)
             axes.set(title=what, xlabel="steps of training", xlim=0, ylim=0)
             axes.grid(alpha=0.3)
         axes.set(ylim=(0, 1))
-        figure.suptitle(title, fontweight="bold")
-        png = saved(figure)
+        drawing = saved(figure)
     facts = "; ".join(
         f"{what}: " + ", ".join(f"{amount:.2f}" for amount in amounts)
         for what, amounts in lines.items()
     )
-    return Chart(png, f"{title}. After {', '.join(map(str, steps))} steps, {facts}.")
-
-
-def saved(figure: Figure) -> bytes:
-    """Return a figure as PNG, the same bytes for the same figure."""
-    png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=100, metadata={"Software": None})
-    return png.getvalue()
+    return picture(drawing, title, f"After {', '.join(map(str, steps))} steps, {facts}.")
 
 
 def measured(

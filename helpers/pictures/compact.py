@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from helpers.pictures.map import sizes_of
-from helpers.pictures.panels import OPERATIONS, axes, box, line, shades, shape_of, title
+from helpers.pictures.panels import OPERATIONS, axes, box, line, shape_of, title
 from helpers.pictures.svg import (
     LINE,
     SANS,
@@ -18,7 +18,7 @@ from helpers.pictures.svg import (
     picture,
     text,
 )
-from helpers.pictures.tensors import Shown, TracedStep
+from helpers.pictures.tensors import Shown, TracedStep, shades
 
 WIDTH, WORDS, ROW = 800, 346, 34  # of the picture, of the words in a row; the least height of a row
 THIRD = (WIDTH - WORDS) / 3
@@ -63,7 +63,7 @@ def row(step: TracedStep, num_heads: int) -> Drawing:
     room = THIRD if len(step.tensors) > 1 else 3 * THIRD
     for place, (called, tensor) in enumerate(step.tensors.items()):
         by_head = num_heads if step.name in ("project", "combine") else None
-        shown = Shown(tensor, called, " ".join(axes(step)), by_head, shade=called == "weights")
+        shown = Shown(tensor, called, " ".join(axes(step)), by_head)
         cells = small(shown, room - NAMES - 10)
         x = WORDS + place * room
         drawn += at(x, 0, Drawing(text(called, 0, 13, style="font-size:11px"), 0, 0))
@@ -76,7 +76,7 @@ def small(shown: Shown, room: float) -> Drawing:
     """Draw one sequence of a tensor in the largest cells that leave it inside its room."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     numbers = shown.tensor[0]
-    strength = numbers if shown.shade else shades(numbers)
+    strength = numbers if shown.name == "weights" else shades(numbers)
     for side in SIDES:
         in_line = int((room + GAP) // (columns * side + GAP))
         lines = math.ceil(math.prod(outer) / max(in_line, 1))
@@ -85,7 +85,9 @@ def small(shown: Shown, room: float) -> Drawing:
         grids = [
             grid(
                 numbers[where].tolist(),
-                heads=[[shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)],
+                heads=[
+                    [shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)
+                ],
                 shades=strength[where].tolist(),
                 cell=(side, side),
                 written=False,

@@ -22,7 +22,7 @@ from helpers.pictures.svg import (
     labelled,
     text,
 )
-from helpers.pictures.tensors import COUNTS, Shown, TracedStep
+from helpers.pictures.tensors import COMPARED, COUNTS, Shown, TracedStep, shades
 
 WIDTH, SPACE, PAD = 796, 10, 9
 COLUMN = (WIDTH - 2 * SPACE) / 3
@@ -118,7 +118,7 @@ def panel(
             " ".join(axes(step)),
             num_heads if step.name in ("W", "project", "combine") else None,
             marked=[follow.index] if follow and follow.key == f"{step.name}.{name}" else (),
-            shade=name == "weights",
+            shade=name in COMPARED,
         )
         label = line(name, "font-weight:700")
         if follow is None:
@@ -208,14 +208,6 @@ def grids(
         top = "".join(text(one, (i + 0.5) * band, 12, "middle") for i, one in enumerate(labels))
         drawn = [below([Drawing(top, per_grid, 18), *drawn], gap=0)]
     return beside(drawn, INSIDE, gap)
-
-
-def shades(numbers: torch.Tensor) -> torch.Tensor:
-    """Say how large each number is among the finite ones of its tensor, from 0 to 1."""
-    finite = numbers[numbers.isfinite()]
-    if not len(finite) or finite.max() == finite.min():
-        return torch.ones_like(numbers)
-    return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)
 
 
 def names(axis: str, count: int, room: float) -> list[str]:

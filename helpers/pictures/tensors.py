@@ -1,4 +1,4 @@
-"""Tensors as grids: one, several in a row of changes, a matrix product; the strip of steps."""
+"""Tensors as grids: one, several in a row of changes, a matrix product."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,7 @@ import torch
 from helpers.pictures.svg import (
     CHARACTER,
     GAP,
-    GROUND,
     INK,
-    LINE,
-    SANS,
     Drawing,
     Picture,
     at,
@@ -38,6 +35,7 @@ COUNTS = {
     "context_length": "token",
 }
 MAX_COLUMNS, MAX_GRIDS = 18, 40
+COMPARED = {"scores", "masked", "weights"}  # one is read beside the others of its row
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,8 @@ class Shown:
             their number; None draws it grey.
         only_head: the one head that all of the tensor belongs to, or None.
         marked: indices of the elements to frame.
-        shade: whether the colour's strength follows the number, from 0 to 1.
+        shade: whether the colour's strength follows the number, as it always does where numbers are
+            read beside each other: scores, masked, weights.
     """
 
     tensor: torch.Tensor
@@ -79,6 +78,13 @@ class Shown:
     def shape(self) -> str:
         """The shape in letters and in numbers."""
         return f"({', '.join(self.axes)}) = {tuple(self.tensor.shape)}"
+
+    @property
+    def strength(self) -> torch.Tensor | None:
+        """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
+        if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
+            return None
+        return self.tensor if self.name == "weights" else shades(self.tensor)
 
     def head(self, index: tuple[int, ...]) -> int | None:
         """Return the head that the element at index belongs to."""
@@ -152,30 +158,6 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
     )
 
 
-def draw_steps(names: Sequence[str], today: int = 0) -> Picture:
-    """Draw the strip of the eleven names, with today's framed; today is 1 to 11, or 0 for none."""
-    width, height = 68, 44
-    body = ""
-    for number, name in enumerate(names, start=1):
-        x = (number - 1) * (width + 4)
-        here = number == today
-        body += (
-            f'<rect x="{x}" y="1" width="{width}" height="{height}" rx="6" '
-            f'style="fill:{INK if here else GROUND};stroke:{INK if here else LINE}"/>'
-        )
-        look = f"font:{'700' if here else '400'} 12px {SANS};fill:{GROUND if here else INK}"
-        body += text(str(number), x + width / 2, 18, "middle", look)
-        body += text(name, x + width / 2, 35, "middle", look)
-    drawing = Drawing(body, len(names) * (width + 4) - 4, height + 2)
-    if not today:
-        return picture(drawing, "Eleven steps", f"In order: {', '.join(names)}.")
-    return picture(
-        drawing,
-        f"Step {today} of {len(names)}: {names[today - 1]}",
-        f"In order: {', '.join(names)}.",
-    )
-
-
 def block(shown: Shown) -> Drawing:
     """Draw a tensor under its name and shape, one grid per index of the leading axes."""
     *outer, rows, columns = shown.tensor.shape
@@ -208,11 +190,19 @@ def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]
     return grid(
         values,
         heads=[[shown.head((*where, i, j)) for j in size[1]] for i in size[0]],
-        shades=values if shown.shade else None,
+        shades=None if shown.strength is None else shown.strength[where].tolist(),
         marked=[*inside, *marked],
         row_labels=[f"{rows} {i}" for i in size[0]],
         column_labels=column_labels(shown, columns),
     )
+
+
+def shades(numbers: torch.Tensor) -> torch.Tensor:
+    """Say how large each number is among the finite ones of its tensor, from 0 to 1."""
+    finite = numbers[numbers.isfinite()]
+    if not len(finite) or finite.max() == finite.min():
+        return torch.ones_like(numbers)
+    return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)
 
 
 def column_labels(shown: Shown, counts: str) -> list[str]:

@@ -85,7 +85,7 @@ def check_in_sight(page):
     panel = page.locator(".jp-WindowedPanel-outer").first.bounding_box()
     boxes = [h.bounding_box() for h in film.locator("[role=slider]:visible").all()]
     tops = [box["y"] - panel["y"] for box in boxes]
-    assert tops == sorted(tops) and 0 <= tops[0] and tops[-1] < 100, tops
+    assert tops == sorted(tops) and tops[0] >= 0 and tops[-1] < 100, tops
     assert min(b - a for a, b in zip(tops, tops[1:], strict=False)) > 20
     page.set_viewport_size({"width": 1280, "height": 900})
 

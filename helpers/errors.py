@@ -1,0 +1,41 @@
+"""Show errors short: the learner's own lines and the message, without what lies between."""
+
+import types
+from pathlib import Path
+from traceback import walk_tb
+
+import torch
+from IPython import get_ipython
+
+# An error from inside one of these is explained by its message, not by their lines.
+NOT_YOURS = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/")
+
+
+def show_short() -> None:
+    """From now on show errors raised in torch or in this course as if your line had raised them.
+
+    Errors from elsewhere are shown as ever; without a notebook nothing happens.
+    """
+    if shell := get_ipython():
+        shell.set_custom_exc((Exception,), show)
+
+
+def show(shell, kind, error, traceback, tb_offset=None) -> None:
+    """Show an error in a notebook, as IPython calls what shows errors."""
+    shell.showtraceback((kind, error, shortened(traceback)), tb_offset=tb_offset)
+
+
+def shortened(traceback: types.TracebackType) -> types.TracebackType:
+    """Leave out all frames inside torch and this course, where it is they who raised."""
+    frames = list(walk_tb(traceback))
+    if not inside(frames[-1][0]):
+        return traceback
+    kept = None
+    for frame, line in reversed([each for each in frames if not inside(each[0])]):
+        kept = types.TracebackType(kept, frame, -1, line)
+    return kept or traceback
+
+
+def inside(frame: types.FrameType) -> bool:
+    """Say whether a frame runs code of torch or of this course."""
+    return frame.f_code.co_filename.startswith(NOT_YOURS)

@@ -1,0 +1,71 @@
+"""Python to read: in the page's own colours, the eleven steps numbered in the margin."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+RECORD = re.compile(r"^ *record\(.*\)\n", re.MULTILINE)
+LISTENER = re.compile(r", record: [^=]+ = record_nothing")
+EXPLAINED = re.compile(r"^ +record: called(?:\n|.)*?(?=\n\n)", re.MULTILINE)
+STEP = re.compile(r'(\s*<span class="c1"># )(\d+) (\w+</span>)$')
+MARGIN = "display:inline-block;width:2.4em;user-select:none"
+BADGE = (
+    "display:inline-block;min-width:1.5em;border-radius:.75em;text-align:center;font-weight:700;"
+    "background:var(--jp-content-font-color1,#212121);color:var(--jp-layout-color0,#ffffff)"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Hold source code, ready for a notebook to show.
+
+    Args:
+        code: Python, from the left margin.
+    """
+
+    code: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        # The class is the one that Jupyter colours code by, in its own light or dark.
+        lines = highlight(self.code, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines()
+        numbered = any(map(STEP.match, lines))
+        body = "\n".join(map(in_margin, lines)) if numbered else "\n".join(lines)
+        style = "margin:0;overflow-x:auto;line-height:1.5"
+        html = f'<div class="highlight"><pre style="{style}" tabindex="0">{body}</pre></div>'
+        return {"text/html": html, "text/plain": self.code}
+
+
+def draw_source(*parts: Callable | str) -> Source:
+    """Show the source of functions, or code as it is, one below the other.
+
+    What a class tells the trace after each step is left out: it is no part of attention.
+
+    Raises:
+        TypeError: a part is neither a string nor has source code.
+    """
+    return Source("\n\n".join(part if isinstance(part, str) else read(part) for part in parts))
+
+
+def read(function: Callable) -> str:
+    """Return a function's source from the left margin, without what it records."""
+    code = inspect.cleandoc("\n" + inspect.getsource(function))
+    plain = RECORD.sub("", code)
+    if not re.search(r"\brecord\b", EXPLAINED.sub("", LISTENER.sub("", plain))):
+        plain = EXPLAINED.sub("", LISTENER.sub("", plain))
+        plain = plain.replace("(\n    self, x: torch.Tensor\n)", "(self, x: torch.Tensor)")
+    return re.sub(r"\n\s*\n\s*\n", "\n\n", plain).strip()
+
+
+def in_margin(line: str) -> str:
+    """Indent a line by the margin; where a step begins, its number stands there."""
+    found = STEP.match(line)
+    if not found:
+        return f'<span style="{MARGIN}"></span>{line}'
+    badge = f'<span style="{BADGE}">{escape(found[2])}</span>'
+    return f'<span style="{MARGIN}">{badge}</span>{found[1]}{found[3]}'

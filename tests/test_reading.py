@@ -1,0 +1,122 @@
+"""What a notebook shows besides pictures: the strip of steps, source code, short errors."""
+
+import json
+import re
+import sys
+import types
+
+import pytest
+import torch
+from torch import nn
+
+from helpers import errors
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
+from helpers.checks import check_attention, progress
+from helpers.checks.tasks import TASKS
+from helpers.pictures import draw_source, draw_steps
+from helpers.trace import STEPS
+
+
+def html(shown):
+    return shown._repr_mimebundle_()["text/html"]
+
+
+def test_the_strip_links_to_every_step_and_marks_todays():
+    strip = html(draw_steps(STEPS, today=3))
+    links = re.findall(r'href="(\w+)\.ipynb"', strip)
+    assert links == [f"{number:02}_{name}" for number, name in enumerate(STEPS, 1)]
+    assert re.findall(r'href="(\w+)\.ipynb"[^>]*aria-current="step"', strip) == ["03_view"]
+    assert 'aria-label="Step 3 of 11: view"' in strip
+    assert "aria-current" not in html(draw_steps(STEPS))
+
+
+def test_the_strip_ticks_what_is_done(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    assert "✓" not in html(draw_steps(STEPS))
+    every = [name for name in TASKS if name.startswith("mask.")]
+    for done, ticks in ((every[:-1], 0), (every, 1)):
+        path.write_text(json.dumps({"course": progress.COURSE, "done": done}))
+        assert html(draw_steps(STEPS)).count("✓") == ticks
+    assert re.search(r"<strong>6</strong>[^<]*<span[^>]*>✓", html(draw_steps(STEPS, today=1)))
+    assert draw_steps(STEPS)._repr_mimebundle_()["text/plain"].endswith("Done: mask.")
+    path.write_text("{")
+    assert "✓" not in html(draw_steps(STEPS)), "a broken file is no reason for an error"
+
+
+def test_source_is_numbered_by_step_and_tells_no_trace():
+    shown = draw_source(MultiHeadAttention.forward)
+    code = shown._repr_mimebundle_()["text/plain"]
+    assert "record" not in code and code.startswith("def forward(self, x: torch.Tensor)")
+    assert "    # 7 softmax\n" in code and code.endswith("return out")
+    badges = re.findall(r">(\d+)</span></span>", html(shown))
+    assert badges == [str(number) for number in range(1, 12)]
+    words = re.sub("<[^>]+>", "", html(shown)).replace("&quot;", '"').replace("&#39;", "'")
+    for line in code.splitlines():
+        assert re.sub(r"# \d+ ", "# ", line) in words.replace("&gt;", ">")
+
+
+def test_source_without_steps_has_no_margin_and_keeps_a_record_that_it_uses():
+    fused = draw_source(FusedMultiHeadAttention.forward)
+    assert "if record is not record_nothing" in fused.code
+    assert "inline-block" not in html(fused)
+    both = draw_source("a = 1", FusedMultiHeadAttention.forward).code
+    assert both == f"a = 1\n\n{fused.code}"
+    with pytest.raises(TypeError):
+        draw_source(3)
+
+
+def test_source_that_is_shown_still_runs():
+    space = {"torch": torch, "check_input": lambda *_: None}
+    exec(draw_source(MultiHeadAttention.forward).code, space)
+    mha, x = MultiHeadAttention(4, 6, 5, 0.0, 2), torch.rand(2, 3, 4)
+    assert torch.equal(space["forward"](mha, x), mha(x))
+
+
+def frames(work):
+    try:
+        work()
+    except Exception as error:
+        shown = errors.shortened(error.__traceback__)
+        found = []
+        while shown:
+            found.append(shown.tb_frame.f_code.co_filename)
+            shown = shown.tb_next
+        return found
+    raise AssertionError("nothing was raised")
+
+
+def test_errors_of_torch_and_of_the_course_end_at_the_line_that_caused_them():
+    mha = MultiHeadAttention(4, 6, 5, 0.0, 2)
+    for work in (lambda: mha(torch.rand(1, 7, 4)), lambda: nn.Linear(3, 4)(torch.rand(2, 5))):
+        assert set(frames(work)) == {__file__}
+    assert len(frames(lambda: json.loads("{"))) > 2, "others keep their frames"
+
+
+def test_showing_errors_short_needs_a_notebook(monkeypatch):
+    errors.show_short()  # outside of one nothing happens
+    shell = types.SimpleNamespace(set_custom_exc=lambda kinds, show: calls.append((kinds, show)))
+    calls = []
+    monkeypatch.setattr(errors, "get_ipython", lambda: shell)
+    errors.show_short()
+    assert calls == [((Exception,), errors.show)]
+    shell.showtraceback = lambda shown, tb_offset: calls.append(shown)
+    try:
+        torch.zeros(2) @ nn.Linear(3, 4)(torch.rand(2, 5))
+    except RuntimeError as error:
+        errors.show(shell, *sys.exc_info())
+        assert calls[-1][1] is error
+
+
+def test_a_class_in_which_nothing_is_written_is_not_called_wrong():
+    class Untouched(nn.Module):
+        def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+            super().__init__()
+            ...
+
+        def forward(self, x):
+            return ...
+
+    outcome = check_attention(Untouched)
+    assert outcome.kind == "unfinished" and not outcome.passed
+    assert "✗" not in outcome.display and "warn" not in outcome.display
