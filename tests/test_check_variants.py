@@ -236,6 +236,7 @@ def test_a_mistake_of_the_lecture_is_named_in_a_class_with_a_change(mistake, var
     [
         ("PlainGqa", "return q, k, v\n\n\nclass FusedGqa", "return q + 1, k, v\n\n\nclass FusedGqa",
          5, "right up to step 4, transpose; what step 5, scores"),
+        ("FusedNorm", "keepdim=True) + 1e-6)", "keepdim=True))", 4, "add 1e-6 under the root"),
         ("PlainWindow", "tril(-self.window)", "tril(-self.window - 2)", 6, "up to step 5, scores"),
         ("PlainGate", "out_proj(self.W_gate(x).sigmoid() *", "out_proj(self.W_gate(x).tanh() *",
          10, "up to step 9, reformat"),
@@ -252,7 +253,7 @@ def test_a_mistake_of_the_lecture_is_named_in_a_class_with_a_change(mistake, var
     ],
 )  # fmt: skip
 def test_what_no_catalogue_lists_is_put_where_it_was_seen(name, old, new, step, said):
-    variant = name.removeprefix("Plain").lower()
+    variant = name.removeprefix("Plain").removeprefix("Fused").lower()
     verdict = check_attention(with_slip(name, old, new), variant=variant)
     assert (verdict.mistake, verdict.step) == (None, step), verdict
     assert said in verdict.message

@@ -214,7 +214,9 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
     if wrong:
         yield from _unlike(looks, wrong)
     elif not close(looks.out(simpler[0]), looks.right(simpler[0])):
-        yield say("zero_scores")
+        out = looks.out(simpler[0])
+        divided = looks.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
+        yield say("norm_of_zero" if divided else "zero_scores")
     elif not looks.variant:
         yield from _stressed(looks)
 
