@@ -33,6 +33,17 @@ def test_each_mistake_of_the_catalogue_is_named_at_its_step(name):
     assert "+ " in show_lines(name)
 
 
+def test_the_catalogue_names_each_mistake_once_and_every_change_has_some():
+    assert not VARIANT_MISTAKES.keys() & MISTAKES.keys()
+    assert [each.variant for each in VARIANT_MISTAKES.values()] == sorted(
+        (each.variant for each in VARIANT_MISTAKES.values()), key=list(VARIANTS).index
+    )
+    assert {each.variant for each in VARIANT_MISTAKES.values()} == set(VARIANTS)
+    for name, mistake in VARIANT_MISTAKES.items():
+        assert name == mistake.identifier and 1 <= mistake.step <= 11
+        assert mistake.sentence.endswith(".") and mistake.why.endswith(".")
+
+
 # What learners would type, in their own classes.
 _K = "k = k[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
 _V = "v = v[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
