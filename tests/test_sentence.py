@@ -46,10 +46,9 @@ def test_what_a_layer_adds_raises_the_score_of_a_word_by_that_much(real):
     model, x, out = load_moments()[-1].model, tensor(real, 1, "x"), tensor(real, 11, "out")
     with torch.no_grad():
         difference = model.unembedding(x + out) - model.unembedding(x)  # (1, 6, words)
-    for word in ("Bert", "saw", "."):
-        raised = real.raises(out, word)
-        assert raised.shape == (1, 6)
-        assert torch.allclose(raised, difference[..., read(word)[0, 0]], atol=1e-4)
+    raised = real.raises(out, "Bert saw .")
+    assert raised.shape == (1, 6, 3)
+    assert torch.allclose(raised, difference[..., read("Bert saw .")[0]], atol=1e-4)
 
 
 def test_the_head_that_completes_is_found_on_other_sentences_too():
@@ -97,7 +96,7 @@ def test_out_proj_says_what_no_head_says_alone(real):
     parts = context[:21] @ matrix[:21], context[21:] @ matrix[21:]
     words = ("Bert", "Dora", "saw", ".")
     first, second, out = (
-        {word: real.raises(part, word).item() for word in words}
+        dict(zip(words, real.raises(part, " ".join(words)).tolist(), strict=True))
         for part in (*parts, tensor(real, 11, "out")[0, -1])
     )
     assert first["saw"] < 0 < first["Bert"] < first["."] and first["Dora"] > 0
