@@ -143,6 +143,7 @@ class Report:
         names: share of the met names that come back that the model puts first.
         agreement: share of the verbs where the model finds the right number likelier.
         loss: mean cross-entropy of the names that come back, in nats.
+        loss_on_all: mean cross-entropy of all words alike, in nats.
     """
 
     prefix: list[list[float]]
@@ -150,6 +151,7 @@ class Report:
     names: float
     agreement: float
     loss: float
+    loss_on_all: float
 
     @property
     def best(self) -> tuple[int, int]:
@@ -157,9 +159,18 @@ class Report:
         every = {(i, j): p for i, row in enumerate(self.prefix) for j, p in enumerate(row)}
         return max(every, key=every.get)
 
+    @property
+    def completing(self) -> list[tuple[int, int]]:
+        """The layers and heads whose prefix matching score is at least 0.5."""
+        return [(i, j) for i, row in enumerate(self.prefix) for j, p in enumerate(row) if p >= 0.5]
+
 
 def measure(model: TinyModel, stories: Stories) -> Report:
-    """Measure a model on stories; the agreement counts the verbs alone, not which verb it is."""
+    """Measure a model on stories, without dropout.
+
+    The agreement counts the number of a verb alone, not which verb it is.
+    """
+    model.eval()
     tokens, following = stories.tokens[:, :-1], stories.tokens[:, 1:]
     kinds = stories.kinds[:, 1:]
     with torch.no_grad():
@@ -179,6 +190,7 @@ def measure(model: TinyModel, stories: Stories) -> Report:
         names=(chances[name].argmax(dim=-1) == right).float().mean().item(),
         agreement=(said_many == is_many).float().mean().item(),
         loss=-chances[name].gather(1, right[:, None]).log().mean().item(),
+        loss_on_all=-chances.gather(2, following[..., None]).log().mean().item(),
     )
 
 

@@ -12,19 +12,22 @@ from hypothesis import strategies as st
 from sizes import steady
 from torch import nn
 
+from helpers import variants
 from helpers.attention import MultiHeadAttention
 from helpers.checks import check
-from helpers.checks.cases import PLACES
-from helpers.checks.mistakes import MISTAKES
+from helpers.checks.mistakes import MISTAKES, named
 from helpers.checks.right import play
-from helpers.checks.tasks import TASKS, Explain, Write
+from helpers.checks.since_tasks import SINCE
+from helpers.checks.task import Explain, Write
+from helpers.checks.tasks import TASKS
 from helpers.examples import load_example
-from helpers.trace import SHAPES, STEPS
+from helpers.trace import SHAPES, STEPS, trace
 
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
 EXPLAIN = [name for name, task in TASKS.items() if isinstance(task, Explain)]
 REPAIR = [name for name in WRITE if TASKS[name].planted]
 TENSORS = [name for name in WRITE if not name.startswith("shape.")]
+MASKS = ["since.6", "since.7", "since.11"]  # of booleans, which know no NaN
 inf = torch.inf
 
 every = pytest.mark.parametrize
@@ -78,7 +81,7 @@ def test_three_exercises_a_step_to_write_to_explain_and_to_repair():
         kinds = [type(TASKS[f"{step}.{number}"]) for number in (1, 2, 3)]
         assert kinds == [Write, Explain, Write]
         assert not TASKS[f"{step}.1"].planted and TASKS[f"{step}.3"].planted
-    assert len(TASKS) == 3 * len(STEPS) + 1
+    assert len(TASKS) == 3 * len(STEPS) + 1 + len(SINCE)
 
 
 @every("identifier", REPAIR)
@@ -88,7 +91,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     assert str(outcome) == f"○ {identifier}: not repaired yet, it still does what it did."
     # The function is wrong only through what it was planted with.
     task = TASKS[identifier]
-    scenes = [play(place) for place in PLACES]
+    scenes = [play(place) for place in task.places]
     slip = task.usual()[0]
     assert any(not alike(task.slipped(slip, s), task.answer(s)) for s in scenes)
 
@@ -121,9 +124,26 @@ def test_the_numbers_to_explain_are_true():
         "reformat.2": apart(torch.empty(2, 3, 7, 4).transpose(1, 2)),
         "combine.2": torch.arange(1, 7),
         "out_proj.2": sum(layers.values()),
+        "since.8": weights_of_two_texts(),
+        "since.12": 40 * kept(variants.Cache(), 32, 4096, variants.GroupedHeads(8)),
+        "since.13": 60 * kept(variants.LatentCache(), 8, 1024, variants.Latent(512, 64)) // 1000,
     }
     assert set(truth) == set(EXPLAIN)
     assert all(tried(identifier, number).passed for identifier, number in truth.items())
+
+
+def weights_of_two_texts():
+    other = variants.OtherSequence(torch.zeros(2, 7, 3))
+    mha = variants.VariantAttention(3, 16, 10, 0.0, 4, parts=[other])
+    return trace(mha, torch.zeros(2, 10, 3))[6].tensors["weights"].numel()
+
+
+def kept(cache, heads, width, *parts):
+    """Bytes that one layer keeps of 1,000 tokens, in numbers of 2 bytes."""
+    with torch.device("meta"):
+        mha = variants.VariantAttention(8, width, 1000, 0.0, heads, parts=parts).bfloat16()
+        mha.plus(cache)(torch.empty(1, 1000, 8, dtype=torch.bfloat16))
+    return cache.nbytes
 
 
 def apart(context):
@@ -211,7 +231,7 @@ def test_each_way_to_be_wrong_gets_its_own_sentence(identifier):
             replacing("x"),
             returning(lambda t: t.tolist()),
             returning(lambda t: t.detach().numpy()),
-            returning(torch.Tensor.double),
+            returning(torch.Tensor.half),
             returning(lambda t: t.to(torch.complex64)),
         ],
         "shape": [
@@ -229,6 +249,9 @@ def test_each_way_to_be_wrong_gets_its_own_sentence(identifier):
             returning(lambda t: spoiled(t, 7.0)),
         ],
     }
+    if identifier in MASKS:
+        del answers["nan"]
+        answers["value"] = [returning(torch.zeros_like), returning(torch.ones_like)]
     messages = {}
     for kind, wrong in answers.items():
         outcomes = [tried(identifier, answer) for answer in wrong]
@@ -247,13 +270,15 @@ def spoiled(tensor, number):
 @every("identifier", WRITE)
 def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     right = run(cells(identifier)[1].source)
-    scene = play(PLACES[0])
-    noted = right(*TASKS[identifier].gets(scene))
+    first = TASKS[identifier].places[0]
+    noted = right(*TASKS[identifier].gets(play(first)))
     outcome = tried(identifier, lambda *arguments: noted)
     assert not outcome.passed
     if outcome.kind != "mistake":
-        assert outcome.message.startswith("right on the whiteboard, but not everywhere: ")
+        assert outcome.message.startswith(f"right {first.called}, but not everywhere: ")
 
+
+DIMS = {4: 4, 6: 8, 2: 6}  # head_dim where there are so many heads
 
 # Real code with the usual slips, as learners write them.
 PLANTED = [
@@ -373,9 +398,83 @@ PLANTED = [
     ("out_proj.1", "not_contiguous",
      lambda c, o: o(c.transpose(1, 2).view(c.shape[0], c.shape[2], c.shape[1] * c.shape[3]))),
     ("out_proj.1", "heads_interleaved", lambda c, o: o(c.permute(0, 2, 3, 1).flatten(2))),
+    ("since.1", "kv_heads_tiled", lambda k, h: k.repeat(1, h // k.shape[1], 1, 1)),
+    ("since.1", "kv_heads_tiled",
+     lambda k, h: k[:, None].expand(-1, h // k.shape[1], -1, -1, -1).flatten(1, 2)),
+    ("since.1", "The keys come back", lambda k, h: k),
+    ("since.1", "repeated num_kv_heads times",
+     lambda k, h: k.repeat_interleave(k.shape[1], dim=1)),
+    ("since.2", "divided by their length", lambda q, w: nn.functional.normalize(q, dim=-1) * w),
+    ("since.2", "over all heads", lambda q, w: q / rms(q, (1, 3)) * w),
+    ("since.2", "over the tokens", lambda q, w: q / rms(q, 2) * w),
+    ("since.2", "The weight is left out", lambda q, w: q / rms(q, -1)),
+    ("since.2", "as LayerNorm does", lambda q, w: nn.functional.layer_norm(q, w.shape, w)),
+    ("since.2", "take its root", lambda q, w: q / q.pow(2).mean(-1, keepdim=True) * w),
+    ("since.3", "rope_other_pairing", lambda q, c, s: turned(*q.chunk(2, -1), c, s, torch.cat)),
+    ("since.3", "not put back", lambda q, c, s: turned(q[..., ::2], q[..., 1::2], c, s, torch.cat)),
+    ("since.3", "turn backwards", lambda q, c, s: turned(q[..., ::2], q[..., 1::2], c, -s)),
+    ("since.3", "come back as they are", lambda q, c, s: q),
+    ("since.4", "falls below 0", lambda s, n: s * (torch.arange(n) - torch.arange(n)[:, None])),
+    ("since.4", "squared", lambda s, n: s * variants.distances(n, n) ** 2),
+    ("since.4", "its distance is 0", lambda s, n: torch.ones(n, n).tril().cumsum(0) * s),
+    ("since.4", "the distance alone", lambda s, n: variants.distances(n, n)),
+    ("since.6", "window_one_long", lambda n, w: band(n, w + 1)),
+    ("since.6", "window_one_short", lambda n, w: band(n, w - 1)),
+    ("since.6", "window_instead_of_mask", lambda n, w: torch.ones(n, n).tril(-w) > 0),
+    ("since.6", "where a token may look", lambda n, w: ~band(n, w)),
+    ("since.6", "the future alone", lambda n, w: torch.ones(n, n).triu(1) > 0),
+    ("since.7", "padding_polarity", lambda f, p: freed(f | ~p[:, None, None])),
+    ("since.7", "padding_nan", lambda f, p: f | p[:, None, None]),
+    ("since.7", "padding_first_sequence", lambda f, p: freed(f | p[:1, None, None])),
+    ("since.7", "leaves an axis", lambda f, p: freed(f | p[:, None])),
+    ("since.7", "padded queries", lambda f, p: freed(f | p[:, None, :, None])),
+    ("since.7", "The future is seen",
+     lambda f, p: freed(torch.zeros_like(f) | p[:, None, None])),
+    ("since.7", "only a row that is hidden whole",
+     lambda f, p: (f | p[:, None, None]) & ~p[:, None, :, None]),
+    ("since.9", "sinks_left_out", lambda s, k: s.softmax(-1)),
+    ("since.9", "sinks_left_out", lambda s, k: (s + k.view(-1, 1, 1)).softmax(-1)),
+    ("since.9", "sinks_divided", lambda s, k: sunk(s, k / DIMS[len(k)] ** 0.5)[..., :-1]),
+    ("since.9", "sinks_dropped_first", lambda s, k: sunk(s, k)[..., 1:]),
+    ("since.9", "one key more", lambda s, k: sunk(s, k)),
+    ("since.9", "sums to 1 again", lambda s, k: sunk(s, k)[..., :-1].softmax(-1)),
+    ("since.10", "gate_without_sigmoid", lambda c, x, g: c * g(x)),
+    ("since.10", "gate_added", lambda c, x, g: c + g(x).sigmoid()),
+    ("since.10", "A softmax shares", lambda c, x, g: c * g(x).softmax(-1)),
+    ("since.10", "the gate alone", lambda c, x, g: g(x).sigmoid()),
+    ("since.10", "comes back as it is", lambda c, x, g: c),
+    ("since.11", "cache_mask_top_left", lambda p, n: torch.ones(n, p + n).triu(1) > 0),
+    ("since.11", "its own key", lambda p, n: torch.ones(n, p + n).triu(p) > 0),
+    ("since.11", "after its own", lambda p, n: torch.ones(n, p + n).triu(p + 2) > 0),
+    ("since.11", "kept keys are missing", lambda p, n: torch.ones(n, n).triu(1) > 0),
+    ("since.11", "ask no more", lambda p, n: torch.ones(p + n, p + n).triu(1) > 0),
+    ("since.11", "where a token may look", lambda p, n: torch.ones(n, p + n).tril(p) > 0),
     ("out_proj.3", "out_proj_missing", lambda c, o: c),
     ("out_proj.3", "out_proj_bias_not_added", lambda c, o: c @ o.weight.T),
 ]  # fmt: skip
+
+
+def rms(t, axes):
+    return t.square().mean(axes, keepdim=True).sqrt()
+
+
+def turned(first, second, cos, sin, join=lambda pair, dim: torch.stack(pair, dim).flatten(-2)):
+    return join([first * cos - second * sin, second * cos + first * sin], -1)
+
+
+def sunk(scaled, sinks):
+    """Weights with the sinks' column."""
+    column = sinks.view(-1, 1, 1).expand(*scaled.shape[:-1], 1)
+    return torch.cat([scaled, column], -1).softmax(-1)
+
+
+def band(num_tokens, size):
+    back = variants.distances(num_tokens, num_tokens)
+    return (back < 0) | (back >= size)
+
+
+def freed(hidden):
+    return hidden & ~hidden.all(-1, keepdim=True)
 
 
 def cut(mask, scores):
@@ -400,9 +499,9 @@ def joined(context):
 def test_a_usual_slip_is_named(identifier, slip, answer):
     outcome = tried(identifier, answer)
     assert outcome.kind == "mistake", outcome
-    if slip in MISTAKES:
+    if " " not in slip:
         assert outcome.mistake == slip
-        assert MISTAKES[slip].sentence in outcome.message
+        assert named(slip).sentence in outcome.message
     else:
         assert outcome.mistake is None and slip in outcome.message
 
@@ -424,7 +523,7 @@ def test_each_slip_is_tried_with_real_code():
 
 def replaying(task, slip):
     """A function that returns, place by place, what a slip returns or raises there."""
-    scenes = iter([play(place) for place in PLACES])
+    scenes = iter([play(place) for place in task.places])
 
     def answer(*arguments):
         parts = task.slipped(slip, next(scenes))
@@ -460,6 +559,32 @@ def test_no_slip_hides_behind_another(identifier):
         ("mask.1", lambda s, m: s + torch.full_like(s[0, 0], -inf).triu(1)),
         ("softmax.1", lambda s, d: nn.functional.softmax(s * d**-0.5, dim=3)),
         ("softmax.1", lambda s, d: s.div_(np.sqrt(d)).softmax(-1)),
+        ("since.1", lambda k, h: torch.cat([k[:, [i * k.shape[1] // h]] for i in range(h)], 1)),
+        ("since.2", lambda q, w: nn.functional.rms_norm(q, w.shape, w)),
+        (
+            "since.3",
+            lambda q, c, s: (
+                q * c.repeat_interleave(2, -1)
+                + torch.stack([-q[..., 1::2], q[..., ::2]], -1).flatten(-2)
+                * s.repeat_interleave(2, -1)
+            ),
+        ),
+        ("since.4", lambda s, n: torch.ones(n, n).tril(-1).cumsum(0) * s),
+        (
+            "since.4",
+            lambda s, n: (s * variants.distances(n, n)).masked_fill(
+                variants.distances(n, n) < 0, inf
+            ),
+        ),
+        ("since.5", lambda s, c, d: torch.tanh(s / d**0.5 / c) * c * math.sqrt(d)),
+        ("since.6", lambda n, w: ~(torch.ones(n, n).tril().triu(1 - w) > 0)),
+        ("since.7", lambda f, p: freed(torch.maximum(f[None, None], p[:, None, None]))),
+        (
+            "since.9",
+            lambda s, k: (s - torch.logaddexp(s.logsumexp(-1, True), k.view(-1, 1, 1))).exp(),
+        ),
+        ("since.10", lambda c, x, g: c / (1 + (-g(x)).exp())),
+        ("since.11", lambda p, n: torch.arange(p + n) > torch.arange(p, p + n)[:, None]),
         ("shape.1", lambda x, d, h: [torch.tensor(x.shape[0]), np.int64(x.shape[1]), d // h]),
         ("combine.1", lambda c: torch.cat(c.unbind(2), dim=-1)),
         ("out_proj.1", lambda c, o: nn.functional.linear(joined(c), o.weight, o.bias)),

@@ -1,5 +1,6 @@
 """Pictures say what the tensors hold, the same every time, to every reader."""
 
+import base64
 import itertools
 import math
 import re
@@ -21,6 +22,7 @@ from helpers.pictures import (
     Shown,
     draw_attention,
     draw_blocks,
+    draw_compact,
     draw_follow,
     draw_map,
     draw_matrices,
@@ -34,7 +36,18 @@ from helpers.pictures import (
     storage,
 )
 from helpers.pictures.panels import OPERATIONS
-from helpers.pictures.svg import FAINT, NEUTRAL, STEP, TINT, head_colour, number, title_width
+from helpers.pictures.svg import (
+    FAINT,
+    GROUND,
+    INK,
+    LINE,
+    NEUTRAL,
+    STEP,
+    TINT,
+    head_colour,
+    number,
+    title_width,
+)
 from helpers.trace import STEPS, trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -67,6 +80,7 @@ PICTURES = {
     "map": lambda: draw_map(whiteboard()),
     "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
+    "compact map": lambda: draw_compact(whiteboard()),
     "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
     "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
     "blocks": draw_blocks,
@@ -127,8 +141,32 @@ def test_a_picture_shows_its_html_its_svg_and_its_words(name):
     picture = PICTURES[name]()
     bundle = picture._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
-    assert bundle["text/html"] == bundle["image/svg+xml"] == picture.svg
-    assert bundle["text/plain"] == f"{picture.title} {picture.description}"
+    assert bundle["image/svg+xml"] == picture.svg
+    assert bundle["text/plain"] == picture.words == f"{picture.title} {picture.description}"
+    image = ET.fromstring(bundle["text/html"].removesuffix(">") + "/>")
+    kind, _, data = image.get("src").partition(",")
+    assert image.get("alt") == picture.words and kind == "data:image/svg+xml;base64"
+    assert base64.b64decode(data).decode() == picture.svg
+
+
+@every_picture
+def test_a_style_says_no_more_than_attributes_do(name):
+    for element in list(root(PICTURES[name]()).iter())[1:]:
+        for declared in filter(None, element.get("style", "").split(";")):
+            named, _, value = declared.partition(":")
+            bare = re.sub(r"var\(--[\w-]+, (.*?)\)(?=$|,)", r"\1", value)
+            if named == "font":
+                parts = [element.get(f"font-{each}") for each in ("weight", "size", "family")]
+                assert bare == " ".join(filter(None, parts))
+            else:
+                assert element.get(named) == bare
+
+
+def test_alone_a_picture_follows_light_and_dark_and_within_a_page_the_page():
+    style = root(PICTURES["tensor"]()).find(f"{SVG}style").text
+    assert style.startswith("@media (prefers-color-scheme:dark){svg:root{")
+    used = set(re.findall(r"(--[\w-]+-color\d)", "".join((INK, GROUND, LINE))))
+    assert set(re.findall(r"(--[\w-]+):", style)) == used
 
 
 def font_width(content, style, size):
@@ -229,6 +267,23 @@ def test_a_map_stays_light_however_large_its_cells_are_many():
 def test_the_map_wants_the_eleven_steps():
     with pytest.raises(ValueError, match="steps are shape, project: the eleven of a trace"):
         draw_map(whiteboard()[:2])
+
+
+def test_a_compact_map_fits_a_screen_and_shows_every_number_as_a_cell():
+    for sizes in ((1, 3, 6, 6, 2), (1, 4, 6, 12, 1), (1, 4, 6, 12, 12), (1, 2, 6, 4, 2)):
+        steps = whiteboard(*sizes)
+        picture = draw_compact(steps)
+        assert picture.height < 600, sizes
+        assert not numbers_in(picture)
+        cells = re.findall(r"M[\d.]+ [\d.]+h[\d.]+v[\d.]+h-", picture.svg)
+        every = sum(t[0].numel() for step in steps for t in step.tensors.values())
+        boxes = 2 * sizes[-1]  # the legend's, each filled and framed
+        assert len(cells) == every + boxes
+        for step in steps:
+            shape = tuple(next(iter(step.tensors.values())).shape)
+            assert f"{step.letters} = {shape}" in texts(picture)
+    with pytest.raises(ValueError, match="x .* is too large for a row"):
+        draw_compact(whiteboard(1, 70, 6, 260, 10))
 
 
 def test_the_panels_know_the_steps_of_the_trace():
@@ -365,7 +420,7 @@ def test_odd_names_are_written_as_they_are():
     picture = draw_tensor(Shown(tensor(1, 2), odd, "num_tokens d_in"), odd)
     assert root(picture).find(f"{SVG}title").text == odd and odd in texts(picture)
     assert {e.tag for e in root(picture).iter()} == {
-        f"{SVG}{tag}" for tag in ("svg", "title", "desc", "rect", "g", "text", "path")
+        f"{SVG}{tag}" for tag in ("svg", "title", "desc", "style", "rect", "g", "text", "path")
     }
 
 

@@ -27,7 +27,11 @@ def test_what_is_done_is_ticked_and_said_in_the_order_of_the_groups():
     assert picture.description == "Done: view.2, sheet.3. And a note."
 
 
-@pytest.mark.parametrize("groups", [GROUPS, {"a": ["a.1"]}, {"a": list("abcd")}], ids=len)
+@pytest.mark.parametrize(
+    "groups",
+    [GROUPS, {"a": ["a.1"]}, {"a": list("abcd")}, {"a": list("abcdefghijklm"), "b": list("nopq")}],
+    ids=len,
+)
 def test_every_box_has_its_own_place_inside_the_picture(groups):
     picture = draw_progress([], groups)
     boxes = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', picture.body)

@@ -1,6 +1,7 @@
 """The set-up holds together: one list of dependencies, one direction of imports, safe copies."""
 
 import ast
+import platform
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import draw_imports
 import lab
+import nbformat
 import pytest
 import renew
 import student
@@ -51,7 +53,7 @@ MAY_IMPORT = {
         *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
         "variants",
     },
-    "checks": {"attention", "examples", "pictures", "trace"},
+    "checks": {"attention", "examples", "pictures", "trace", "variants"},
     "variants": {"attention"},
     "since": {"examples", "trace", "variants"},
 }
@@ -61,7 +63,10 @@ NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "ur
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-DATA = {f"helpers.checks.{name}" for name in ("findings", "mistakes", "paper", "tasks")}
+DATA = {
+    f"helpers.checks.{name}"
+    for name in ("findings", "mistakes", "paper", "since_tasks", "tasks", "variant_mistakes")
+}
 
 # What notebooks and tools import: a whole room, or what it says is public.
 CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}
@@ -232,13 +237,15 @@ def test_a_second_run_does_not_install_again(tmp_path):
 def test_copies_are_never_overwritten(tmp_path):
     course, mine = tmp_path / "notebooks", tmp_path / "my_notebooks"
     course.mkdir()
-    (course / "00.ipynb").write_text("ours")
-    (course / "01.ipynb").write_text("ours")
+    for name in ("00", "01"):
+        nbformat.write(new_notebook(cells=[new_code_cell("ours")]), course / f"{name}.ipynb")
     mine.mkdir()
     (mine / "00.ipynb").write_text("yours")
     assert lab.copy_missing(course, mine) == [mine / "00.ipynb", mine / "01.ipynb"]
     assert (mine / "00.ipynb").read_text() == "yours"
-    assert (mine / "01.ipynb").read_text() == "ours"
+    copy = nbformat.read(mine / "01.ipynb", as_version=4)
+    assert [cell.source for cell in copy.cells] == ["ours"]
+    assert copy.metadata.language_info["version"] == platform.python_version()
 
 
 def test_git_ignores_what_learners_and_students_get():

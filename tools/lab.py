@@ -4,12 +4,13 @@ Usage: python tools/lab.py [JUPYTERLAB OPTION ...]
 A copy that exists is never overwritten.
 """
 
+import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import nbformat
+from ipykernel.ipkernel import IPythonKernel
 from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,8 +24,18 @@ def copy_missing(course: Path, mine: Path) -> list[Path]:
     for notebook in sorted(course.glob("*.ipynb")):
         copies.append(mine / notebook.name)
         if not copies[-1].exists():
-            shutil.copyfile(notebook, copies[-1])
+            copy(notebook, copies[-1])
     return copies
+
+
+def copy(notebook: Path, mine: Path) -> None:
+    """Copy a notebook with its language described as the kernel does.
+
+    JupyterLab would write that in when the notebook is opened, and ask to save it on closing.
+    """
+    content = json.loads(notebook.read_text("utf-8"))
+    content["metadata"]["language_info"] = IPythonKernel.language_info
+    mine.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -17,7 +17,8 @@ from helpers.checks.observe import ask, isolated_from, kind_of
 from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
 from helpers.checks.sentences import unknown
-from helpers.checks.tasks import TASKS, Explain, Grow, Task, Write
+from helpers.checks.task import Explain, Grow, Task, Write
+from helpers.checks.tasks import TASKS
 
 EXERCISES = (*TASKS, *SHEET)
 SECONDS = 5.0

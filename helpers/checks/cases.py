@@ -21,6 +21,12 @@ from helpers.checks.isolate import Failure
 from helpers.examples import load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
+ADDED = {  # by changes since the lecture
+    "norm": ("query_norm", "key_norm"),
+    "sinks": ("sinks",),
+    "gate": ("W_gate",),
+    "latent": ("W_down", "latent_norm"),
+}
 TOLERANCE = 2e-4  # of outputs: another order of the same float32 operations stays below it
 SAME = 1e-7  # of outputs of the very same operations
 LOOSE = 1e-3  # of gradients and of what is solved for
@@ -43,6 +49,7 @@ class Case:
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
     called: str = ""  # by a message; its letters if empty
+    variant: str = ""  # the change since the lecture, by its name in contract.VARIANTS
 
     @property
     def head_dim(self) -> int:
@@ -113,6 +120,41 @@ SIMPLER = (
     replace(MAIN, scale=0.0, straight=True),
 )
 
+
+@dataclass(frozen=True)
+class Cases:
+    """Where a class is tried."""
+
+    main: Case
+    biased: Case
+    every: tuple[Case, ...]
+    simpler: tuple[Case, ...]
+
+
+@functools.cache
+def cases_of(variant: str) -> Cases:
+    """The cases of the lecture's class, or those of a variant.
+
+    The latter have heads that can share keys, and an even head_dim, whose features can pair.
+    """
+    if not variant:
+        return Cases(MAIN, BIASED, CASES, SIMPLER)
+    main = Case(4, 7, 10, 48, 6, 9, variant=variant)
+    every = (
+        main,
+        replace(main, qkv_bias=True),
+        Case(3, 4, 12, 12, 3, 4, qkv_bias=True, variant=variant),
+        Case(1, 5, 6, 8, 4, 8, variant=variant),
+        Case(2, 6, 3, 4, 1, 6, qkv_bias=True, variant=variant),
+        Case(3, 1, 5, 12, 3, 9, variant=variant),
+        Case(2, 20, 6, 8, 2, 32, variant=variant),
+    )
+    still = replace(main, scale=0.0)
+    small = (replace(each, variant=variant) for each in SIMPLER[1:3])
+    straight = (replace(each, straight=True) for each in (main, still))
+    return Cases(main, every[1], every, (still, *small, *straight))
+
+
 # Where exercises are tried. The whiteboard comes first, since a learner has it before them; the
 # others leave nothing to be gained by writing the whiteboard's numbers down.
 PLACES = (
@@ -153,14 +195,16 @@ def fill(module: nn.Module, case: Case) -> None:
         if isinstance(layer, nn.Module) and any(layer is other for other in layers[:index]):
             setattr(module, name, copy.deepcopy(layer))
     with torch.no_grad():
-        for name, parameter in lecture_parameters(module).items():
+        for name, parameter in lecture_parameters(module, case.variant).items():
             parameter.copy_(case.weight(name, parameter.shape))
 
 
-def lecture_parameters(module: Any) -> dict[str, nn.Parameter]:
-    """The registered parameters that bear the lecture's names."""
+def lecture_parameters(module: Any, variant: str = "") -> dict[str, nn.Parameter]:
+    """The registered parameters that bear the lecture's names, and those of a variant."""
     registered = dict(module.named_parameters(remove_duplicate=False))
     wanted = [f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")]
+    for layer in ADDED.get(variant, ()):
+        wanted += [layer, f"{layer}.weight", f"{layer}.bias"]
     return {name: registered[name] for name in wanted if name in registered}
 
 
@@ -177,14 +221,15 @@ def close(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
     return not len(one) or bool((one - other).abs().max() <= tolerance * (1 + other.abs().max()))
 
 
-def drawn() -> tuple[Case, Case]:
-    """Two cases that nobody has seen, for an answer that lives elsewhere."""
+def drawn(near: Case = PLACES[1]) -> tuple[Case, Case]:
+    """Two cases that nobody has seen, one of near's sizes, for an answer that lives elsewhere."""
     draw = random.SystemRandom()
-    num_heads, head_dim = draw.sample(range(3, 6), 2)
+    num_heads, head_dim = draw.sample((4, 6, 8) if near.variant else range(3, 6), 2)
     b, num_tokens, d_in = draw.sample(range(4, 12), 3)
     first = Case(
         *(b, num_tokens, d_in, num_heads * head_dim, num_heads, num_tokens + 3),
         qkv_bias=True,
         seed=draw.getrandbits(32),
+        variant=near.variant,
     )
-    return first, replace(PLACES[1], seed=draw.getrandbits(32))
+    return first, replace(near, seed=draw.getrandbits(32))

@@ -6,18 +6,8 @@ from typing import Any
 
 import torch
 
-from helpers.checks.cases import (
-    BIASED,
-    CASES,
-    LAYERS,
-    MAIN,
-    SAME,
-    SIMPLER,
-    Case,
-    close,
-    drawn,
-    known,
-)
+from helpers.checks.cases import ADDED, LAYERS, SAME, Case, cases_of, close, drawn, known
+from helpers.checks.contract import check_variant, layers, signature
 from helpers.checks.facts import Built, Pass, Record, Shapes
 from helpers.checks.failing import failing_step, worded_step
 from helpers.checks.findings import say
@@ -25,7 +15,6 @@ from helpers.checks.follow import follow
 from helpers.checks.followed import NAMES, Followed
 from helpers.checks.isolate import Failure, TimeUp
 from helpers.checks.match import Looks, candidates, pair, single
-from helpers.checks.mistakes import MISTAKES
 from helpers.checks.observe import ask, elsewhere, isolated_from, kind_of, once
 from helpers.checks.outcome import Finding, Outcome, honestly, verdict
 from helpers.checks.right import once_right, play
@@ -45,7 +34,7 @@ ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 
 
-def check_attention(cls: type) -> Outcome:
+def check_attention(cls: type, variant: str = "") -> Outcome:
     """Find out whether a class is causal multi-head attention, and if not, what is wrong.
 
     Its forward is recorded once, operation by operation, and followed from step to step beside
@@ -57,39 +46,61 @@ def check_attention(cls: type) -> Outcome:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
             qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
             x (b, num_tokens, d_in) and returns (b, num_tokens, d_out).
+        variant: the change since the lecture that cls has, if it has one. What it adds to the
+            constructor comes by name, what it adds to forward after x:
+            gqa: num_kv_heads. norm: layers query_norm and key_norm (head_dim,), 1e-6 under the
+            root. rope: base 10,000, feature p turns with p + head_dim / 2. alibi: slopes
+            (num_heads,), of scaled scores. cap: limit, of scaled scores. window: window, the token
+            itself counted. padding: forward(x, is_padding), (b, num_tokens), True for filling; what
+            comes out there need only be finite. other: forward(x, other), (b, num_keys, d_in), keys
+            and values come from it. sinks: a parameter sinks (num_heads,). gate: a layer W_gate
+            (d_in to d_out), a sigmoid of it on the combined context. latent: latent_dim and
+            rope_dim; layers W_down (d_in to latent_dim + rope_dim) and latent_norm (1e-6), W_key
+            and W_value read the latent, W_query makes head_dim + rope_dim features a head, the
+            last rope_dim of which turn as in rope. cache: rope, and forward(x, past=None), which
+            returns (out, past); past is handed on to the next call as it came.
 
     Returns:
         An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
         too long is stopped.
+
+    Raises:
+        ValueError: there is no such variant.
     """
-    return honestly("", judged, cls)
+    check_variant(variant)
+    return honestly("", judged, cls, variant)
 
 
-def judged(cls: Any) -> Outcome:
+def judged(cls: Any, variant: str = "") -> Outcome:
     """Say of a class what check_attention says, the clock running."""
     found: list[Finding] = []
     with isolated_from(cls, SECONDS):
         try:
-            for each in examine(cls):
+            for each in examine(cls, variant):
                 found.append(each)
         except TimeUp:
             found.append(say("too_slow", seconds=SECONDS))
         return verdict(found)
 
 
-def examine(cls: Any) -> Iterator[Finding]:
+def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     """Yield everything that is wrong with a class, and remarks on one that is right."""
-    built = constructed(cls)
+    built = constructed(cls, variant)
     if isinstance(built, Finding):
         yield built
         return
-    if lost := [name for name in LAYERS if f"{name}.weight" not in built[True].shapes]:
-        yield from _lost(cls, built, lost)
+    shapes = built[True].shapes
+    if lost := [name for name in LAYERS if f"{name}.weight" not in shapes]:
+        yield from _lost(cls, built, lost, variant)
+        return
+    if lost := [n for n in ADDED.get(variant, ()) if not shapes.keys() & {n, f"{n}.weight"}]:
+        found = ", ".join(built[True].parameters)
+        yield say("added_lost", lost=" and ".join(lost), layers=layers(variant), found=found)
         return
     found = list(layer_findings(built))
     yield from found
-    looks = Looks(cls, built)
-    if misshapen(looks.shapes):
+    looks = Looks(cls, built, variant)
+    if misshapen(shapes, variant):
         questions = [_shapes, judge_state, judge_devices]
     else:
         questions = [_outputs, judge_gradients, judge_training]
@@ -103,7 +114,7 @@ def examine(cls: Any) -> Iterator[Finding]:
 # The constructor
 
 
-def constructed(cls: Any) -> Built | Finding:
+def constructed(cls: Any, variant: str = "") -> Built | Finding:
     """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
     sort, name = kind_of(cls)
     if sort == "module":
@@ -112,7 +123,7 @@ def constructed(cls: Any) -> Built | Finding:
         return say("no_module", name=name)
     if sort != "module class":
         return say("no_class", name=name or "NoneType")
-    built = {bias: ask(cls, "facts", bias) for bias in (True, False, None)}
+    built = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
     failed = next((each for each in built.values() if isinstance(each, Failure)), None)
     if failed is None:
         return built
@@ -122,13 +133,13 @@ def constructed(cls: Any) -> Built | Finding:
     if "Module.__init__()" in failed.text or "_modules" in failed.text:
         return say("no_super_init")
     if failed.text.startswith("TypeError") and "argument" in failed.text:
-        return say("other_signature", error=failed.text)
+        return say("other_signature", signature=signature(variant), error=failed.text)
     if "dropout probability" in failed.text:
-        return say("other_arguments", error=failed.told)
+        return say("other_arguments", signature=signature(variant), error=failed.told)
     return say("constructor_raises", worded_step(failed), error=failed.told)
 
 
-def _lost(cls: Any, built: Built, lost: list[str]) -> Iterator[Finding]:
+def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Finding]:
     """Say which layers are missing."""
     if built[True].listed:
         yield say("layers_in_plain_list")
@@ -136,9 +147,10 @@ def _lost(cls: Any, built: Built, lost: list[str]) -> Iterator[Finding]:
     only_last = lost == ["out_proj"]
     found = ", ".join(built[True].parameters) or "none"
     yield say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
-    record = ask(cls, "record", MAIN) if only_last else None
+    main = cases_of(variant).main
+    record = ask(cls, "record", main) if only_last else None
     if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
-        earlier = follow(Followed(record, MAIN))
+        earlier = follow(Followed(record, main))
         if earlier and earlier.step < 11:
             yield earlier
 
@@ -163,27 +175,30 @@ def layer_findings(built: Built) -> Iterator[Finding]:
         yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
 
 
-def misshapen(shapes: Shapes) -> Finding | None:
+def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
-    right = {name: tuple(each.shape) for name, each in play(BIASED).module.named_parameters()}
+    main, biased = cases_of(variant).main, cases_of(variant).biased
+    right = {name: tuple(each.shape) for name, each in play(biased).module.named_parameters()}
     name = next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
     if name is None:
         return None
-    swapped = shapes.get("W_query.weight", (0,))[0] != MAIN.d_out
+    swapped = shapes.get("W_query.weight", (0,))[0] != main.d_out
     step = 2
     if name.startswith("out_proj"):
-        step = 10 if shapes[name][-1] == MAIN.head_dim else 11
-    elif shapes[name][0] == MAIN.d_out * MAIN.num_heads or swapped and name != "W_query.weight":
+        step = 10 if shapes[name][-1] == main.head_dim else 11
+    elif variant:
+        step = 10 if name.startswith("W_gate") else 2
+    elif shapes[name][0] == main.d_out * main.num_heads or swapped and name != "W_query.weight":
         step = 1
     sizes = {"shape": shapes[name], "right": right[name]}
-    return say("layer_shape", step, name=name, where=letters(MAIN), **sizes)
+    return say("layer_shape", step, name=name, where=letters(main), **sizes)
 
 
 def _shapes(looks: Looks, found: bool) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
-    alike = candidates(looks.shapes)
+    alike = candidates(looks.shapes, looks.variant)
     name = single(looks) or (alike[0] if len(alike) == 1 else "")
-    yield say(name) if name else misshapen(looks.shapes)
+    yield say(name) if name else misshapen(looks.shapes, looks.variant)
 
 
 # What forward returns in eval mode
@@ -191,61 +206,65 @@ def _shapes(looks: Looks, found: bool) -> Iterator[Finding]:
 
 def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
-    returned = once(looks.cls, MAIN, Pass())[0]
+    every, simpler = looks.cases.every, looks.cases.simpler
+    returned = once(looks.cls, looks.cases.main, Pass())[0]
     if returned.kind == "none":
         yield say("nothing_returned")
         return
-    if returned.kind in ("other", "open"):
-        yield say("no_tensor_returned", came=returned.out.text)
+    if returned.kind in ("other", "open", "single"):
+        named = "no_pair_returned" if returned.kind == "single" else "no_tensor_returned"
+        yield say(named, came=returned.out.text)
         return
     if returned.kind == "tuple":
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*CASES, drawn()[0]) if elsewhere(looks.cls) else CASES
+    cases = every if looks.variant or not elsewhere(looks.cls) else (*every, drawn()[0])
     wrong = [case for case in cases if not close(looks.out(case), looks.right(case))]
     if wrong:
         yield from _unlike(looks, wrong)
-    elif not close(looks.out(SIMPLER[0]), looks.right(SIMPLER[0])):
+    elif not close(looks.out(simpler[0]), looks.right(simpler[0])):
         yield say("zero_scores")
-    else:
+    elif not looks.variant:
         yield from _stressed(looks)
 
 
 def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
     """Name the mistake that outputs in some cases come to, or two, or the step to look at."""
-    case = looks.plain(BIASED if BIASED in wrong else wrong[0])
+    main, biased = looks.cases.main, looks.cases.biased
+    case = looks.plain(biased if biased in wrong else wrong[0])
     record = ask(looks.cls, "record", case)
     if isinstance(record, Failure):
         yield say("constructor_raises", worded_step(record), error=record.told)
         return
     way, out = Followed(record, case), record.seen.out
-    where = letters(case) if MAIN in wrong else f"b = {case.b}, {letters(case)}"
+    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
     raised = isinstance(out, Failure)
     first, again = once(looks.cls, case, Pass(seed=1), Pass(seed=2))
     if not raised and not close(first.out, again.out, SAME):
         yield say("random_in_eval", None if all(map(way.made, NAMES.values())) else 2)
         return
     if raised:
-        found = say("forward_raises", failing_step(way, out), error=out.told, where=where)
+        step = None if looks.variant else failing_step(way, out)
+        found = say("forward_raises", step, error=out.told, where=where)
     else:
         found = follow(way) or say("other_output", where=where)
     used = ask(looks.cls, "readings")
     used = {} if isinstance(used, Failure) else used
     name = single(looks, found.step if raised else None)
     if name and raised and not used.get("dropped"):
-        step = STEPS[MISTAKES[name].step - 1]
+        step = STEPS[looks.mistakes[name].step - 1]
         spoilt = step in play(case, name).steps
         name = None if spoilt and way.done(step) else name  # what it would have spoilt is there
     if name:
-        open_in_eval = name == "no_mask" and leaks(looks.cls) is False
-        yield say("future_in_eval") if open_in_eval else say(name, found.step)
+        open_in_eval = name == "no_mask" and leaks(looks) is False
+        yield say("future_in_eval") if open_in_eval else say(name, found.step, case=main)
     elif names := pair(looks, way, found.step) if found.step and not raised else ():
-        yield from (say(each, found.step) for each in names)
+        yield from (say(each, found.step, case=main) for each in names)
     else:
         reads = used.get("names")
         more = [say("forward_reads", what=from_notebook(used)).text] if reads else []
-        if MAIN not in wrong and not raised:
+        if main not in wrong and not raised:
             more.append(say("right_elsewhere", where=where).text)
         yield replace(found, text=together(found.text, *more))
 
@@ -256,7 +275,7 @@ def _stressed(looks: Looks) -> Iterator[Finding]:
     In the first even an exp without a maximum taken off keeps its numbers; in the second it may
     give NaN.
     """
-    case = Case(1, 4, 4, 8, 2, 5, without=looks.plain(MAIN).without)
+    case = Case(1, 4, 4, 8, 2, 5, without=looks.plain(looks.cases.main).without)
     late = "mask_after_softmax_renormalised"
     for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
         stress = _stress(case, allowed, future)

@@ -1,5 +1,6 @@
 """Say what is wrong with dropout, from weights that were read off a class in training."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,10 +18,13 @@ OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hi
 B, TOKENS, HEADS = 32, 6, 2
 CASE = Case(B, TOKENS, TOKENS, HEADS * 2 * TOKENS, HEADS, TOKENS)
 
+# Changes that leave values and the context as they are, so that weights can be read off.
+READABLE = ("", "norm", "rope", "alibi", "cap", "window", "sinks")
+
 Looks = tuple[torch.Tensor, ...]
 
 
-def dropout_looks(cls: Any) -> Looks | Failure:
+def dropout_looks(cls: Any, variant: str = "") -> Looks | Failure:
     """Weights as read off the output: twice in eval mode, twice in training.
 
     Each is (b, num_heads, num_tokens, 2, num_tokens): every weight is read at two features, which
@@ -32,9 +36,10 @@ def dropout_looks(cls: Any) -> Looks | Failure:
         "out_proj.bias": torch.full((CASE.d_out,), OFFSET),
     }
     x = torch.eye(TOKENS).repeat(B, 1, 1)
+    case = replace(CASE, variant=variant)
     modes = (False, 0), (False, 1), (True, 2), (True, 3)
     passes = [Pass(x, weights=weights, train=train, seed=seed) for train, seed in modes]
-    outs = [seen.out for seen in once(cls, CASE, *passes, dropout=SHARE)]
+    outs = [seen.out for seen in once(cls, case, *passes, dropout=SHARE)]
     if failed := [each for each in outs if isinstance(each, Failure)]:
         return failed[0]
     if any(out.shape != (B, TOKENS, CASE.d_out) for out in outs):
@@ -42,11 +47,12 @@ def dropout_looks(cls: Any) -> Looks | Failure:
     return tuple(_read(out) for out in outs)
 
 
-def right_weights() -> torch.Tensor:
+def right_weights(variant: str = "") -> torch.Tensor:
     """The weights of the right class as dropout_looks reads them, in eval mode."""
     x, steps = torch.eye(TOKENS).repeat(B, 1, 1), {}
+    module = play(replace(CASE, variant=variant)).module
     with torch.no_grad():
-        play(CASE).module(x, record=lambda name, **tensors: steps.update(tensors))
+        module(x, record=lambda name, **tensors: steps.update(tensors))
     return steps["weights"][:, :, :, None].expand(B, HEADS, TOKENS, 2, TOKENS)
 
 
@@ -72,6 +78,17 @@ def judge_dropout(looks: Looks, right: torch.Tensor) -> Finding | None:
         whole = (first + OFFSET).abs() < 1e-6  # out_proj's bias is gone too
         return say("dropout_on_output" if whole.any() else "dropout_on_context")
     return judge_weights(first[..., 0, :], second[..., 0, :], right[..., 0, :])
+
+
+def judge_modes(cls: Any, case: Case) -> Finding | None:
+    """Say of a class whose weights cannot be read off whether dropout acts, in training alone."""
+    passes = Pass(seed=1), Pass(seed=2), Pass(train=True, seed=3)
+    still, again, trained = (seen.out for seen in once(cls, case, *passes, dropout=SHARE))
+    if any(isinstance(each, Failure) for each in (still, again, trained)):
+        return None
+    if not close(still, again):
+        return say("dropout_in_eval")
+    return say("dropout_missing") if close(still, trained) else None
 
 
 def judge_weights(

@@ -5,7 +5,8 @@ The sentences of catalogued mistakes stand in the catalogue; these are all the o
 
 from typing import Any
 
-from helpers.checks.mistakes import MISTAKES
+from helpers.checks.cases import MAIN
+from helpers.checks.mistakes import MISTAKES, VARIANT_MISTAKES
 from helpers.checks.outcome import Finding
 from helpers.checks.sentences import with_numbers
 
@@ -16,12 +17,13 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
     Args:
         name: a mistake of the catalogue, or a name in FINDINGS.
         step: where it was found, if not at its usual step; a mistake has few steps it can be at.
-        values: what stands in the braces of the sentence.
+        values: what stands in the braces of the sentence; case for a mistake, whose sizes it is
+            told with.
     """
-    if name in MISTAKES:
-        mistake = MISTAKES[name]
+    if mistake := MISTAKES.get(name) or VARIANT_MISTAKES.get(name):
         step = step if step in mistake.steps else mistake.step
-        return Finding(step, with_numbers(mistake.sentence), name, "mistake")
+        sentence = with_numbers(mistake.sentence, values.get("case", MAIN))
+        return Finding(step, sentence, name, "mistake")
     usual, sentence, *kind = FINDINGS[name]
     return Finding(step or usual, sentence.format(**values), None, *kind)
 
@@ -42,14 +44,12 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "no_class": (None, "This is a {name}: hand over a class.", "type"),
     "other_signature": (
         1,
-        "The constructor cannot be called as `(d_in, d_out, context_length, dropout, num_heads, "
-        "qkv_bias=False)`: {error}.",
+        "The constructor cannot be called as `({signature})`: {error}.",
         "error",
     ),
     "other_arguments": (
         1,
-        "The constructor is called as `(d_in, d_out, context_length, dropout, num_heads, "
-        "qkv_bias=False)`, in this order: it raises {error}.",
+        "The constructor is called as `({signature})`, in this order: it raises {error}.",
         "error",
     ),
     "other_order": (
@@ -63,6 +63,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         2,
         "{lost} cannot be found: the layers are expected as `nn.Linear` under the names W_query, "
         "W_key, W_value and out_proj. The parameters found are: {found}.",
+    ),
+    "added_lost": (
+        2,
+        "{lost} cannot be found, and this change needs {layers}. The parameters found are: "
+        "{found}.",
     ),
     "some_biases_missing": (
         2,
@@ -80,6 +85,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     # What forward returns or raises
     "no_tensor_returned": (11, "{came}: return the output tensor."),
+    "no_pair_returned": (4, "{came}: return the output and what is kept, `return out, past`."),
     "other_dtype_returned": (
         11,
         "The output holds {dtype}, x holds torch.float32. Look for a conversion such as "
@@ -89,6 +95,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "other_output": (None, "The output is another one at {where}."),
     "forward_reads": (None, "forward reads {what}: work with self and x."),
     "right_elsewhere": (None, "It is right at other sizes, and wrong at {where}."),
+    "right_as_far": (
+        None,
+        "What forward computes is right up to step {number}, {name}; what step {next}, {what}, "
+        "makes is not there. Look at what comes between.",
+    ),
     "zero_scores": (
         6,
         "Where all scores are 0 the output is another one. Look at the mask: it goes by places, "
@@ -482,10 +493,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "holds_nan": (None, "`{name}` holds NaN {where}, first in {name}{at}.", "nan"),
     "other_numbers": (
         None,
-        "`{name}` holds other numbers {where}: {name}{at} is {number:.4f}, and {right:.4f} is "
-        "expected.",
+        "`{name}` holds other numbers {where}: {name}{at} is {number}, and {right} is expected.",
     ),
-    "not_everywhere": (None, "right on the whiteboard, but not everywhere: {fault}"),
+    "right_wherever": (None, "right, everywhere it was tried.", "right"),
+    "not_everywhere": (None, "right {first}, but not everywhere: {fault}"),
+    "sizes_hide": (None, "Equal sizes hide it {first}: {fault}"),
     "whiteboard_hides": (None, "The whiteboard hides it, where sizes are equal: {fault}"),
     "function_reads": (
         None,
@@ -494,8 +506,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     "typed_in": (
         None,
-        "{size} is typed in where {letter} belongs: it is {size} on the whiteboard and {other} "
-        "{where}.",
+        "{size} is typed in where {letter} belongs: it is {size} {first} and {other} {where}.",
     ),
     "function_late": (
         None,

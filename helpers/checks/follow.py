@@ -16,14 +16,35 @@ from helpers.checks.outcome import Finding
 from helpers.checks.places import arranged, exact, joined, place
 from helpers.checks.recorder import Held
 from helpers.checks.weigh import HIDDEN, weigh
+from helpers.trace import STEPS
 
 
 def follow(way: Followed) -> Finding | None:
-    """Name the first step that is not right, or return None where all of them are."""
+    """Name the first step that is not right, or return None where all of them are.
+
+    The questions know the lecture's steps alone; of a class with a change it is said how far it is
+    right.
+    """
+    if way.case.variant:
+        return _as_far(way)
     for question in (_projected, scored, _weighed, _valued, _gathered, _combined):
         if found := question(way):
             return found
     return _returned(way)
+
+
+def _as_far(way: Followed) -> Finding | None:
+    """The step after the last whose tensors are there, scaled perhaps, whatever their shape."""
+    there = [
+        number
+        for number, name in enumerate(STEPS, start=1)
+        if all(exact(way.tensors, each, False) for each in way.right[name].values())
+    ]
+    number = max(there, default=1)
+    if number == len(STEPS):
+        return say("out_changed")
+    name, what = STEPS[number - 1 : number + 1]
+    return say("right_as_far", number + 1, number=number, name=name, next=number + 1, what=what)
 
 
 def _projected(way: Followed) -> Finding | None:

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
-from helpers.checks.cases import PLACES, drawn
+from helpers.checks.cases import drawn
 from helpers.checks.findings import say
 from helpers.checks.isolate import Failure, type_name
-from helpers.checks.mistakes import MISTAKES
+from helpers.checks.mistakes import mistakes_of
 from helpers.checks.observe import ask, elsewhere, kind_of
 from helpers.checks.outcome import Finding
 from helpers.checks.related import related, same_parts, same_tensor, whole
 from helpers.checks.right import Parts, Scene, play
 from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
-from helpers.checks.tasks import Write, catalogued
+from helpers.checks.task import Write, catalogued
 from helpers.trace import STEPS
 
 
@@ -24,20 +24,21 @@ def judge_function(task: Write, answer: Any) -> Finding:
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
-    scenes = [play(each) for each in (*PLACES, *(drawn() if elsewhere(answer) else ()))]
+    more = drawn(task.places[1]) if elsewhere(answer) else ()
+    scenes = [play(each) for each in (*task.places, *more)]
     returned = _asked(task, answer, scenes)
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
     if not any(faults):
-        return say("right_everywhere")
+        return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
     used = ask(answer, "readings")
     used = {} if isinstance(used, Failure) else used
     found, why = _slip(task, scenes, returned), ""
     if not found:
         if found := _from_outside(task, answer, used, scenes):
             return found
-        found, why = _first(faults), _likeness(task, scenes, returned, faults)
+        found, why = _first(faults, scenes), _likeness(task, scenes, returned, faults)
     if found.kind == "unfinished":
         return found
     return replace(found, text=together(found.text, why, dropped(used)))
@@ -48,7 +49,7 @@ def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None)
     replies = ask(answer, "call", [task.gets(scene) for scene in scenes], constants)
     if isinstance(replies, Failure):
         return [(replies,)] * len(scenes)
-    return [_parts(task, reply) for reply in replies]
+    return [task.counted(_parts(task, reply)) for reply in replies]
 
 
 def _parts(task: Write, reply: Any) -> Parts:
@@ -121,25 +122,31 @@ def _tensor_fault(
         return say("other_dtype", dtype=part.dtype, right=right.dtype, **told)
     if part.isnan().any():
         return say("holds_nan", at=part.isnan().nonzero()[0].tolist(), **told)
-    wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
+    wrong = part != right if right.dtype == torch.bool else ~torch.isclose(part, right, 1e-4, 1e-5)
     if not wrong.any():
         return None
     at = wrong.nonzero()[0].tolist()
-    numbers = {"number": part[tuple(at)].item(), "right": right[tuple(at)].item()}
+    numbers = {"number": _written(part[tuple(at)]), "right": _written(right[tuple(at)])}
     return say("other_numbers", at=at, **numbers, **told)
 
 
-def _first(faults: list[Finding | None]) -> Finding:
+def _written(number: torch.Tensor) -> str:
+    return f"{number:.4f}" if number.is_floating_point() else str(number.item())
+
+
+def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     """The first fault; with the one at other sizes beside it where the whiteboard hides much."""
+    place = scenes[0].case
     first = next(index for index, found in enumerate(faults) if found)
     found, other = faults[first], faults[2]  # the third place is where all sizes differ
     if first < 2 and other and other.kind == found.kind and _tells_sizes(found):
         found = other
     if first:
-        return replace(found, text=say("not_everywhere", fault=found.text).text)
+        return replace(found, text=say("not_everywhere", first=place.called, fault=found.text).text)
     louder = (each for each in faults[2:] if each and each.kind in ("error", "shape"))
     if found.kind == "value" and (hidden := next(louder, None)):
-        hides = say("whiteboard_hides", fault=hidden.text).text
+        name = "whiteboard_hides" if place.whiteboard else "sizes_hide"
+        hides = say(name, first=place.called, fault=hidden.text).text
         found = replace(found, text=together(found.text, hides))
     return found
 
@@ -158,11 +165,11 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     After the exercise's own, every mistake of the catalogue is tried that can be made at its step.
     """
     number = STEPS.index(task.step) + 1
-    usual = task.usual()
+    usual, every = task.usual(), mistakes_of(task.variant)
     known = [slip.mistake for slip in usual]
-    others = [m for m, each in MISTAKES.items() if number in each.steps and m not in known]
+    others = [m for m, each in every.items() if number in each.steps and m not in known]
     for index, slip in enumerate([*usual, *map(catalogued, others)]):
-        if slip.returns is None and task.right:
+        if index >= len(usual) and task.right:
             continue  # a mistake of the whole class, where the exercise is about a part of a step
         slipped = (task.slipped(slip, scene) for scene in scenes)
         if all(map(same_parts, returned, slipped)):
@@ -181,8 +188,9 @@ def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> 
         for letter in (name for name, each in board.items() if each == size):
             (swapped,) = _asked(task, answer, [scenes[2]], {size: other.letters[letter]})
             if fault(task, scenes[2], swapped) is None:
-                sizes = {"size": size, "other": other.letters[letter]}
-                return say("typed_in", letter=letter, where=other.where, **sizes)
+                first, there = scenes[0].case.where, other.letters[letter]
+                told = {"letter": letter, "size": size, "first": first, "other": there}
+                return say("typed_in", where=other.where, **told)
     return None
 
 
@@ -198,6 +206,6 @@ def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: l
         if tensors and not same_tensor(part, right):
             if any(same_tensor(part, each) for each in given):
                 return say("as_given").text
-            alike = part.dtype == right.dtype
+            alike = part.dtype == right.dtype and right.is_floating_point()
             return related(task.step, part.detach(), right, scene) if alike else ""
     return ""

@@ -1,68 +1,59 @@
 """The usual wrong attention classes, each a small edit of the right one's source.
 
 MISTAKES maps identifiers to Mistakes, in the order of the eleven steps. Every lesson that breaks
-something, every check that names a mistake, and every test of them reads this one list.
+something, every check that names a mistake, and every test of them reads this one list, and
+variant_mistakes.VARIANT_MISTAKES for changes since the lecture.
 """
 
 import difflib
 import functools
 import inspect
 import linecache
-from dataclasses import dataclass
+import re
 
-from helpers import attention
+from helpers import attention, variants
+from helpers.checks.fitted import fitted
+from helpers.checks.mistake import Mistake
+from helpers.checks.variant_mistakes import VARIANT_MISTAKES
 
-
-@dataclass(frozen=True)
-class Mistake:
-    """One wrong function that learners write.
-
-    Args:
-        identifier: a stable name, as in wrong_class("no_scale").
-        step: the step it is made at, 1 to 11.
-        sentence: what is wrong, what was expected and where to look; code stands in backticks.
-        why: why it matters.
-        edits: pairs of old and new text in the source of MultiHeadAttention and its base class.
-        also: other steps whose mistakes come to the same function.
-    """
-
-    identifier: str
-    step: int
-    sentence: str
-    why: str
-    edits: tuple[tuple[str, str], ...]
-    also: tuple[int, ...] = ()
-
-    @property
-    def told(self) -> str:
-        """What is wrong, and why it matters."""
-        return f"{self.sentence} {self.why}"
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Every step at which this same function can be written, the usual one first."""
-        return (self.step, *self.also)
+# Lines of the lecture's class as they stand in helpers.variants.
+_LATER = (
+    ("future = self.mask[:num_tokens, :num_tokens]", "hidden = self.mask[start:end, :end]"),
+    ("future", "hidden"),
+    ("scaled = masked.div_(self.head_dim**0.5)", "scaled = masked.div_(self.key_dim**0.5)"),
+    (
+        "weights = torch.softmax(scaled, dim=-1)",
+        'weights = replacing("softmax", self)(call, scaled)',
+    ),
+)
+_WITHIN = {"cache": "rope"}  # what is kept has been turned
+_PROJECTED = "num_keys = keys.shape[1]"  # once the three are made, in helpers.variants
 
 
-def wrong_class(*identifiers: str) -> type[attention.MultiHeadAttention]:
+def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHeadAttention]:
     """Build MultiHeadAttention with the named mistakes planted.
 
     Args:
-        identifiers: keys of MISTAKES; several plant all of them.
+        identifiers: keys of MISTAKES or VARIANT_MISTAKES; several plant all of them.
+        variant: the change that the class is to have, as check_attention calls it; that of the
+            mistakes if it is not given.
 
     Returns:
         A new class; its forward still records its steps, so that a trace shows the wrong numbers.
+        With a variant it is built and called as check_attention says.
 
     Raises:
         KeyError: no mistake has that name.
         ValueError: two of the mistakes change the same line.
     """
-    source = edited_source(*identifiers)
-    filename = f"<MultiHeadAttention with {', '.join(identifiers) or 'no mistake'}>"
+    variant = variant or _variant_of(identifiers)
+    source = edited_source(*identifiers, variant=variant)
+    filename = f"<MultiHeadAttention {variant} with {', '.join(identifiers) or 'no mistake'}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace = vars(attention) | {"__name__": "wrong"}
+    # A dataclass wants to find the module it is of.
+    namespace = vars(attention) | {"__name__": variants.__name__ if variant else "wrong"}
     exec(compile(source, filename, "exec"), namespace)
-    return namespace["MultiHeadAttention"]
+    return fitted(namespace, variant) if variant else namespace["MultiHeadAttention"]
 
 
 def show_lines(*identifiers: str) -> str:
@@ -72,17 +63,24 @@ def show_lines(*identifiers: str) -> str:
     """
     right, wrong = (
         [line.split("  # ")[0].strip() for line in source.splitlines()]
-        for source in (edited_source(), edited_source(*identifiers))
+        for source in (
+            edited_source(variant=_variant_of(identifiers)),
+            edited_source(*identifiers),
+        )
     )
     changes = difflib.ndiff(right, wrong)
     return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
 
 
-def edited_source(*identifiers: str) -> str:
-    """Return the source of MultiHeadAttention and its base with the named mistakes planted."""
-    source = _right_source()
+def edited_source(*identifiers: str, variant: str = "") -> str:
+    """Return the source of MultiHeadAttention and its base with the named mistakes planted.
+
+    With a variant it is that of helpers.variants as well, whatever the variant.
+    """
+    variant = variant or _variant_of(identifiers)
+    source = _variant_source() if variant else _right_source()
     for identifier in identifiers:
-        for old, new in MISTAKES[identifier].edits:
+        for old, new in edits_of(identifier, variant):
             if source.count(old) != 1:
                 raise ValueError(
                     f"{identifier} changes {old!r}, found {source.count(old)} times after "
@@ -92,10 +90,59 @@ def edited_source(*identifiers: str) -> str:
     return source
 
 
+def edits_of(identifier: str, variant: str = "") -> tuple[tuple[str, str], ...]:
+    """Return a mistake's edits; one of the lecture's class as it is made in helpers.variants."""
+    mistake = named(identifier)
+    return tuple(map(_later, mistake.edits)) if variant and not mistake.variant else mistake.edits
+
+
+def _later(edit: tuple[str, str]) -> tuple[str, str]:
+    if edit[0] in (_QUERIES, _KEYS, _VALUES):
+        return _PROJECTED, f"{edit[1]}\n        {_PROJECTED}"
+    for lecture, later in _LATER:
+        edit = tuple(text.replace(lecture, later) for text in edit)
+    return edit
+
+
+def named(identifier: str) -> Mistake:
+    """Return the mistake of a name; raise KeyError if there is none."""
+    return MISTAKES.get(identifier) or VARIANT_MISTAKES[identifier]
+
+
+@functools.cache
+def mistakes_of(variant: str) -> dict[str, Mistake]:
+    """Return what can go wrong with a variant: its own mistakes, then the lecture's."""
+    if not variant:
+        return MISTAKES
+    source = _variant_source()
+    some = variant, _WITHIN.get(variant)
+    own = {name: each for name, each in VARIANT_MISTAKES.items() if each.variant in some}
+    return own | {
+        name: each
+        for name, each in MISTAKES.items()
+        if all(source.count(old) == 1 for old, _ in edits_of(name, variant))
+    }
+
+
+def _variant_of(identifiers: tuple[str, ...]) -> str:
+    return next(filter(None, (named(each).variant for each in identifiers)), "")
+
+
 @functools.cache
 def _right_source() -> str:
     source = inspect.getsource(attention)  # of the file: Python parses it whole to find one class
     return source[source.index("class _Causal") : source.index("class CausalAttention")].rstrip()
+
+
+@functools.cache
+def _variant_source() -> str:
+    """The source of the parts, and of what VariantAttention takes from the lecture's class."""
+    lecture = _right_source()
+    own = lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))
+    texts = [lecture[:own]]
+    for name in ("module", "keep", "look", "turn", "project", "weigh"):
+        texts.append(inspect.getsource(getattr(variants, name)))
+    return re.sub(r"(?m)^from helpers\b.*\n", "", "\n\n".join(texts))
 
 
 _SIZES = "b, num_tokens, _ = x.shape"

@@ -14,7 +14,8 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
+from helpers.checks.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
+from helpers.checks.contract import Alone, called, sizes
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
 from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
 from helpers.checks.plain import decode, encode
@@ -104,11 +105,12 @@ def parameters(cls: Any) -> list[str]:
     return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
 
-def facts(cls: Any, bias: bool | None) -> Facts:
+def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     """What the constructor makes, with qkv_bias as given, or left out where it is None."""
-    module = construct(cls, MAIN, bias)
+    case = cases_of(variant).main
+    module = construct(cls, case, bias)
     everything = dict(module.named_parameters(remove_duplicate=False))
-    own = lecture_parameters(module)
+    own = lecture_parameters(module, variant)
     held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
     weights = [id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own]
     stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
@@ -118,7 +120,7 @@ def facts(cls: Any, bias: bool | None) -> Facts:
         tuple(everything),
         len(set(weights)) < len(weights),
         any(isinstance(each, nn.Module) for some in held for each in some),
-        _mask(module, MAIN.context_length),
+        _mask(module, case.context_length),
         dropout,
         {name: each for name, each in stored.items() if isinstance(each, int | float)},
     )
@@ -166,14 +168,15 @@ carried(Case, Pass, Seen, Record, Facts, Call, Held)
 def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
     """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
     first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
+    more = sizes(case)
     if bias is None:
-        return cls(*first)
+        return cls(*first, **more)
     try:
-        return cls(*first, qkv_bias=bias)
+        return cls(*first, qkv_bias=bias, **more)
     except TypeError as error:
         if "qkv_bias" not in str(error):
             raise
-        return cls(*first, bias)
+        return cls(*first, bias, **more)
 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
@@ -186,21 +189,21 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
 
 def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     x = (case.x if wanted.x is None else wanted.x).clone()
-    own = lecture_parameters(module)
+    own = lecture_parameters(module, case.variant)
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
     module.train(wanted.train)
     torch.manual_seed(wanted.seed)
     if wanted.moved:
-        return _moved(module, x, wanted.moved)
+        return _moved(module, case, x, wanted.moved)
     if wanted.gradients:
-        return _back(module, x, own)
+        return _back(module, case, x, own)
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
     with torch.no_grad():
-        returned = module(x)
+        returned = called(module, case, x)
     written = {
         "x": not torch.equal(x, given),
         "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
@@ -210,6 +213,9 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
 
 def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     """Describe what a forward returned."""
+    if isinstance(returned, Alone):
+        text = f"forward returns {returned.name}, not a pair"
+        return Seen(Failure(text), returned.name, "single", (), None, changed)
     returned = tuple(returned) if inspect.isgenerator(returned) else returned
     several = isinstance(returned, tuple | list)
     parts = tuple(returned) if several else (returned,)
@@ -223,11 +229,11 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     return Seen(Failure(text), type_name(returned), kind, shown, None, changed)
 
 
-def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
+def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
     x.requires_grad_()
     watch = Watch()
     with watch:
-        returned = module(x * 1)
+        returned = called(module, case, x * 1)
     out = returned[0] if isinstance(returned, tuple | list) else returned
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
@@ -237,19 +243,19 @@ def _back(module: nn.Module, x: torch.Tensor, own: dict[str, nn.Parameter]) -> S
     return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 
 
-def _moved(module: nn.Module, x: torch.Tensor, moved: str) -> Seen:
+def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
     meeting = Meeting()
     with ours():  # what torch loads for the first product of shapes alone takes seconds
         torch.mm(*torch.empty(2, 1, 1, device="meta"))
     with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
-        module.to("meta")(x.to("meta"))
+        called(module.to("meta"), case, x.to("meta"))
     return Seen(torch.empty(0), met=meeting.met)
 
 
 def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
     with torch.no_grad():
-        for name, each in lecture_parameters(module).items():
+        for name, each in lecture_parameters(module, case.variant).items():
             if changed and name.startswith(f"{changed}."):
                 each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
     recorder, watch, x = Recorder(), Watch(), case.x
@@ -258,7 +264,7 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
 
     def body() -> Seen:
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
-            returned = module(x)
+            returned = called(module, case, x)
         return look(returned)
 
     seen = attempt(body)

@@ -13,7 +13,8 @@ from itertools import combinations
 
 import torch
 
-from helpers.checks.tasks import TASKS, Explain
+from helpers.checks.task import Explain
+from helpers.checks.tasks import TASKS
 from helpers.examples import load_example
 
 

@@ -36,6 +36,8 @@ def _agree(one: Any, other: Any) -> bool:
         return False
     if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
         return False  # many mistakes end in NaN everywhere: that names none of them
+    if one.dtype == torch.bool:
+        return torch.equal(one, other)
     return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
 
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import torch
 
+from helpers import variants
 from helpers.attention import MultiHeadAttention
 from helpers.checks.cases import Case, fill
+from helpers.checks.contract import called, sizes
 from helpers.checks.facts import Pass, Seen
+from helpers.checks.fitted import fitted
 from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import wrong_class
 from helpers.checks.observe import run
@@ -40,7 +43,7 @@ class Scene:
 
 @functools.cache
 def play(case: Case, *mistakes: str) -> Scene:
-    """Run MultiHeadAttention, or the class with these mistakes planted, as far as it comes.
+    """Run the right class of a case, or that with mistakes planted, as far as it comes.
 
     The scene is kept: nobody may write into its tensors.
 
@@ -54,16 +57,16 @@ def play(case: Case, *mistakes: str) -> Scene:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     def build() -> MultiHeadAttention:
-        module = planted(*mistakes)(*case.arguments, qkv_bias=case.qkv_bias)
+        module = cls(*case.arguments, qkv_bias=case.qkv_bias, **sizes(case))
         fill(module, case)
         return module.eval()
 
     with ours(), torch.random.fork_rng(devices=[]), torch.no_grad():
-        planted(*mistakes)
+        cls = planted(*mistakes, variant=case.variant)
         module = attempt(build) if mistakes else build()  # a planted mistake may raise
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
-        out = attempt(module, case.x, record=record)
+        out = attempt(called, module, case, case.x, record=record)
     if isinstance(out, Failure):
         return Scene(case, module, steps, out)
     if "out_proj" in steps and isinstance(out, torch.Tensor):
@@ -72,12 +75,14 @@ def play(case: Case, *mistakes: str) -> Scene:
 
 
 @functools.cache
-def planted(*mistakes: str) -> type[MultiHeadAttention]:
-    """The class with the mistakes, built once."""
-    return wrong_class(*mistakes) if mistakes else MultiHeadAttention
+def planted(*mistakes: str, variant: str = "") -> type[MultiHeadAttention]:
+    """The class of a variant with the mistakes, built once."""
+    if mistakes:
+        return wrong_class(*mistakes, variant=variant)
+    return fitted(vars(variants), variant) if variant else MultiHeadAttention
 
 
 def once_right(case: Case, *passes: Pass, mistakes: tuple[str, ...] = ()) -> list[Seen]:
     """The same of the right class, or of one with mistakes planted."""
     with ours():
-        return run(planted(*mistakes), case, 0.0, passes)
+        return run(planted(*mistakes, variant=case.variant), case, 0.0, passes)

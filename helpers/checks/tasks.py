@@ -1,115 +1,13 @@
 """What each exercise asks: what a learner's function gets, what is right, which slips are usual.
 
-TASKS maps identifiers to tasks, in the order of the course. What is right, and what a mistake of
-the catalogue gives instead, is read off recorded forward passes; nothing is computed twice.
+TASKS maps identifiers to tasks, in the order of the course.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from helpers.checks.isolate import Failure, attempt, ours
-from helpers.checks.mistakes import MISTAKES
-from helpers.checks.right import Parts, Scene, play
-from helpers.trace import SHAPES
-
-Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class Slip:
-    """A usual wrong answer: its sentence, what a function then returns, its name in the catalogue.
-
-    Without a function of its own, the catalogued mistake is planted and played.
-    """
-
-    sentence: str
-    returns: Callable[[Scene], Parts] | None = None
-    mistake: str | None = None
-
-
-def catalogued(identifier: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
-    """Return the slip that is a mistake of the catalogue."""
-    return Slip(MISTAKES[identifier].told, returns, identifier)
-
-
-@dataclass(frozen=True)
-class Write:
-    """Ask for a function: to write, or, where a slip is planted, to repair.
-
-    Args:
-        identifier: "scores.1" for the first exercise of step 5.
-        gets: the arguments for a scene; whoever calls the function copies them first.
-        names: what it returns, as the trace calls it.
-        slips: the usual wrong answers; texts are identifiers of the catalogue.
-        planted: the slip that the exercise ships with.
-        right: what it must return, where that is not what the trace calls by these names.
-    """
-
-    identifier: str
-    gets: Callable[[Scene], Parts]
-    names: tuple[str, ...]
-    slips: tuple[str | Slip, ...]
-    planted: str | Slip | None = None
-    right: Callable[[Scene], Parts] | None = None
-
-    @property
-    def step(self) -> str:
-        """The name of the step that the exercise belongs to."""
-        return self.identifier.partition(".")[0]
-
-    @property
-    def letters(self) -> str:
-        """The shape of each tensor it returns, in letters."""
-        return SHAPES[self.step]
-
-    def answer(self, scene: Scene) -> Parts:
-        """Return what is right for the scene of the right class, or came out of a wrong one."""
-        if self.right:
-            return self.right(scene)
-        return tuple(scene[self.step][name] for name in self.names)
-
-    def usual(self) -> list[Slip]:
-        """Return all slips, the planted one first."""
-        every = [self.planted, *self.slips] if self.planted else self.slips
-        return [catalogued(slip) if isinstance(slip, str) else slip for slip in every]
-
-    def slipped(self, slip: Slip, scene: Scene) -> Parts:
-        """Return what a function with this slip returns or raises; scene is the right class's."""
-        if slip.returns:
-            with ours():
-                parts = attempt(slip.returns, scene)
-            return (parts,) if isinstance(parts, Failure) else parts
-        wrong = play(scene.case, slip.mistake)
-        return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
-
-
-@dataclass(frozen=True)
-class Explain:
-    """Ask for a number, a row of numbers or a matrix, to be found by thinking.
-
-    Args:
-        identifier: "scores.2" for the second exercise of step 5.
-        answer: the number, or a tuple of them, or a matrix as a tuple of rows.
-        slips: sentences for wrong answers; a pair adds the mistake of the catalogue.
-        also: other numbers that are right in place of the answer's, rounded ones for example.
-        apart: how far a right answer may be from these.
-    """
-
-    identifier: str
-    answer: Numbers
-    slips: dict[Numbers, str | tuple[str, str]]
-    also: tuple[Numbers, ...] = ()
-    apart: float = 1e-4
-
-
-@dataclass(frozen=True)
-class Grow:
-    """Ask for a whole class, which may be filled in as far as any step."""
-
-    identifier: str
-
-
-Task = Write | Explain | Grow
+from helpers.checks.right import Parts, Scene
+from helpers.checks.since_tasks import SINCE
+from helpers.checks.task import Explain, Grow, Slip, Task, Write, catalogued
 
 
 def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
@@ -480,4 +378,4 @@ _LIST: tuple[Task, ...] = (
     Grow("your_class.1"),
 )
 
-TASKS: dict[str, Task] = {task.identifier: task for task in _LIST}
+TASKS: dict[str, Task] = {task.identifier: task for task in (*_LIST, *SINCE)}

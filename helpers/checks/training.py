@@ -6,8 +6,14 @@ from typing import Any
 
 import torch
 
-from helpers.checks.cases import BIASED, LAYERS, LOOSE, MAIN, SAME, Case, close, known
-from helpers.checks.dropout import dropout_looks, judge_dropout, right_weights
+from helpers.checks.cases import LAYERS, LOOSE, SAME, Case, close, known
+from helpers.checks.dropout import (
+    READABLE,
+    dropout_looks,
+    judge_dropout,
+    judge_modes,
+    right_weights,
+)
 from helpers.checks.facts import Pass
 from helpers.checks.findings import say
 from helpers.checks.isolate import Failure
@@ -36,7 +42,7 @@ def judge_gradients(looks: Looks, found: bool) -> Iterator[Finding]:
         looks: the class.
         found: whether something else is wrong already; then only missing gradients are told.
     """
-    case = looks.plain(BIASED)
+    case = looks.plain(looks.cases.biased)
     seen = once(looks.cls, case, Pass(gradients=True))[0]
     mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
     right = once_right(case, Pass(gradients=True))[0].gradients
@@ -87,11 +93,14 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
 
 def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
     """Dropout on the weights, at its rate, in training alone; nothing else depends on the mode."""
-    mine = dropout_looks(looks.cls)
-    if isinstance(mine, Failure):
-        return
-    told = judge_dropout(mine, right_weights())
-    case = looks.plain(BIASED)
+    if looks.variant in READABLE:
+        mine = dropout_looks(looks.cls, looks.variant)
+        if isinstance(mine, Failure):
+            return
+        told = judge_dropout(mine, right_weights(looks.variant))
+    else:
+        told = judge_modes(looks.cls, looks.cases.main)
+    case = looks.plain(looks.cases.biased)
     passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True)]
     still, again, once_, twice = (s.out for s in once(looks.cls, case, *passes))
     if told and told.mistake == "dropout_in_eval" and not close(still, again, SAME):
@@ -102,17 +111,18 @@ def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
     if found:
         return
     if close(once_, twice) and not close(once_, still):
-        yield say("future_in_training" if leaks(looks.cls) else "mode_matters")
+        yield say("future_in_training" if leaks(looks) else "mode_matters")
     elif told:
         yield told
 
 
-def leaks(cls: Any) -> bool | None:
+def leaks(looks: Looks) -> bool | None:
     """Whether in training the last token moves the output of the first; None if it fails."""
-    x = MAIN.x
+    main = looks.cases.main
+    x = main.x
     other = x.clone()
     other[:, -1] += 1
-    one, two = once(cls, MAIN, Pass(x, train=True), Pass(other, train=True))
+    one, two = once(looks.cls, main, Pass(x, train=True), Pass(other, train=True))
     if isinstance(one.out, Failure) or isinstance(two.out, Failure):
         return None
     return not close(one.out[:, 0], two.out[:, 0])
@@ -120,9 +130,10 @@ def leaks(cls: Any) -> bool | None:
 
 def judge_state(looks: Looks, found: bool) -> Iterator[Finding]:
     """forward leaves x and the weights alone and keeps nothing for the next time."""
-    shorter = Pass(MAIN.x[:1, :3] + 1)
-    seen = once(looks.cls, MAIN, Pass(seed=1), Pass(seed=2), shorter, Pass(seed=3))
-    after_shorter = once(looks.cls, MAIN, shorter, Pass())[1].out
+    main = looks.cases.main
+    shorter = Pass(main.x[:1, :3] + 1)
+    seen = once(looks.cls, main, Pass(seed=1), Pass(seed=2), shorter, Pass(seed=3))
+    after_shorter = once(looks.cls, main, shorter, Pass())[1].out
     if "x" in seen[0].changed:
         yield say("input_changed")
     if "weights" in seen[0].changed:
@@ -140,12 +151,13 @@ def judge_dtypes(looks: Looks, found: bool) -> Iterator[Finding]:
     """Once it is converted, a class that is right works on and answers in kind."""
     if found:
         return
-    double, half = (once(looks.cls, MAIN, Pass(dtype=name))[0] for name in FLOATS)
+    main = looks.cases.main
+    double, half = (once(looks.cls, main, Pass(dtype=name))[0] for name in FLOATS)
     if isinstance(double.out, Failure):
         yield say("double_raises", error=double.out.told)
     elif double.dtype != "torch.float64":
         yield say("double_not_returned", dtype=double.dtype)
-    elif not close(double.out, once_right(MAIN, Pass(dtype="float64"))[0].out, 1e-5):
+    elif not close(double.out, once_right(main, Pass(dtype="float64"))[0].out, 1e-5):
         yield say("double_differs")
     elif isinstance(half.out, Failure):
         yield say("half_raises", error=half.out.told)
@@ -157,10 +169,10 @@ def judge_devices(looks: Looks, found: bool) -> Iterator[Finding]:
     One rule for whatever is kept, as an attribute or moved to a fixed device: it would fail on a
     GPU. What forward makes anew on the default device is only remarked upon.
     """
-    here = once(looks.cls, MAIN, Pass(moved="here"))[0]
+    here = once(looks.cls, looks.cases.main, Pass(moved="here"))[0]
     if not here.met and not _of_devices(here.out):
         return
-    made = once(looks.cls, MAIN, Pass(moved="made"))[0]
+    made = once(looks.cls, looks.cases.main, Pass(moved="made"))[0]
     if not made.met and not isinstance(made.out, Failure):
         yield say("made_on_cpu")
     else:

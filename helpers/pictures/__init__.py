@@ -2,6 +2,7 @@
 
 from helpers.pictures.attention import draw_attention
 from helpers.pictures.blocks import draw_blocks
+from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
@@ -19,6 +20,7 @@ __all__ = [
     "Shown",
     "draw_attention",
     "draw_blocks",
+    "draw_compact",
     "draw_follow",
     "draw_map",
     "draw_matrices",

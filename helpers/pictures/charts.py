@@ -5,12 +5,13 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import matplotlib.style
 import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+
+from helpers.pictures.stored import image
 
 # Two colours of the heads; marker and label tell the lines apart too.
 LINES = {
@@ -33,10 +34,9 @@ class Chart:
     alt: str
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        png = base64.b64encode(self.png).decode()
         return {
-            "text/html": f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{png}">',
-            "image/png": png,
+            "text/html": image(self.png, "png", self.alt),
+            "image/png": base64.b64encode(self.png).decode(),
             "text/plain": self.alt,
         }
 

@@ -6,6 +6,7 @@ from helpers.pictures.svg import INK, LINE, Picture, text
 
 PITCH = 68  # pixels from column to column: twelve fit a notebook's output at 1280 px
 DEEPEST = 3  # boxes in a column; a group of more is a row under the columns
+LONGEST = 11  # boxes in a row; more go on in the next
 
 
 def draw_progress(
@@ -37,14 +38,15 @@ def draw_progress(
     y = 66 + 30 * max(map(len, columns.values()), default=0)
     for name, group in rows.items():
         body += text(name, 34, y + 16, "middle", "font-size:11px")
-        for place, identifier in enumerate(group, 1):
-            body += box(identifier, identifier in done, PITCH * place + 10, y)
-        y += 34
+        for place, identifier in enumerate(group):
+            row, column = divmod(place, LONGEST)
+            body += box(identifier, identifier in done, PITCH * column + 78, y + 30 * row)
+        y += 34 + 30 * ((len(group) - 1) // LONGEST)
     said = f"Done: {', '.join(finished)}." if finished else "None is done yet."
     return Picture(
         body,
         # The title needs the room of four.
-        PITCH * max(4, len(columns), *(len(group) + 1 for group in rows.values())),
+        PITCH * max(4, len(columns), *(min(len(g), LONGEST) + 1 for g in rows.values())),
         y,
         f"{len(finished)} of {len(every)} exercises are done",
         f"{said} {note}".rstrip(),

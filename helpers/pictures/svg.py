@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from helpers.pictures.stored import image, with_attributes
+
 CELL_WIDTH, CELL_HEIGHT, GAP = 42, 22, 16
 CHARACTER = 7.4  # the width of one monospaced character at 12 px
 TITLE_HEIGHT = 34
@@ -15,6 +17,13 @@ GROUND = "var(--jp-layout-color0, #ffffff)"
 LINE = "var(--jp-border-color0, #757575)"
 SANS = "var(--jp-content-font-family, system-ui, 'DejaVu Sans', sans-serif)"
 MONO = "var(--jp-code-font-family, ui-monospace, 'DejaVu Sans Mono', monospace)"
+
+# Alone, as a file or an <img>, a picture follows the reader's choice of light or dark; within a
+# page it is not the root, and the page's theme is kept.
+DARK = (
+    "<style>@media (prefers-color-scheme:dark){svg:root{--jp-content-font-color1:#fff;"
+    "--jp-layout-color0:#111;--jp-border-color0:#757575}}</style>"
+)
 
 # Blue, amber, green, plum, red, sky, navy, yellow: told apart by every kind of colour vision, also
 # as tints on a light and on a dark ground. Found by search around Okabe and Ito's colours.
@@ -60,25 +69,32 @@ class Picture:
         """The whole drawing as one SVG string, equal for equal content."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-            f'aria-label="{escape(self.title)} {escape(self.description)}" '
+            f'aria-label="{escape(self.words)}" '
             f'width="{self.width:g}" height="{self.height:g}" '
             f'viewBox="0 0 {self.width:g} {self.height:g}" style="max-width:100%;height:auto">'
-            f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>"
-            f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
-            f'<g style="fill:{INK};font:12px {MONO}">'
-            + text(self.title, 0, 18, style=f"font:600 14px {SANS}")
-            + f"{self.body}</g></svg>"
+            f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>{DARK}"
+            + with_attributes(
+                f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
+                f'<g style="fill:{INK};font:12px {MONO}">'
+                + text(self.title, 0, 18, style=f"font:600 14px {SANS}")
+                + f"{self.body}</g></svg>"
+            )
         )
 
-    def padded(self, width: float, height: float) -> "Picture":
-        """Return the picture on a canvas of at least this size, so that films do not jump."""
-        return replace(self, width=max(width, self.width), height=max(height, self.height))
+    def padded(self, width: float) -> "Picture":
+        """Return the picture on a canvas at least so wide, so that a film keeps its scale."""
+        return replace(self, width=max(width, self.width))
+
+    @property
+    def words(self) -> str:
+        """What there is to see, for whoever cannot see it."""
+        return f"{self.title} {self.description}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {
-            "text/html": self.svg,
+            "text/html": image(self.svg.encode(), "svg+xml", self.words),
             "image/svg+xml": self.svg,
-            "text/plain": f"{self.title} {self.description}",
+            "text/plain": self.words,
         }
 
 
@@ -122,6 +138,7 @@ def grid(
     cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
     written: bool = True,
     kept: Sequence[Sequence[bool]] | None = None,
+    known_as: str = "",
 ) -> Drawing:
     """Draw numbers in cells, one colour per head.
 
@@ -134,12 +151,13 @@ def grid(
         cell: width and height of a cell.
         written: whether the numbers are written; if not, shades are all there is to see.
         kept: which cells to draw in full, laid out as rows; the others stay empty.
+        known_as: attributes by which a script finds the cells, each an element of its own then.
     """
     width, height = cell
     left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     top = 16 if column_labels else 0
     paths: dict[tuple[str, float], dict[float, list[str]]] = {}
-    hatch, numbers, frames = [], [], []
+    hatch, numbers, frames, alone = [], [], [], ""
     marked = set(marked)
     for i, row in enumerate(rows):
         y = top + i * height
@@ -154,6 +172,9 @@ def grid(
                 opacity = FAINT
                 hatch.append(f"M{x:g} {y + height:g}l{width:g} -{height:g}")
             paths.setdefault((colour, line), {}).setdefault(opacity, []).append(box)
+            alone += (
+                f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"/>'
+            )
             if written and (kept is None or kept[i][j]):
                 numbers.append(text(number(value), x + width / 2, y + height / 2 + 4))
             if (i, j) in marked:
@@ -167,6 +188,8 @@ def grid(
         + "</g>"
         for (colour, line), by_opacity in paths.items()
     )
+    if known_as:
+        cells = f"<g>{alone}</g>"
     if hatch:
         cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
     if frames:
@@ -185,6 +208,9 @@ def grid(
     body = cells + labels
     if numbers:
         body += f'<g text-anchor="middle">{"".join(numbers)}</g>'
+    if known_as:
+        where = f"{left:g} {top:g} {width:g} {height:g} {len(rows[0])}"
+        body = f'<g {known_as} data-where="{where}">{body}</g>'
     return Drawing(body, right, bottom + (17 if foot_labels else 0))
 
 

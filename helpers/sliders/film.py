@@ -7,8 +7,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from helpers.pictures import Picture
+from helpers.sliders.manners import MANNERS
 
 MOST = 40
+ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
 
 LABELS = {
     "b": "sequences (b)",
@@ -33,21 +35,6 @@ LABELS = {
     "block": "block read last",
 }
 
-# ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
-# letters typed on the handle reach JupyterLab as commands: this makes all three right. It also
-# gives a value that is a text the room it needs.
-NAME_SLIDERS = """<style onload="
-const film = this.closest('.film');
-const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
-  const handle = slider.querySelector('[role=slider]');
-  handle.setAttribute('aria-label', slider.querySelector('label').textContent);
-  handle.setAttribute('aria-valuetext', slider.querySelector('.widget-readout').textContent);
-  handle.dataset.lmSuppressShortcuts = true;
-});
-new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
-name();
-">.film .widget-readout { flex: none; }</style>"""
-
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]
 
 
@@ -67,7 +54,7 @@ class Film(widgets.VBox):
         names: tuple[str, ...],
         start: tuple,
     ):
-        naming = widgets.HTML(NAME_SLIDERS, layout={"display": "none"})
+        naming = widgets.HTML(MANNERS, layout={"display": "none"})
         super().__init__([controls, naming], _dom_classes=("film",))
         self.pictures = pictures
         self.names = names
@@ -86,6 +73,7 @@ class Film(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)
         still = self.pictures[self.start]._repr_mimebundle_()
+        still["text/html"] += ASLEEP
         return {**view, **still, "text/plain": repr(self)}
 
 
@@ -110,8 +98,7 @@ def film(
         )
     pictures = {position: draw(**dict(zip(names, position, strict=True))) for position in table}
     width = max(picture.width for picture in pictures.values())
-    height = max(picture.height for picture in pictures.values())
-    pictures = {position: p.padded(width, height) for position, p in pictures.items()}
+    pictures = {position: p.padded(width) for position, p in pictures.items()}
 
     first = table[0]
     for i, name in enumerate(names):
@@ -154,8 +141,6 @@ def controls(
         options=values,
         value=start[name] if start.get(name) in values else values[0],
         description=LABELS.get(name, name),
-        style={"description_width": "230px"},
-        layout={"width": "480px"},
     )
     stack = widgets.Stack(below, selected_index=slider.index)
     widgets.jslink((slider, "index"), (stack, "selected_index"))

@@ -44,5 +44,7 @@ def storage_at(num_heads: int, head: int, which: tuple[str, ...]) -> Picture:
         count(len(pieces(i for i, heads in read_by(one).items() if head in heads)), "piece")
         for one in shown
     ]
-    title = f"Head {head} of {num_heads} reads {', '.join(found)}"
+    title = f"Head {head} of {num_heads} reads {found[0]}"
+    if len(found) > 1:
+        title += f" before step {which[-1].split('.')[0]}, {found[-1]} after it"
     return draw_memory(shown, title, head=head)

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.pictures import Picture, draw_follow, draw_map
+from helpers.pictures import Picture, draw_compact, draw_follow, draw_map
 from helpers.sizes import load_models
 from helpers.sliders.film import Film, film
 from helpers.sliders.lesson import (
@@ -23,8 +23,8 @@ def explore_map() -> Film:
 
 
 def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
-    """Draw the map of the whole block."""
-    return draw_map(traced(d_out, num_heads, num_tokens)[1])
+    """Draw the map of the whole block, a row for each step."""
+    return draw_compact(traced(d_out, num_heads, num_tokens)[1])
 
 
 # A journey through all kinds of numbers, and two that end on the way: a future token's score,
@@ -71,6 +71,10 @@ AXES = {
 }
 
 
+# Where a number has something to tell: a query that may look at all keys, and one key before it.
+TELLING = {"token": 2, "query": 2, "key": 1}
+
+
 def explore_neighbours(name: str, *steps: str) -> Film:
     """Move over all numbers of a tensor, as "view.queries", and follow each through some steps.
 
@@ -85,7 +89,7 @@ def explore_neighbours(name: str, *steps: str) -> Film:
     if names[-2:] == ["token", "token"]:
         names[-2:] = ["query", "key"]
     choices = dict(zip(names, map(range, shape), strict=True))
-    return film(partial(neighbours_at, which=(name, steps)), **choices)
+    return film(partial(neighbours_at, which=(name, steps)), TELLING, **choices)
 
 
 def neighbours_at(which: tuple[str, tuple[str, ...]], **index: int) -> Picture:

@@ -109,6 +109,16 @@ def close(page: Page) -> None:
     )
 
 
+def make_dark(page: Page, dark: bool = True) -> None:
+    """Choose JupyterLab's dark theme, or its light one."""
+    page.get_by_role("menuitem", name="Settings", exact=True).click()
+    page.get_by_text("Theme", exact=True).hover()
+    page.get_by_text(f"JupyterLab {'Dark' if dark else 'Light'}", exact=True).click()
+    chosen = f"body[data-jp-theme-light={str(not dark).lower()}]"
+    page.wait_for_selector(chosen, state="attached")
+    page.wait_for_timeout(300)
+
+
 SHOWN = """film => ({
   // A slider with one value is shown as a label, "head: 0".
   position: [...film.querySelectorAll('.widget-readout, div.widget-label')]

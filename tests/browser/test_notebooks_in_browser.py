@@ -5,52 +5,15 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from lab_page import NOTEBOOKS, close, open_notebook, run_all, until, walk
+from lab_page import NOTEBOOKS, close, make_dark, open_notebook, run_all, until, walk
+from look import check_looks, look
 
 from helpers import sliders
 
 AXE = (Path(__file__).parent / "axe.min.js").read_text()
 SVG = "image/svg+xml"
+PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
-
-# For every picture: its words, the size of its smallest text on the screen, its overflow, and the
-# least contrast between a text and what lies behind it (the ground, and the tint of a cell).
-MEASURE = """pictures => pictures.map(svg => {
-  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
-  const blend = (under, over, alpha) => under.map((u, i) => u + (over[i] - u) * alpha);
-  const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
-    const v = c[i] / 255;
-    return sum + weight * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-  }, 0);
-  const box = svg.getBoundingClientRect();
-  const scale = box.width / svg.viewBox.baseVal.width;
-  const ground = numbers(getComputedStyle(svg.querySelector('rect')).fill).slice(0, 3);
-  const shapes = [...svg.querySelectorAll('path, rect, circle')];
-  let small = 99, contrast = 99;
-  for (const text of svg.querySelectorAll('text')) {
-    if (!text.textContent.trim()) continue;
-    const look = getComputedStyle(text), ink = numbers(look.fill);
-    small = Math.min(small, parseFloat(look.fontSize) * scale);
-    const place = text.getBoundingClientRect();
-    const point = svg.createSVGPoint();
-    let under = ground;
-    for (const shape of shapes.slice(1)) {
-      const style = getComputedStyle(shape);
-      if (style.fill === 'none' || !shape.getScreenCTM()) continue;
-      point.x = (place.left + place.right) / 2;
-      point.y = (place.top + place.bottom) / 2;
-      if (shape.isPointInFill(point.matrixTransform(shape.getScreenCTM().inverse()))) {
-        const fill = numbers(style.fill);
-        under = blend(under, fill, parseFloat(style.fillOpacity) * (fill[3] ?? 1));
-      }
-    }
-    const over = blend(under, ink, (ink[3] ?? 1) * parseFloat(look.fillOpacity));
-    const [high, low] = [light(over), light(under)].sort((a, b) => b - a);
-    contrast = Math.min(contrast, (high + 0.05) / (low + 0.05));
-  }
-  return {label: svg.getAttribute('aria-label'), small, contrast,
-          overflow: box.right - svg.closest('.jp-OutputArea-output').getBoundingClientRect().right};
-})"""
 
 
 @pytest.mark.browser
@@ -90,7 +53,7 @@ def pictures_in_sight(cell):
 def check_pictures_before_running(page, code):
     for index, cell in enumerate(code):
         stored = pictures_in_sight(cell)
-        pictures = outputs(page, index).locator("svg[role=img]")
+        pictures = outputs(page, index).locator(PICTURE)
         until(lambda p=pictures, n=stored: p.count() >= n, 10, f"no picture of {cell.source}")
 
 
@@ -137,14 +100,9 @@ AS_THE_PAGE_HAS_IT = """svgs => svgs.map(svg => {
 
 
 def check_pictures(page, code):
-    measured = page.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(MEASURE)
-    stored = [cell for cell in code if pictures_in_sight(cell)]
-    assert len(measured) >= len(stored)
-    for picture in measured:
-        assert picture["label"], "a picture without words"
-        assert picture["small"] >= 11, picture
-        assert picture["contrast"] >= 4.5, picture
-        assert picture["overflow"] <= 0.5, picture
+    measured = look(page)
+    assert len(measured) >= sum(pictures_in_sight(cell) > 0 for cell in code)
+    check_looks(measured)
 
 
 def check_names(page):
@@ -154,22 +112,12 @@ def check_names(page):
         "rules => axe.run({include: [['.jp-OutputArea-output']]}, {runOnly: rules})", rules
     )
     assert [(p["id"], node["html"]) for p in found["violations"] for node in p["nodes"]] == []
-    if page.locator(".jp-OutputArea-output svg[role=img]").count():
-        assert "svg-img-alt" in {rule["id"] for rule in found["passes"]}
+    passed = {rule["id"] for rule in found["passes"]}
+    for kind, rule in {"svg[role=img]": "svg-img-alt", "img": "image-alt"}.items():
+        assert rule in passed or not page.locator(f".jp-OutputArea-output {kind}").count()
 
 
 def check_nothing_is_cut(page):
     wide = page.locator(".jp-WindowedPanel-outer").first
     assert wide.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    for picture in page.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(
-        MEASURE
-    ):
-        assert picture["overflow"] <= 0.5, picture
-
-
-def make_dark(page):
-    page.get_by_role("menuitem", name="Settings", exact=True).click()
-    page.get_by_text("Theme", exact=True).hover()
-    page.get_by_text("JupyterLab Dark", exact=True).click()
-    page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
-    page.wait_for_timeout(300)
+    assert [picture for picture in look(page) if picture["overflow"] > 0.5] == []

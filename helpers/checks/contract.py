@@ -1,0 +1,125 @@
+"""What a class with a change since the lecture gets besides, and how it is called.
+
+A learner's class knows no parts: it gets whole numbers and tensors. Whatever a class of the lecture
+gets comes first; SIZES, LAYERS_BESIDE and beside say what is added.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from helpers.checks.cases import ADDED, Case, known
+from helpers.checks.isolate import type_name
+from helpers.variants import alibi_slopes
+
+# What each change adds: to the constructor by name, and to forward after x.
+VARIANTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "gqa": (("num_kv_heads",), ()),
+    "norm": ((), ()),
+    "rope": ((), ()),
+    "alibi": (("slopes",), ()),
+    "cap": (("limit",), ()),
+    "window": (("window",), ()),
+    "padding": ((), ("is_padding",)),
+    "other": ((), ("other",)),
+    "sinks": ((), ()),
+    "gate": ((), ()),
+    "latent": (("latent_dim", "rope_dim"), ()),
+    "cache": ((), ("past=None",)),
+}
+
+
+def check_variant(variant: str) -> None:
+    """Raise unless there is such a change; "" is the lecture's class."""
+    if variant and variant not in VARIANTS:
+        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
+
+
+def signature(variant: str) -> str:
+    """How a constructor is called."""
+    more, _ = VARIANTS.get(variant, ((), ()))
+    return ", ".join(("d_in, d_out, context_length, dropout, num_heads, qkv_bias=False", *more))
+
+
+def sizes(case: Case) -> dict[str, Any]:
+    """What a constructor gets besides, by name."""
+    heads = case.num_heads
+    every = {
+        "num_kv_heads": max((n for n in range(1, heads // 2 + 1) if heads % n == 0), default=1),
+        "slopes": alibi_slopes(heads),  # (num_heads,)
+        "limit": 0.5,
+        "window": 3,
+        "latent_dim": 11,
+        "rope_dim": 2,
+    }
+    more, _ = VARIANTS.get(case.variant, ((), ()))
+    return {name: every[name] for name in more}
+
+
+def layers(variant: str) -> str:
+    """The layers that a change adds, as a message names them."""
+    return " and ".join(ADDED.get(variant, ()))
+
+
+def beside(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What forward gets after x (b, num_tokens, d_in)."""
+    if case.variant == "padding":
+        return (is_padding(*x.shape[:2]).to(x.device),)
+    if case.variant == "other":
+        num_keys = max(1, x.shape[1] - 2)
+        return (known(f"other{case.seed}", (len(x), num_keys, x.shape[2])).to(x),)
+    return ()
+
+
+def is_padding(b: int, num_tokens: int) -> torch.Tensor:
+    """(b, num_tokens): the first sequence is filled up at the left, the last at the right."""
+    filled = torch.zeros(b, num_tokens, dtype=torch.bool)
+    many = max(num_tokens // 3, 1) if num_tokens > 1 else 0
+    filled[0, :many] = True
+    if b > 1:
+        filled[-1, num_tokens - many :] = True
+    return filled
+
+
+def called(module: nn.Module, case: Case, x: torch.Tensor, **options: Any) -> Any:
+    """Call a module as its variant wants it, and return what it returns for x.
+
+    Args:
+        module: built for the case.
+        case: names the variant.
+        x: (b, num_tokens, d_in); with a cache it comes in pieces, whose outputs are put together.
+        options: handed on to forward.
+    """
+    if case.variant == "cache":
+        return _in_pieces(module, x, options)
+    more = beside(case, x)
+    out = module(x, *more, **options)
+    if case.variant == "padding" and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:
+        nobodys = more[0][..., None] & out.isfinite()  # what stands there means nothing
+        return out.masked_fill(nobodys, 0)
+    return out
+
+
+class Alone:
+    """What was returned where a pair is expected, the output and what is kept."""
+
+    def __init__(self, what: Any):
+        self.name = type_name(what)
+
+
+def pieces(num_tokens: int) -> list[int]:
+    """How many tokens come at a time: half of them, one, the others."""
+    half = num_tokens // 2
+    return [size for size in (half, 1, num_tokens - half - 1) if size]
+
+
+def _in_pieces(module: nn.Module, x: torch.Tensor, options: dict[str, Any]) -> Any:
+    outs, past = [], ()
+    for piece in x.split(pieces(x.shape[1]), dim=1):
+        returned = module(piece, *past, **options)
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            return Alone(returned)
+        outs.append(returned[0])
+        past = returned[1:]
+    return torch.cat(outs, dim=1)

@@ -1,0 +1,111 @@
+"""The whole block on one screen: a row for each step, its tensors as small shaded cells."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from helpers.pictures.map import sizes_of
+from helpers.pictures.panels import OPERATIONS, axes, box, line, shades, shape_of, title
+from helpers.pictures.svg import (
+    LINE,
+    SANS,
+    Drawing,
+    Picture,
+    at,
+    below,
+    beside,
+    grid,
+    picture,
+    text,
+)
+from helpers.pictures.tensors import Shown, TracedStep
+
+WIDTH, WORDS, ROW = 800, 346, 34  # of the picture, of the words in a row; the least height of a row
+THIRD = (WIDTH - WORDS) / 3
+NAMES = 58  # the room for a tensor's name
+SIDES = (11, 10, 8, 6, 5, 4, 3)  # of a cell
+DEEPEST = 44.0  # of a tensor
+GAP = 4
+
+
+def draw_compact(steps: Sequence[TracedStep]) -> Picture:
+    """Draw the whole block so that it fits a screen: shades tell large numbers from small ones.
+
+    Args:
+        steps: the eleven steps of a trace, whose numbers are there; of several sequences the
+            first is drawn.
+
+    Raises:
+        ValueError: a tensor is too large for its place; draw_map draws any size.
+    """
+    sizes = sizes_of({step.name: step for step in steps})
+    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
+    rows = [row(step, sizes["num_heads"]) for step in steps]
+    rule = f'<path d="M0 0h{WIDTH}" style="stroke:{LINE}" stroke-opacity="0.4"/>'
+    ruled = [Drawing(rule + at(0, 5, each), WIDTH, each.height + 7) for each in rows]
+    return picture(
+        below([*ruled, legend(sizes["num_heads"])], gap=0),
+        f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again",
+        "; ".join(
+            f"step {step.number} {step.name}: {' and '.join(step.tensors)} {shape_of(step)}"
+            for step in steps
+        )
+        + ".",
+    )
+
+
+def row(step: TracedStep, num_heads: int) -> Drawing:
+    """Draw what a step does and the shape it makes, then its tensors, each at its own place."""
+    name = title(step)
+    words = name.body + text(OPERATIONS[step.name], 122, 15, style="font-size:11px")
+    words += at(27, 19, line(shape_of(step), f"font:11px {SANS}"))
+    drawn, height = words, float(ROW)
+    room = THIRD if len(step.tensors) > 1 else 3 * THIRD
+    for place, (called, tensor) in enumerate(step.tensors.items()):
+        by_head = num_heads if step.name in ("project", "combine") else None
+        shown = Shown(tensor, called, " ".join(axes(step)), by_head, shade=called == "weights")
+        cells = small(shown, room - NAMES - 10)
+        x = WORDS + place * room
+        drawn += at(x, 0, Drawing(text(called, 0, 13, style="font-size:11px"), 0, 0))
+        drawn += at(x + NAMES, 2, cells)
+        height = max(height, cells.height + 2)
+    return Drawing(drawn, WIDTH, height)
+
+
+def small(shown: Shown, room: float) -> Drawing:
+    """Draw one sequence of a tensor in the largest cells that leave it inside its room."""
+    outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
+    numbers = shown.tensor[0]
+    strength = numbers if shown.shade else shades(numbers)
+    for side in SIDES:
+        in_line = int((room + GAP) // (columns * side + GAP))
+        lines = math.ceil(math.prod(outer) / max(in_line, 1))
+        if not in_line or lines * (rows * side + GAP / 2) > DEEPEST:
+            continue
+        grids = [
+            grid(
+                numbers[where].tolist(),
+                heads=[[shown.head((0, *where, i, j)) for j in range(columns)] for i in range(rows)],
+                shades=strength[where].tolist(),
+                cell=(side, side),
+                written=False,
+            )
+            for where in product(*map(range, outer))
+        ]
+        return beside(grids, room, GAP)
+    raise ValueError(
+        f"{shown.name} {shown.shape} is too large for a row: at most {DEEPEST:g} x {room:.0f} "
+        f"pixels are there"
+    )
+
+
+def legend(num_heads: int) -> Drawing:
+    """Name the heads' colours and say what a shade means."""
+    words = "one cell is one number, the larger the stronger"
+    drawn = at(0, 5, Drawing(text(words, 0, 13, style=f"font:11px {SANS}"), 0, 0))
+    for head in range(num_heads):
+        x = WORDS + head * min(58, 3 * THIRD / num_heads)
+        name = f"head {head}" if num_heads <= 8 else str(head)
+        drawn += at(x, 4, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
+        drawn += text(name, x + 4 * len(name), 17, "middle", "font-size:11px")
+    return Drawing(drawn, WIDTH, 24)

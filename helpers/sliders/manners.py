@@ -1,0 +1,72 @@
+"""How sliders look and behave in a page: one style and one script, carried by every film.
+
+ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
+letters typed on the handle reach JupyterLab as commands. It marks what has lost its kernel with a
+broken chain, though a film needs none. The script and the style make these right.
+"""
+
+# A value that is a text takes the room it needs. Where there is little room the label and the
+# value share a line, and the track has the next one to itself. While a tall picture is scrolled,
+# its sliders stay in sight; what lies around them must not scroll for that.
+STYLE = """
+.film { container-type: inline-size; }
+.film, .film .widget-box, :has(> .film), :has(> * > .film), :has(> * > * > .film) {
+  overflow: visible;
+}
+.film .widget-slider {
+  position: sticky; top: 0; z-index: 3; box-sizing: border-box; width: 100%; height: 32px;
+  margin: 0; padding: 2px 4px; display: grid; align-items: center; column-gap: 12px;
+  grid-template: "label track value" 28px / 230px minmax(100px, 240px) 1fr;
+  background: var(--jp-layout-color0, Canvas);
+}
+.film .widget-slider ~ * .widget-slider { top: 32px; }
+.widget-slider ~ * .widget-slider ~ * .widget-slider { top: 64px; }
+.film .widget-slider > .widget-label { grid-area: label; width: auto; text-align: left; }
+.film .widget-slider > .slider-container { grid-area: track; margin: 0 9px; }
+.film .widget-slider > .widget-readout {
+  grid-area: value; width: max-content; min-width: 3ch; text-align: left;
+}
+.film .noUi-handle { touch-action: none; }
+.film .noUi-handle::before {
+  content: ''; position: absolute; inset: -12px; width: auto; height: auto; background: none;
+}
+.film .widget-html, .film .widget-html-content { overflow: visible; }
+.film.jupyter-widgets-disconnected::before,
+.film .jupyter-widgets-disconnected::before { display: none; }
+@container (max-width: 600px) {
+  .film .widget-slider {
+    height: 56px;
+    grid-template: "label value" 24px "track track" 28px / minmax(0, 1fr) auto;
+  }
+  .film .widget-slider ~ * .widget-slider { top: 56px; }
+  .widget-slider ~ * .widget-slider ~ * .widget-slider { top: 112px; }
+}
+"""
+
+# Letters stay with the handle, chords such as Ctrl+S go to JupyterLab. Once the sliders are
+# moved, the room that the tallest picture took is kept, so that what follows does not jump.
+SCRIPT = """
+const film = this.closest('.film');
+const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
+  const handle = slider.querySelector('[role=slider]');
+  handle.setAttribute('aria-label', slider.querySelector('label').textContent);
+  handle.setAttribute('aria-valuetext', slider.querySelector('.widget-readout').textContent);
+});
+new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
+name();
+window.keysOfFilms ??= event => {
+  const handle = event.target.closest?.('.film [role=slider]');
+  handle?.toggleAttribute('data-lm-suppress-shortcuts', !event.ctrlKey && !event.metaKey);
+};
+window.addEventListener('keydown', window.keysOfFilms, true);
+let wide = 0;
+const keep = new ResizeObserver(() => {
+  if (film.clientWidth !== wide) film.style.minHeight = '';
+  wide = film.clientWidth;
+  film.style.minHeight = film.offsetHeight + 'px';
+});
+for (const touch of ['keydown', 'pointerdown'])
+  film.addEventListener(touch, () => keep.observe(film), {once: true});
+"""
+
+MANNERS = f'<style onload="{SCRIPT}">{STYLE}</style>'

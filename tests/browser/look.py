@@ -1,0 +1,89 @@
+"""Look at pictures in a page, drawn inline or shown as images: words, size of text, contrast."""
+
+import functools
+
+from playwright.sync_api import Browser, Page
+
+# For every picture: its words, the size of its smallest text on the screen, its overflow, and the
+# least contrast between a text and what lies behind it (the ground, and the tint of a cell).
+MEASURE = """pictures => pictures.map(svg => {
+  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+  const blend = (under, over, alpha) => under.map((u, i) => u + (over[i] - u) * alpha);
+  const light = c => [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+    const v = c[i] / 255;
+    return sum + weight * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  }, 0);
+  const box = svg.getBoundingClientRect();
+  const scale = box.width / svg.viewBox.baseVal.width;
+  const ground = numbers(getComputedStyle(svg.querySelector('rect')).fill).slice(0, 3);
+  const shapes = [...svg.querySelectorAll('path, rect, circle')];
+  let small = 99, contrast = 99;
+  for (const text of svg.querySelectorAll('text')) {
+    if (!text.textContent.trim()) continue;
+    const look = getComputedStyle(text), ink = numbers(look.fill);
+    small = Math.min(small, parseFloat(look.fontSize) * scale);
+    const place = text.getBoundingClientRect();
+    const point = svg.createSVGPoint();
+    let under = ground;
+    for (const shape of shapes.slice(1)) {
+      const style = getComputedStyle(shape);
+      if (style.fill === 'none' || !shape.getScreenCTM()) continue;
+      point.x = (place.left + place.right) / 2;
+      point.y = (place.top + place.bottom) / 2;
+      if (shape.isPointInFill(point.matrixTransform(shape.getScreenCTM().inverse()))) {
+        const fill = numbers(style.fill);
+        under = blend(under, fill, parseFloat(style.fillOpacity) * (fill[3] ?? 1));
+      }
+    }
+    const over = blend(under, ink, (ink[3] ?? 1) * parseFloat(look.fillOpacity));
+    const [high, low] = [light(over), light(under)].sort((a, b) => b - a);
+    contrast = Math.min(contrast, (high + 0.05) / (low + 0.05));
+  }
+  return {label: svg.getAttribute('aria-label'), small, contrast,
+          overflow: box.right - (svg.closest('.jp-OutputArea-output') ?? document.documentElement)
+            .getBoundingClientRect().right};
+})"""
+
+# Every image: whether it is there, its words, its overflow, and how much it was scaled.
+IMAGES = """images => images.map(image => {
+  const box = image.getBoundingClientRect();
+  const area = image.closest('.jp-OutputArea-output') ?? document.documentElement;
+  return {source: image.src, label: image.alt, shown: image.complete && image.naturalWidth > 0,
+          scale: box.width / image.naturalWidth,
+          overflow: box.right - area.getBoundingClientRect().right};
+})"""
+DRAWN = "data:image/svg+xml;base64,"
+
+
+def look(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
+    """Measure every picture in sight inside what the selector finds; images in both schemes."""
+    found = page.locator(f"{where} svg[role=img]:visible").evaluate_all(MEASURE)
+    for image in page.locator(f"{where} img:visible").evaluate_all(IMAGES):
+        source = image.pop("source")
+        assert image["shown"], f"an image that is not there: {image['label']}"
+        inside = {"small": 99, "contrast": 99}
+        if source.startswith(DRAWN):
+            both = [drawing(page.context.browser, source, scheme) for scheme in ("light", "dark")]
+            inside = {key: min(one[key] for one in both) for key in inside}
+        found.append(image | inside | {"small": inside["small"] * image["scale"]})
+    return found
+
+
+@functools.cache
+def drawing(browser: Browser, source: str, scheme: str) -> dict:
+    """Measure an SVG that stands alone, in light or dark."""
+    page = browser.new_page(color_scheme=scheme)
+    try:
+        page.goto(source)
+        return page.locator("svg[role=img]").evaluate_all(MEASURE)[0]
+    finally:
+        page.close()
+
+
+def check_looks(pictures: list[dict]) -> None:
+    """Find every picture named, legible and whole."""
+    for picture in pictures:
+        assert picture["label"], "a picture without words"
+        assert picture["small"] >= 11, picture
+        assert picture["contrast"] >= 4.5, picture
+        assert picture["overflow"] <= 0.5, picture

@@ -1,0 +1,190 @@
+"""Every kind of picture in every viewer of notebooks: seen, legible, with words beside it.
+
+SCREENSHOTS=FOLDER keeps what each viewer shows, for eyes.
+"""
+
+import base64
+import io
+import os
+import re
+from html import escape
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from lab_page import jupyterlab, make_dark, until
+from look import DRAWN, check_looks, drawing, look
+from matplotlib.image import imread
+from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from renew import METADATA, VIEW
+from traitlets.config import Config
+
+from helpers import pictures, sliders
+from helpers.pictures import Shown
+from helpers.pictures.charts import draw_saturation
+from helpers.trace import STEPS, trace
+
+SVG = "image/svg+xml"
+GROUNDS = {"light": 1.0, "dark": 0x11 / 255}
+PROBE = '<svg id="probe" width="9" height="9"></svg>'  # what a viewer that cleans HTML takes out
+
+
+def bundles():
+    """Return what a notebook stores of each kind of picture, of a chart and of a film."""
+    mha, _ = sliders.run()
+    steps = trace(mha, sliders.tokens())
+    queries = Shown(steps[3].tensors["queries"], "queries", "b num_heads num_tokens head_dim")
+    x, keys = (
+        Shown(steps[i].tensors[n][0], n, "num_tokens d_in") for i, n in ((0, "x"), (1, "keys"))
+    )
+    weights = steps[6].tensors["weights"][0]
+    square = Shown(mha.W_key.weight.detach().T, "W_key", "d_in d_out")
+    drawn = [
+        pictures.draw_steps(STEPS, today=4),
+        pictures.draw_map(steps),
+        pictures.draw_follow(steps, "scores", (0, 1, 2, 1)),
+        pictures.draw_memory([queries], "A head's places", head=1),
+        pictures.draw_tensor(queries, "Queries"),
+        pictures.draw_product(x, square, keys, row=1, column=1),
+        pictures.draw_attention(steps, head=1, query=2),
+        pictures.draw_weights(weights[0], ["a", "dog", "runs"], head=0),
+        pictures.draw_blocks(),
+        pictures.draw_vectors([pictures.Arrow("key", (3, 1), "strong")], "A vector"),
+        pictures.draw_running(torch.tensor([1.0, 3, 2]), x.tensor[:, :2], size=2, block=0),
+        draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
+        sliders.explore_scores_tokens(),
+    ]
+    return [one._repr_mimebundle_() for one in drawn]
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    """Return a notebook that stores every kind of picture, and a probe for cleaners of HTML."""
+    cells = [new_code_cell(outputs=[new_output("display_data", {"text/html": PROBE})])]
+    for bundle in bundles():
+        stored = {kind: data for kind, data in bundle.items() if kind != VIEW}
+        cells.append(new_code_cell(outputs=[new_output("display_data", stored)]))
+    return new_notebook(cells=cells, metadata=METADATA)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, gallery):
+    """The address of a server with a trusted and an untrusted copy of the gallery."""
+    folder = tmp_path_factory.mktemp("viewers")
+    nbformat.write(gallery, tmp_path_factory.mktemp("ours") / "trusted.ipynb")
+    other = new_notebook(cells=[new_markdown_cell("another"), *gallery.cells], metadata=METADATA)
+    nbformat.write(other, folder / "untrusted.ipynb")
+    with jupyterlab(folder, tmp_path_factory.getbasetemp().glob("ours*/trusted.ipynb")) as address:
+        yield address
+
+
+def check_seen(page, gallery, where=".jp-OutputArea-output"):
+    """Find each picture of the gallery as an image, and return the images."""
+    wanted = [cell.outputs[0].data["text/plain"].splitlines()[0] for cell in gallery.cells[1:]]
+    images = page.locator(f"{where} img:visible")
+    until(lambda: images.count() == len(wanted), 20, "not every picture is seen")
+    for image in images.all():
+        image.scroll_into_view_if_needed()
+    found = look(page, where)
+    assert [picture["label"] for picture in found] == wanted
+    check_looks(found)
+    text = page.locator("body").inner_text()
+    assert not re.search(r"base64|<img|&lt;|Error displaying|model not found", text)
+    return images
+
+
+@pytest.fixture
+def page(page, request):
+    """An empty page; SCREENSHOTS keeps what it shows in the end."""
+    yield page
+    if "SCREENSHOTS" in os.environ:
+        page.set_viewport_size({"width": 1280, "height": 6500})
+        page.wait_for_timeout(1000)
+        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"{request.node.name}.png")
+
+
+def check_ground(image, scheme):
+    """Find the corner of an image painted in the ground of light or dark."""
+    corner = imread(io.BytesIO(image.screenshot()))[-2, 1, :3]
+    assert corner == pytest.approx([GROUNDS[scheme]] * 3, abs=0.02)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("trust", ["trusted", "untrusted"])
+@pytest.mark.parametrize("viewer", ["lab/tree", "notebooks"], ids=["JupyterLab", "Notebook 7"])
+def test_jupyter(served, gallery, page, viewer, trust):
+    page.goto(f"{served}/{viewer}/{trust}.ipynb?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    for theme, elsewhere in ("dark", "light"), ("light", "dark"):
+        page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
+        make_dark(page, theme == "dark")
+        check_ground(check_seen(page, gallery).first, theme)
+        assert page.get_by_text("Run the cell to move it.").is_visible()
+    assert page.locator("#probe").count() == (trust == "trusted")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_nbconvert(gallery, page, tmp_path, scheme):
+    open_converted(page, tmp_path, gallery, scheme, HTMLExporter())
+    check_ground(check_seen(page, gallery).first, scheme)
+    assert page.locator("#probe").count()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_nbconvert_that_cleans(gallery, page, tmp_path, scheme):
+    # It takes every <img> out of HTML and Markdown, so it has to be told to begin with pictures.
+    first = Config({"NbConvertBase": {"display_data_priority": [SVG, "image/png", "text/html"]}})
+    exporter = HTMLExporter(sanitize_html=True, config=first)
+    open_converted(page, tmp_path, gallery, scheme, exporter)
+    images = page.locator(".jp-OutputArea-output img:visible")
+    assert images.count() == len(gallery.cells) - 1 and not page.locator("#probe").count()
+    check_ground(images.first, scheme)
+
+
+def open_converted(page, folder, notebook, scheme, exporter):
+    """Open a notebook as an HTML page of nbconvert, offline: MathJax and RequireJS are missing."""
+    html, _ = exporter.from_notebook_node(notebook)
+    (folder / "page.html").write_text(html)
+    page.context.set_offline(True)
+    page.emulate_media(color_scheme=scheme)
+    page.goto((folder / "page.html").as_uri(), wait_until="domcontentloaded")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("behind", ["#fff", "#000"])
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_the_svg_alone(gallery, page, behind, scheme):
+    body = ""
+    for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
+        kind = SVG if SVG in data else "image/png"
+        source = data[kind]
+        if kind == SVG:
+            source = base64.b64encode(source.encode()).decode()
+        words = escape(data["text/plain"].splitlines()[0])
+        body += f'<p><img alt="{words}" src="data:{kind};base64,{source}">'
+    page.emulate_media(color_scheme=scheme)
+    page.set_content(f'<body style="background:{behind}">{body}')
+    check_ground(check_seen(page, gallery, "body").first, scheme)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", GROUNDS)
+def test_the_svg_without_styles_is_light_on_its_own_ground(gallery, page, scheme):
+    for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
+        if SVG not in data:
+            continue
+        bare = re.sub(r'style="[^"]*"|<style>.*?</style>', "", data[SVG])
+        assert "style" not in bare
+        address = DRAWN + base64.b64encode(bare.encode()).decode()
+        found = drawing(page.context.browser, address, scheme)
+        as_drawn = drawing(
+            page.context.browser, DRAWN + base64.b64encode(data[SVG].encode()).decode(), "light"
+        )
+        assert found == as_drawn | {"overflow": found["overflow"]}
+        page.emulate_media(color_scheme=scheme)
+        page.set_content(f'<body style="background:#000"><img src="{address}">')
+        check_ground(page.locator("img"), "light")

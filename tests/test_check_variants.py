@@ -1,0 +1,109 @@
+"""check_attention on classes with a change since the lecture: right ones pass, slips are named."""
+
+import pytest
+import torch
+from since_classes import Plain, of_style, with_slip
+from torch import nn
+
+from helpers.checks import check_attention, show_lines, wrong_class
+from helpers.checks.contract import VARIANTS
+from helpers.checks.mistakes import MISTAKES, mistakes_of
+from helpers.checks.variant_mistakes import VARIANT_MISTAKES
+from helpers.trace import STEPS, trace
+
+every = pytest.mark.parametrize
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@every("variant", VARIANTS)
+@every("style", ["Plain", "Fused"])
+def test_a_right_class_passes_in_each_style(style, variant):
+    verdict = check_attention(of_style(style)[variant], variant=variant)
+    assert verdict.passed and verdict.message.endswith("agree."), verdict
+
+
+@every("name", VARIANT_MISTAKES)
+def test_each_mistake_of_the_catalogue_is_named_at_its_step(name):
+    known = VARIANT_MISTAKES[name]
+    verdict = check_attention(wrong_class(name), variant=known.variant)
+    assert (verdict.mistake, verdict.step) == (name, known.step), verdict
+    assert known.sentence in verdict.message
+    assert "+ " in show_lines(name)
+
+
+# What learners would type, in their own classes.
+_K = "k = k[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
+_V = "v = v[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
+_NORMED = "return self.query_norm(q), self.key_norm(k), v"
+_TURNED = "return turned(q), turned(k), v"
+_BACK = "- self.slopes * (place[:, None] - place)"
+_PAST = "torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)"
+SLIPS = [
+    ("values_tiled", "PlainGqa", _V, "v = v.repeat(1, n, 1, 1)"),
+    ("kv_heads_tiled", "PlainGqa", f"{_K}\n        {_V}", "k, v = torch.cat([k] * n, 1), torch.cat([v] * n, 1)"),
+    ("norm_queries_only", "PlainNorm", _NORMED, "return self.query_norm(q), k, v"),
+    ("norm_values_too", "PlainNorm", _NORMED, _NORMED[:-1] + "self.key_norm(v)"),
+    ("rope_keys_not_turned", "PlainRope", _TURNED, "return turned(q), k, v"),
+    ("rope_values_turned", "PlainRope", _TURNED, "return turned(q), turned(k), turned(v)"),
+    ("rope_angles_half", "PlainRope", "t.shape[-1], 2, device=t.device) / t", "half, device=t.device) / t"),
+    (
+        "rope_other_pairing",
+        "FusedRope",
+        "torch.stack([t[..., :half], t[..., half:]], -1)",
+        "t.unflatten(-1, (-1, 2))",
+    ),
+    ("rope_opposite_turns", "FusedRope", "turned_as_complex(k), v", "turned_as_complex(k.flip(2), 1 - k.shape[2]).flip(2), v"),
+    ("alibi_bonus", "PlainAlibi", _BACK, "+" + _BACK[1:]),
+    ("alibi_divided", "PlainAlibi", _BACK, f"{_BACK} / q.shape[-1] ** 0.5"),
+    ("alibi_slopes_reversed", "FusedAlibi", '"slopes", slopes)', '"slopes", slopes.flip(0))'),
+    ("cap_before_scale", "PlainCap", "self.limit * torch.tanh(super().scores(q, k) / self.limit)",
+     "self.limit * torch.tanh(q @ k.mT / self.limit) / k.shape[-1] ** 0.5"),
+    ("window_one_long", "FusedWindow", "back < self.window", "back <= self.window"),
+    ("window_one_short", "PlainWindow", "tril(-self.window)", "tril(1 - self.window)"),
+    ("window_instead_of_mask", "FusedWindow", "(back >= 0) & (back < self.window)", "back < self.window"),
+    ("padding_polarity", "PlainPadding", "self.filling = is_padding", "self.filling = ~is_padding"),
+    ("padding_nan", "PlainPadding", "return hidden & ~hidden.all(-1, keepdim=True)", "return hidden"),
+    ("padding_first_sequence", "PlainPadding", "| self.filling[:,", "| self.filling[:1,"),
+    (
+        "padding_after_softmax",
+        "PlainPadding",
+        "    def forward(self, x, is_padding):\n        self.filling",
+        "    def weigh(self, scores):\n"
+        "        weights = scores.masked_fill(Plain.hidden(self, scores), -torch.inf).softmax(-1)\n"
+        "        return weights * ~self.filling[:, None, None]\n\n"
+        "    def forward(self, x, is_padding):\n        self.filling",
+    ),
+    ("other_masked", "PlainOther", "return torch.zeros_like(scores, dtype=torch.bool)", "return torch.ones_like(scores).triu(1) > 0"),
+    ("other_queries", "FusedOther", "q, _, _ = self.project(x)\n        _, k, v = self.project(other)", "q, _, _ = self.project(other)\n        _, k, v = self.project(x)"),
+    ("other_alone", "PlainOther", "self.W_query(x)", "self.W_query(other)"),
+    ("other_values_from_x", "PlainOther", "self.W_value(other)", "self.W_value(x[:, : other.shape[1]])"),
+    ("sinks_left_out", "FusedSinks", "whole = torch.logaddexp(scores.logsumexp(-1, keepdim=True), sinks)", "whole = scores.logsumexp(-1, keepdim=True)"),
+    ("sinks_divided", "FusedSinks", "sinks = self.sinks.view(-1, 1, 1)\n        whole", "sinks = self.sinks.view(-1, 1, 1) / self.width**0.5\n        whole"),
+    ("sinks_dropped_first", "PlainSinks", "torch.cat([sinks, scores], -1).softmax(-1)", "torch.cat([scores, sinks], -1).softmax(-1)"),
+    ("gate_without_sigmoid", "PlainGate", "self.W_gate(x).sigmoid()", "self.W_gate(x)"),
+    ("gate_added", "PlainGate", "sigmoid() * context", "sigmoid() + context"),
+    ("latent_not_normed", "PlainLatent", "self.latent_norm(down[..., : -self.turning])", "down[..., : -self.turning]"),
+    ("latent_scale", "FusedLatent", "(self.width + self.turning) ** 0.5", "self.width**0.5"),
+    ("latent_all_turned", "PlainLatent", "shared = turned(down[..., -self.turning :])[:, None].expand(-1, self.heads, -1, -1)\n        q = torch.cat([q[..., : self.width], turned(q[..., self.width :])], -1)\n        k = torch.cat([self.split(self.W_key(latent)), shared], -1)",
+     "shared = down[..., -self.turning :][:, None].expand(-1, self.heads, -1, -1)\n        q = turned(q)\n        k = turned(torch.cat([self.split(self.W_key(latent)), shared], -1))"),
+    ("rope_positions_restart", "PlainCache", "start = past[0].shape[-2] if past else 0", "start = 0"),
+    ("cache_new_first", "PlainCache", _PAST, "torch.cat([k, past[0]], 2), torch.cat([v, past[1]], 2)"),
+    ("cache_wrong_axis", "PlainCache", _PAST, "torch.cat([past[0], k], 1), torch.cat([past[1], v], 1)"),
+    ("cache_forgets", "PlainCache", "flatten(2)), (k, v)", "flatten(2)), past or (k, v)"),
+    ("cache_mask_top_left", "PlainCache", "triu(m - n + 1)", "triu(1)"),
+]  # fmt: skip
+
+
+@every(("mistake", "name", "old", "new"), SLIPS, ids=[slip[0] for slip in SLIPS])
+def test_a_slip_in_a_learners_class_is_named(mistake, name, old, new):
+    known = VARIANT_MISTAKES[mistake]
+    verdict = check_attention(with_slip(name, old, new), variant=known.variant)
+    assert (verdict.mistake, verdict.step) == (mistake, known.step), verdict
+
+
+def test_every_mistake_is_tried_as_learners_would_make_it():
+    assert sorted(slip[0] for slip in SLIPS) == sorted(VARIANT_MISTAKES)
