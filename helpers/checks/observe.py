@@ -17,6 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from helpers.checks.cases import LAYERS, MAIN, Case, fill, known, lecture_parameters
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
 from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
+from helpers.checks.line_up import verdicts
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -150,6 +151,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "value": value,
     "call": call,
     "readings": readings,
+    "verdicts": verdicts,
     "parameters": parameters,
     "facts": facts,
     "run": run,
