@@ -155,6 +155,8 @@ def test_every_wrong_line_is_its_mistake():
     for letter, line in FORWARD.lines.items():
         if line.mistake:
             order = [letter if FORWARD.lines[each].step == line.step else each for each in ORDER]
+            if line.mistake == "view_straight":  # one line for steps 3 and 4
+                order.remove("D")
             outcome = tried("the_order.1", "".join(order))
             assert outcome.mistake == line.mistake and line.code in outcome.message
             assert f"place {line.step}, {letter}" in outcome.message
@@ -276,7 +278,9 @@ def test_a_right_class_that_is_rejected_is_described():
     outcome = tried("the_test.1", needs_a_mask)
     assert outcome.kind == "value" and "rejects 2 of 3 right classes" in outcome.message
     assert "stores no mask" in outcome.message and "loops over its heads" in outcome.message
-    assert "raises AssertionError in `assert compare(cls) and" in outcome.message
+    assert (
+        "raises AssertionError" in outcome.message and "`assert compare(cls) and" in outcome.message
+    )
     assert "Of 10 wrong ones it rejects 10." in outcome.message
     assert "whatever comes" in tried("the_test.1", lambda cls: False).message
     assert "raises ZeroDivisionError" in tried("the_test.1", lambda cls: 1 / 0).message
