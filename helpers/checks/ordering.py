@@ -62,7 +62,8 @@ FORWARD = Order(
         "H": Line("scores = keys @ queries.transpose(2, 3)", 5, "scores_transposed"),
         "I": Line("b, num_tokens, d_in = x.shape", 1),
         "J": Line(
-            "queries, keys, values = (each.view(b, self.num_heads, num_tokens, -1) for each in three)",
+            "queries, keys, values = (each.view(b, self.num_heads, num_tokens, -1) "
+            "for each in three)",
             3,
             "view_straight",
         ),
