@@ -99,7 +99,7 @@ ANSWERS = {
     "built otherwise": ("by_hand.7", "{'mha': MultiHeadAttention(6, 6, 6, 0.0, 2)}", "value"),
     "test": ("the_test.1", TEST, "right"),
     "test of one head": ("the_test.1", TEST.replace("12, 9, 0.5, 3", "4, 9, 0.5, 1"), "mistake"),
-    "test of the draw": ("the_test.1", TEST.replace("mha.out_proj", "nothing"), "value"),
+    "test without a mask": ("the_test.1", TEST.replace("is_causal=True", "scale=1"), "value"),
     "no test": ("the_test.1", "3", "type"),
     "order": ("the_order.1", "'GIMDBPKOLAF'", "right"),
     "wrong line": ("the_order.1", "['I', 'G', 'J']", "mistake"),

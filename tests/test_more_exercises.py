@@ -79,6 +79,14 @@ def swapped(d_out, num_heads):
     return torch.empty(1, num_heads, 3, d_out // num_heads).transpose(1, 2)
 
 
+@every("kind", ["shapes", "single_head", "columns", "multi_head"])
+def test_a_fresh_problem_does_not_show_its_answers(kind):
+    problem = check(f"practice.{kind}.1")
+    assert problem.solution and "solution" not in repr(problem)
+    said = f"practice.{kind}.1: not answered yet."
+    assert str(problem) == f"○ {said}" and said in re.sub("<[^>]+>", "", problem.display)
+
+
 # To choose
 
 
