@@ -56,6 +56,6 @@ def test_a_solution_takes_no_time():
 def test_what_is_written_is_read_again():
     row = "| [01_shape](notebooks/01_shape.ipynb) | what | 15 |\n"
     assert minutes.in_readme(row, {"01_shape": 30}) == row.replace("15", "30")
-    sentence = "One notebook for each step, of 1 to 2 minutes"
+    sentence = "With all its exercises a step takes 1 to 2 minutes"
     steps = {"00_why": 5, "01_shape": 30, "11_out_proj": 50, "12_the_class": 90}
-    assert minutes.in_start(sentence, steps).endswith("of 30 to 50 minutes")
+    assert minutes.in_start(sentence, steps).endswith("takes 30 to 50 minutes")

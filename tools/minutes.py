@@ -31,7 +31,7 @@ STEP = 5  # minutes that are told apart
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
 ROW = re.compile(r"^(\| \[(\w+)\]\(notebooks/\2\.ipynb\) \| .* \| )\d+( \|)$", re.MULTILINE)
-SENTENCE = re.compile(r"(One notebook for each step, of )\d+ to \d+( minutes)")
+SENTENCE = re.compile(r"(With all its exercises a step takes )\d+ to \d+( minutes)")
 
 
 def main() -> None:

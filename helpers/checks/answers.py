@@ -13,13 +13,11 @@ from helpers.checks.findings import say
 from helpers.checks.functions import judge_function
 from helpers.checks.growing import judge_class
 from helpers.checks.isolate import Failure, TimeUp, attempt, type_name
-from helpers.checks.more import MORE, Choose, Further, judge_choice
+from helpers.checks.more import MORE, Further, judge_further
 from helpers.checks.observe import ask, isolated_from, kind_of
-from helpers.checks.ordering import Order, judge_order
 from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
 from helpers.checks.sentences import unknown
-from helpers.checks.suspects import Catch, judge_test
 from helpers.checks.tasks import TASKS, Explain, Grow, Task, Write
 
 EXERCISES = (*TASKS, *MORE, *SHEET)
@@ -84,14 +82,10 @@ def judge(task: Task | Further | Paper, answer: Any) -> Finding:
         return judge_function(task, answer)
     if isinstance(task, Grow):
         return judge_class(answer)
-    if isinstance(task, Catch):
-        return judge_test(answer)
+    if isinstance(task, Further):
+        return judge_further(task, answer)
     handed = ask(answer, "value")
     handed = object() if type(handed) is Failure else handed
-    if isinstance(task, Order):
-        return judge_order(task, handed)
-    if isinstance(task, Choose):
-        return judge_choice(task, handed)
     return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.findings import say
-from helpers.checks.isolate import type_name
-from helpers.checks.ordering import FORWARD, Order
+from helpers.checks.isolate import Failure, type_name
+from helpers.checks.observe import ask
+from helpers.checks.ordering import FORWARD, Order, judge_order
 from helpers.checks.outcome import Finding
-from helpers.checks.suspects import Catch
+from helpers.checks.suspects import Catch, judge_test
 from helpers.checks.tasks import Explain
 
 
@@ -27,6 +28,18 @@ class Choose:
     identifier: str
     answer: str
     slips: dict[str, str | tuple[str, str]]
+
+
+Further = Choose | Order | Catch
+
+
+def judge_further(task: Further, answer: Any) -> Finding:
+    """Judge an answer to one of these, wherever it lives."""
+    if isinstance(task, Catch):
+        return judge_test(answer)
+    handed = ask(answer, "value")
+    judge = judge_order if isinstance(task, Order) else judge_choice
+    return judge(task, object() if type(handed) is Failure else handed)
 
 
 def judge_choice(task: Choose, answer: Any) -> Finding:
@@ -47,9 +60,7 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
     return Finding(None, sentence, mistake, "mistake")
 
 
-Further = Explain | Choose | Order | Catch
-
-_LIST: tuple[Further, ...] = (
+_LIST: tuple[Further | Explain, ...] = (
     Explain(
         "why.1",
         (3, 2),
@@ -115,4 +126,4 @@ _LIST: tuple[Further, ...] = (
     Catch("the_test.1"),
 )
 
-MORE: dict[str, Further] = {task.identifier: task for task in _LIST}
+MORE: dict[str, Further | Explain] = {task.identifier: task for task in _LIST}

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from helpers.pictures.svg import INK, LINE, Picture, text
 
-PITCH = 68  # pixels from column to column
-WIDEST = 12  # columns side by side, as fit a notebook's output at 1280 px; more go below
+PITCH, BAND = 68, 126  # pixels from column to column, and from a line of columns to the next
+WIDEST = 12  # columns side by side, as fit a notebook's output at 1280 px
 DEEPEST = 3  # boxes in a column; a group of more is a row under the columns
-BAND = 126  # pixels from a line of columns to the next
 
 
 def draw_progress(
@@ -34,12 +33,12 @@ def draw_progress(
     body = ""
     y = 66
     for place, (name, group) in enumerate(columns.items()):
-        band, place = divmod(place, WIDEST)
-        body += text(name, PITCH * place + 34, BAND * band + 46, "middle", "font-size:11px")
+        x, top = PITCH * (place % WIDEST), BAND * (place // WIDEST)
+        body += text(name, x + 34, top + 46, "middle", "font-size:11px")
         for row, identifier in enumerate(group):
-            top = BAND * band + 58 + 30 * row
-            body += box(identifier, identifier in done, PITCH * place + 10, top)
-            y = max(y, top + 38)
+            body += box(identifier, identifier in done, x + 10, top + 58 + 30 * row)
+        y = max(y, top + 66 + 30 * len(group))
+    columns = dict(list(columns.items())[:WIDEST])  # those that stand side by side
     for name, group in rows.items():
         body += text(name, 34, y + 16, "middle", "font-size:11px")
         for place, identifier in enumerate(group, 1):
@@ -49,7 +48,7 @@ def draw_progress(
     return Picture(
         body,
         # The title needs the room of four.
-        PITCH * max(4, min(WIDEST, len(columns)), *(len(group) + 1 for group in rows.values())),
+        PITCH * max(4, len(columns), *(len(group) + 1 for group in rows.values())),
         y,
         f"{len(finished)} of {len(every)} exercises are done",
         f"{said} {note}".rstrip(),
