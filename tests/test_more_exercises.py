@@ -328,3 +328,12 @@ def test_what_a_test_does_to_torch_reaches_no_other_class():
     softmax = torch.softmax
     tried("the_test.1", rude)
     assert torch.softmax is softmax and tried("the_test.1", compare).passed
+
+
+def test_the_classes_come_in_an_order_that_is_drawn_each_time():
+    orders = []
+    for _ in range(2):
+        order = []
+        tried("the_test.1", lambda cls, order=order: order.append(cls.forward.__code__.co_code))
+        orders.append(order)
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
