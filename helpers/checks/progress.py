@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from helpers.checks.more import MORE
 from helpers.checks.paper import SHEET
 from helpers.checks.tasks import TASKS
 from helpers.pictures import Picture
@@ -68,7 +69,7 @@ def picture() -> Picture:
     except (OSError, Unusable) as error:
         done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
     groups: dict[str, list[str]] = {}
-    for identifier in TASKS:
+    for identifier in (*TASKS, *MORE):
         groups.setdefault(identifier.partition(".")[0], []).append(identifier)
     return draw_progress(done, groups | {"by hand": list(SHEET)}, note)
 
