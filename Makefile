@@ -18,6 +18,7 @@ browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
 bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
 	$(BIN)/python tools/bench.py $(OPTIONS)
 	$(BIN)/python tools/bench_growth.py
+	$(BIN)/python tools/bench_processes.py
 
 bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)

@@ -5,6 +5,7 @@ from helpers.pictures.blocks import draw_blocks
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
+from helpers.pictures.processes import draw_heads_over_processes, draw_ring
 from helpers.pictures.reach import reach
 from helpers.pictures.running import draw_running
 from helpers.pictures.svg import HEAD_COLOURS, Picture
@@ -20,11 +21,13 @@ __all__ = [
     "draw_attention",
     "draw_blocks",
     "draw_follow",
+    "draw_heads_over_processes",
     "draw_map",
     "draw_matrices",
     "draw_memory",
     "draw_patterns",
     "draw_product",
+    "draw_ring",
     "draw_running",
     "draw_steps",
     "draw_tensor",
