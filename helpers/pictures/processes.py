@@ -70,7 +70,7 @@ def draw_process(place: int, heads: Sequence[int], num_heads: int, side: float) 
     wide = max(side, narrow)
     context = labelled("context", bands(heads, num_heads, wide, narrow, rows=False, alone=True))
     columns = labelled("out_proj", bands(heads, num_heads, wide, side, rows=False))
-    arrow = labelled("", Drawing(arrow_path(22, narrow / 2), 22, narrow))
+    arrow = Drawing(arrow_path(22, 18 + narrow / 2), 22, 18 + narrow)  # 18: the names' line
     line = beside([*rows, arrow, context, arrow, columns], max_width=2000, gap=10)
     return labelled(f"process {place}: {named(heads)}", line)
 
