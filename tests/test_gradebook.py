@@ -24,7 +24,10 @@ def tables(tmp_path):
     out = {name: tmp_path / f"{name}.csv" for name in ("canvas", "moodle")}
     options = [part for name, file in out.items() for part in (f"--{name}", str(file))]
     gradebook.main([str(path), *options])
-    return {name: list(csv.DictReader(file.open(newline=""))) for name, file in out.items()}
+    return {
+        name: list(csv.DictReader(file.read_text("utf-8").splitlines()))
+        for name, file in out.items()
+    }
 
 
 POINTS = {
