@@ -8,6 +8,7 @@ from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.motion import Motion, draw_motion
 from helpers.pictures.numbers import Linear, draw_numbers, pairs, tell, written
+from helpers.pictures.processes import draw_heads_over_processes, draw_ring
 from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
 from helpers.pictures.source import draw_source
@@ -28,6 +29,7 @@ __all__ = [
     "draw_blocks",
     "draw_compact",
     "draw_follow",
+    "draw_heads_over_processes",
     "draw_map",
     "draw_matrices",
     "draw_memory",
@@ -35,6 +37,7 @@ __all__ = [
     "draw_numbers",
     "draw_patterns",
     "draw_product",
+    "draw_ring",
     "draw_running",
     "draw_source",
     "draw_steps",
