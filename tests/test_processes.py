@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -218,6 +219,14 @@ def test_no_answer_ends_all():
     with pytest.raises(RuntimeError, match=r"no answer from process 0 within 0\.5 seconds"):
         group.run(waits, 60)
     assert not group.running and repr(group) == "1 processes, ended"
+
+
+def test_an_interrupt_ends_them():
+    group = Processes(1)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        group.run(waits, 60)
+    assert not group.running
 
 
 def runs(pid):
