@@ -5,6 +5,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 COURSE := $(VENV)/installed
 ALL    := $(VENV)/installed-dev
+CLASS  := $(VENV)-class
+PROXY  := configurable-http-proxy@5.3.0
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
 	$(BIN)/python tools/lab.py $(OPTIONS)
@@ -18,6 +20,7 @@ browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
 bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
 	$(BIN)/python tools/bench.py $(OPTIONS)
 	$(BIN)/python tools/bench_growth.py
+	$(BIN)/python tools/bench_processes.py
 
 bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
@@ -30,6 +33,12 @@ notebooks: $(ALL)    ## execute all notebooks again and write their normal form
 
 student: $(ALL)      ## write copies without solutions to student/
 	$(BIN)/python tools/student.py $(OPTIONS)
+
+assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment to assignment/
+	$(CLASS)/bin/python tools/assignment.py $(OPTIONS)
+
+hub: $(CLASS)/installed    ## let ten learners of a JupyterHub run a notebook at once
+	$(BIN)/python -m pytest -m hub tests/test_hub.py -s $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/build_site.py $(OPTIONS)
@@ -56,4 +65,14 @@ $(ALL): requirements-dev.txt $(COURSE)
 	$(PIP) -r requirements-dev.txt
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders train notebooks student site lint help
+# It sees what the course has installed, and adds to it without changing it.
+$(CLASS)/installed: requirements-class.txt $(ALL)
+	@echo "Installing nbgrader and JupyterHub into $(CLASS): requirements-class.txt."
+	$(PYTHON) -m venv $(CLASS)
+	$(BIN)/python tools/see.py $(CLASS)
+	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
+	@if command -v npm >/dev/null; then npm install --silent --prefix $(CLASS) $(PROXY); \
+		else echo "npm is not there: no JupyterHub without its proxy"; fi
+	touch $@
+
+.PHONY: lab test browser bench bench-sliders train notebooks student assignment hub site lint help

@@ -91,10 +91,10 @@ class Sentence:
         head = self.head if head is None else head
         return draw_words(table[0, head], self.words, title, head)
 
-    def raises(self, added: torch.Tensor, word: str) -> torch.Tensor:
-        """Return by how much features (..., d_out), added by the layer, raise the score of a word
-        of the vocabulary as the next one, (...)."""
-        return added @ self.meanings[read(word)[0, 0]]
+    def raises(self, added: torch.Tensor, words: str) -> torch.Tensor:
+        """Return by how much features (..., d_out) that the layer adds raise the score of words of
+        the vocabulary, each as the next one: (..., words)."""
+        return added @ self.meanings[read(words)[0]].T
 
 
 def load_sentence(sentence: str = MEETING) -> Sentence:

@@ -3,6 +3,7 @@
 show_table({"head_dim": [1, 4], "spread": [1.01, 1.99]}, digits=1)
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 LEFT, RIGHT = "left", "right"
+QUANTITY = re.compile(r"-?\d[\d.,]*( ?([KMGT]iB|bytes|ms|s|%))?")  # "48 MiB"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def show_table(
     share: Iterable[str] = (),
     title: str = "",
 ) -> Table:
-    """Write columns of values as a table: numbers to the right, texts to the left.
+    """Write columns of values as a table: numbers and "48 MiB" to the right, texts to the left.
 
     Args:
         columns: values by the name that stands above them; a tensor counts as its numbers.
@@ -88,13 +90,18 @@ def show_table(
         tuple(_written(each, by_name.get(name, 2), name in share) for each in values)
         for name, values in lists.items()
     )
-    sides = (RIGHT if all(map(_is_number, values)) else LEFT for values in lists.values())
+    sides = (RIGHT if all(map(_is_amount, values)) else LEFT for values in lists.values())
     return Table(tuple(lists), tuple(texts), tuple(sides), title)
 
 
 def _plain(value: Any) -> Any:
     """A tensor of one number as that number, whatever else as it is."""
     return value.item() if isinstance(value, torch.Tensor) and value.dim() == 0 else value
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a value is a number, or a text of one with its unit."""
+    return _is_number(value) or isinstance(value, str) and bool(QUANTITY.fullmatch(value))
 
 
 def _is_number(value: Any) -> bool:

@@ -334,7 +334,9 @@ class FusedCache(Fused):
 def of_style(style):
     """The classes of a style by their variant."""
     found = vars(sys.modules[__name__]).items()
-    return {n.removeprefix(style).lower(): c for n, c in found if n.startswith(style) and n != style}
+    return {
+        n.removeprefix(style).lower(): c for n, c in found if n.startswith(style) and n != style
+    }
 
 
 def with_slip(name, old, new):

@@ -32,6 +32,13 @@ class Mine(nn.Module):
         return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
 """
 UNMASKED = CLASS.replace("scores.masked_fill", "(lambda *_: scores)")
+TEST = (
+    "lambda cls: (torch.manual_seed(1), mha := cls(5, 12, 9, 0.5, 3).eval(), x := "
+    "torch.randn(2, 7, 5), h := mha.W_query.out_features // 4, torch.allclose(mha(x), "
+    "mha.out_proj(torch.nn.functional.scaled_dot_product_attention(*(layer(x).unflatten(-1, "
+    "(h, 4)).transpose(1, 2) for layer in (mha.W_query, mha.W_key, mha.W_value)), "
+    "is_causal=True).transpose(1, 2).flatten(2)), atol=1e-5))[-1]"
+)
 MAKE_CLASS = """
 def make_class(source):
     exec(source, names := {"torch": torch, "nn": nn})
@@ -90,6 +97,13 @@ ANSWERS = {
         "right",
     ),
     "built otherwise": ("by_hand.7", "{'mha': MultiHeadAttention(6, 6, 6, 0.0, 2)}", "value"),
+    "test": ("the_test.1", TEST, "right"),
+    "test of one head": ("the_test.1", TEST.replace("12, 9, 0.5, 3", "4, 9, 0.5, 1"), "mistake"),
+    "test without a mask": ("the_test.1", TEST.replace("is_causal=True", "scale=1"), "value"),
+    "no test": ("the_test.1", "3", "type"),
+    "order": ("the_order.1", "'GIMDBPKOLAF'", "right"),
+    "wrong line": ("the_order.1", "['I', 'G', 'J']", "mistake"),
+    "letter": ("find.1", "'b'", "right"),
     "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
     "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
 }

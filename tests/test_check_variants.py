@@ -3,13 +3,11 @@
 import pytest
 import torch
 from since_classes import Plain, of_style, with_slip
-from torch import nn
 
 from helpers.checks import check_attention, show_lines, wrong_class
 from helpers.checks.contract import VARIANTS
-from helpers.checks.mistakes import MISTAKES, mistakes_of
+from helpers.checks.mistakes import MISTAKES
 from helpers.checks.variant_mistakes import VARIANT_MISTAKES
-from helpers.trace import STEPS, trace
 
 every = pytest.mark.parametrize
 
@@ -35,6 +33,17 @@ def test_each_mistake_of_the_catalogue_is_named_at_its_step(name):
     assert "+ " in show_lines(name)
 
 
+def test_the_catalogue_names_each_mistake_once_and_every_change_has_some():
+    assert not VARIANT_MISTAKES.keys() & MISTAKES.keys()
+    assert [each.variant for each in VARIANT_MISTAKES.values()] == sorted(
+        (each.variant for each in VARIANT_MISTAKES.values()), key=list(VARIANTS).index
+    )
+    assert {each.variant for each in VARIANT_MISTAKES.values()} == set(VARIANTS)
+    for name, mistake in VARIANT_MISTAKES.items():
+        assert name == mistake.identifier and 1 <= mistake.step <= 11
+        assert mistake.sentence.endswith(".") and mistake.why.endswith(".")
+
+
 # What learners would type, in their own classes.
 _K = "k = k[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
 _V = "v = v[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
@@ -44,58 +53,150 @@ _BACK = "- self.slopes * (place[:, None] - place)"
 _PAST = "torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)"
 SLIPS = [
     ("values_tiled", "PlainGqa", _V, "v = v.repeat(1, n, 1, 1)"),
-    ("kv_heads_tiled", "PlainGqa", f"{_K}\n        {_V}", "k, v = torch.cat([k] * n, 1), torch.cat([v] * n, 1)"),
+    (
+        "kv_heads_tiled",
+        "PlainGqa",
+        f"{_K}\n        {_V}",
+        "k, v = torch.cat([k] * n, 1), torch.cat([v] * n, 1)",
+    ),
     ("norm_queries_only", "PlainNorm", _NORMED, "return self.query_norm(q), k, v"),
     ("norm_values_too", "PlainNorm", _NORMED, _NORMED[:-1] + "self.key_norm(v)"),
     ("rope_keys_not_turned", "PlainRope", _TURNED, "return turned(q), k, v"),
     ("rope_values_turned", "PlainRope", _TURNED, "return turned(q), turned(k), turned(v)"),
-    ("rope_angles_half", "PlainRope", "t.shape[-1], 2, device=t.device) / t", "half, device=t.device) / t"),
+    (
+        "rope_angles_half",
+        "PlainRope",
+        "t.shape[-1], 2, device=t.device) / t",
+        "half, device=t.device) / t",
+    ),
     (
         "rope_other_pairing",
         "FusedRope",
         "torch.stack([t[..., :half], t[..., half:]], -1)",
         "t.unflatten(-1, (-1, 2))",
     ),
-    ("rope_opposite_turns", "FusedRope", "turned_as_complex(k), v", "turned_as_complex(k.flip(2), 1 - k.shape[2]).flip(2), v"),
+    (
+        "rope_opposite_turns",
+        "FusedRope",
+        "turned_as_complex(k), v",
+        "turned_as_complex(k.flip(2), 1 - k.shape[2]).flip(2), v",
+    ),
     ("alibi_bonus", "PlainAlibi", _BACK, "+" + _BACK[1:]),
     ("alibi_divided", "PlainAlibi", _BACK, f"{_BACK} / q.shape[-1] ** 0.5"),
     ("alibi_slopes_reversed", "FusedAlibi", '"slopes", slopes)', '"slopes", slopes.flip(0))'),
-    ("cap_before_scale", "PlainCap", "self.limit * torch.tanh(super().scores(q, k) / self.limit)",
-     "self.limit * torch.tanh(q @ k.mT / self.limit) / k.shape[-1] ** 0.5"),
+    (
+        "cap_before_scale",
+        "PlainCap",
+        "self.limit * torch.tanh(super().scores(q, k) / self.limit)",
+        "self.limit * torch.tanh(q @ k.mT / self.limit) / k.shape[-1] ** 0.5",
+    ),
     ("window_one_long", "FusedWindow", "back < self.window", "back <= self.window"),
     ("window_one_short", "PlainWindow", "tril(-self.window)", "tril(1 - self.window)"),
-    ("window_instead_of_mask", "FusedWindow", "(back >= 0) & (back < self.window)", "back < self.window"),
+    (
+        "window_instead_of_mask",
+        "FusedWindow",
+        "(back >= 0) & (back < self.window)",
+        "back < self.window",
+    ),
     ("padding_polarity", "PlainPadding", "self.filling = is_padding", "self.filling = ~is_padding"),
-    ("padding_nan", "PlainPadding", "return hidden & ~hidden.all(-1, keepdim=True)", "return hidden"),
+    (
+        "padding_nan",
+        "PlainPadding",
+        "return hidden & ~hidden.all(-1, keepdim=True)",
+        "return hidden",
+    ),
     ("padding_first_sequence", "PlainPadding", "| self.filling[:,", "| self.filling[:1,"),
     (
         "padding_after_softmax",
         "PlainPadding",
         "    def forward(self, x, is_padding):\n        self.filling",
         "    def weigh(self, scores):\n"
-        "        weights = scores.masked_fill(Plain.hidden(self, scores), -torch.inf).softmax(-1)\n"
-        "        return weights * ~self.filling[:, None, None]\n\n"
-        "    def forward(self, x, is_padding):\n        self.filling",
+        "        weights = scores.masked_fill(Plain.hidden(self, scores), "
+        "-torch.inf).softmax(-1)\n"
+        "        return weights * ~self.filling[:, None, None]\n"
+        "\n"
+        "    def forward(self, x, is_padding):\n"
+        "        self.filling",
     ),
-    ("other_masked", "PlainOther", "return torch.zeros_like(scores, dtype=torch.bool)", "return torch.ones_like(scores).triu(1) > 0"),
-    ("other_queries", "FusedOther", "q, _, _ = self.project(x)\n        _, k, v = self.project(other)", "q, _, _ = self.project(other)\n        _, k, v = self.project(x)"),
+    (
+        "other_masked",
+        "PlainOther",
+        "return torch.zeros_like(scores, dtype=torch.bool)",
+        "return torch.ones_like(scores).triu(1) > 0",
+    ),
+    (
+        "other_queries",
+        "FusedOther",
+        "q, _, _ = self.project(x)\n        _, k, v = self.project(other)",
+        "q, _, _ = self.project(other)\n        _, k, v = self.project(x)",
+    ),
     ("other_alone", "PlainOther", "self.W_query(x)", "self.W_query(other)"),
-    ("other_values_from_x", "PlainOther", "self.W_value(other)", "self.W_value(x[:, : other.shape[1]])"),
-    ("sinks_left_out", "FusedSinks", "whole = torch.logaddexp(scores.logsumexp(-1, keepdim=True), sinks)", "whole = scores.logsumexp(-1, keepdim=True)"),
-    ("sinks_divided", "FusedSinks", "sinks = self.sinks.view(-1, 1, 1)\n        whole", "sinks = self.sinks.view(-1, 1, 1) / self.width**0.5\n        whole"),
-    ("sinks_dropped_first", "PlainSinks", "torch.cat([sinks, scores], -1).softmax(-1)", "torch.cat([scores, sinks], -1).softmax(-1)"),
+    (
+        "other_values_from_x",
+        "PlainOther",
+        "self.W_value(other)",
+        "self.W_value(x[:, : other.shape[1]])",
+    ),
+    (
+        "sinks_left_out",
+        "FusedSinks",
+        "whole = torch.logaddexp(scores.logsumexp(-1, keepdim=True), sinks)",
+        "whole = scores.logsumexp(-1, keepdim=True)",
+    ),
+    (
+        "sinks_divided",
+        "FusedSinks",
+        "sinks = self.sinks.view(-1, 1, 1)\n        whole",
+        "sinks = self.sinks.view(-1, 1, 1) / self.width**0.5\n        whole",
+    ),
+    (
+        "sinks_dropped_first",
+        "PlainSinks",
+        "torch.cat([sinks, scores], -1).softmax(-1)",
+        "torch.cat([scores, sinks], -1).softmax(-1)",
+    ),
     ("gate_without_sigmoid", "PlainGate", "self.W_gate(x).sigmoid()", "self.W_gate(x)"),
     ("gate_added", "PlainGate", "sigmoid() * context", "sigmoid() + context"),
-    ("latent_not_normed", "PlainLatent", "self.latent_norm(down[..., : -self.turning])", "down[..., : -self.turning]"),
+    (
+        "latent_not_normed",
+        "PlainLatent",
+        "self.latent_norm(down[..., : -self.turning])",
+        "down[..., : -self.turning]",
+    ),
     ("latent_scale", "FusedLatent", "(self.width + self.turning) ** 0.5", "self.width**0.5"),
-    ("latent_all_turned", "PlainLatent", "shared = turned(down[..., -self.turning :])[:, None].expand(-1, self.heads, -1, -1)\n        q = torch.cat([q[..., : self.width], turned(q[..., self.width :])], -1)\n        k = torch.cat([self.split(self.W_key(latent)), shared], -1)",
-     "shared = down[..., -self.turning :][:, None].expand(-1, self.heads, -1, -1)\n        q = turned(q)\n        k = turned(torch.cat([self.split(self.W_key(latent)), shared], -1))"),
-    ("rope_positions_restart", "PlainCache", "start = past[0].shape[-2] if past else 0", "start = 0"),
-    ("cache_new_first", "PlainCache", _PAST, "torch.cat([k, past[0]], 2), torch.cat([v, past[1]], 2)"),
-    ("cache_wrong_axis", "PlainCache", _PAST, "torch.cat([past[0], k], 1), torch.cat([past[1], v], 1)"),
+    (
+        "latent_all_turned",
+        "PlainLatent",
+        "shared = turned(down[..., -self.turning :])[:, None].expand(-1, self.heads, "
+        "-1, -1)\n"
+        "        q = torch.cat([q[..., : self.width], turned(q[..., self.width :])], "
+        "-1)\n"
+        "        k = torch.cat([self.split(self.W_key(latent)), shared], -1)",
+        "shared = down[..., -self.turning :][:, None].expand(-1, self.heads, -1, -1)\n"
+        "        q = turned(q)\n"
+        "        k = turned(torch.cat([self.split(self.W_key(latent)), shared], -1))",
+    ),
+    (
+        "rope_positions_restart",
+        "PlainCache",
+        "start = past[0].shape[-2] if past else 0",
+        "start = 0",
+    ),
+    (
+        "cache_new_first",
+        "PlainCache",
+        _PAST,
+        "torch.cat([k, past[0]], 2), torch.cat([v, past[1]], 2)",
+    ),
+    (
+        "cache_wrong_axis",
+        "PlainCache",
+        _PAST,
+        "torch.cat([past[0], k], 1), torch.cat([past[1], v], 1)",
+    ),
     ("cache_forgets", "PlainCache", "flatten(2)), (k, v)", "flatten(2)), past or (k, v)"),
     ("cache_mask_top_left", "PlainCache", "triu(m - n + 1)", "triu(1)"),
-]  # fmt: skip
+]
 
 
 @every(("mistake", "name", "old", "new"), SLIPS, ids=[slip[0] for slip in SLIPS])
@@ -107,3 +208,83 @@ def test_a_slip_in_a_learners_class_is_named(mistake, name, old, new):
 
 def test_every_mistake_is_tried_as_learners_would_make_it():
     assert sorted(slip[0] for slip in SLIPS) == sorted(VARIANT_MISTAKES)
+
+
+# The lecture's mistakes in classes with a change, and what no catalogue lists.
+_OF_SCORES = "q @ k.mT / k.shape[-1] ** 0.5"
+_QKV = "(self.W_query, self.W_key, self.W_value)"
+
+
+@every(
+    ("mistake", "variant", "old", "new"),
+    [
+        ("no_scale", "gqa", _OF_SCORES, "q @ k.mT"),
+        ("scale_head_dim", "norm", _OF_SCORES, "q @ k.mT / k.shape[-1]"),
+        ("no_mask", "rope", "scores.masked_fill(self.hidden(scores), -torch.inf)", "scores"),
+        ("mask_off_by_one", "cap", "triu(m - n + 1)", "triu(m - n + 2)"),
+        ("keys_from_W_query", "alibi", _QKV, "(self.W_query, self.W_query, self.W_value)"),
+        ("keys_and_values_swapped", "gate", _QKV, "(self.W_query, self.W_value, self.W_key)"),
+        ("no_transpose_back", "window", "out_proj(self.attend(*self.project(x)).transpose(1, 2)",
+         "out_proj(self.attend(*self.project(x)).reshape(len(x), x.shape[1], -1, self.width)"),
+        ("dropout_missing", "gqa", "self.drop(self.weigh(self.scores(q, k)))",
+         "self.weigh(self.scores(q, k))"),
+        ("dropout_missing", "window", "self.drop(self.weigh(self.scores(q, k)))",
+         "self.weigh(self.scores(q, k))"),
+        ("bias_always", "sinks", "self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)",
+         "self.W_key = nn.Linear(d_in, d_out)"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_the_lecture_is_named_in_a_class_with_a_change(mistake, variant, old, new):
+    verdict = check_attention(with_slip(f"Plain{variant.title()}", old, new), variant=variant)
+    if mistake == "bias_always":
+        assert verdict.step == 2 and "W_key.bias" in verdict.message
+    else:
+        assert (verdict.mistake, verdict.step) == (mistake, MISTAKES[mistake].step), verdict
+
+
+@every(
+    ("name", "old", "new", "step", "said"),
+    [
+        ("PlainGqa", "return q, k, v\n\n\nclass FusedGqa", "return q + 1, k, v\n\n\nclass FusedGqa",
+         5, "right up to step 4, transpose; what step 5, scores"),
+        ("FusedNorm", "keepdim=True) + 1e-6)", "keepdim=True))", 4, "add 1e-6 under the root"),
+        ("PlainWindow", "tril(-self.window)", "tril(-self.window - 2)", 6, "up to step 5, scores"),
+        ("PlainGate", "out_proj(self.W_gate(x).sigmoid() *", "out_proj(self.W_gate(x).tanh() *",
+         10, "up to step 9, reformat"),
+        ("PlainOther", "self.attend(q, k, v).transpose(1, 2).flatten(2))\n\n\nclass FusedOther",
+         "self.attend(q, k, v).transpose(1, 2).flatten(2)) * 2 + 1\n\n\nclass FusedOther",
+         11, "something is done to it"),
+        ("PlainSinks", "self.sinks = nn.Parameter(torch.zeros(sizes[4]))",
+         "self.sink = nn.Parameter(torch.zeros(sizes[4]))", 2, "sinks cannot be found"),
+        ("PlainGate", "W_gate = nn.Linear(d_in, d_out,", "W_gate = nn.Linear(d_in, 1,",
+         10, "`W_gate.weight` has shape (1, 10)"),
+        ("PlainCache", "flatten(2)), (k, v)", "flatten(2))", 4, "return out, past"),
+        ("PlainPadding", "(self, x, is_padding)", "(self, x)", None, "raises TypeError"),
+        ("PlainWindow", "qkv_bias=False, window)", "qkv_bias=False, w)", 1, "=False, window)"),
+    ],
+)  # fmt: skip
+def test_what_no_catalogue_lists_is_put_where_it_was_seen(name, old, new, step, said):
+    variant = name.removeprefix("Plain").removeprefix("Fused").lower()
+    verdict = check_attention(with_slip(name, old, new), variant=variant)
+    assert (verdict.mistake, verdict.step) == (None, step), verdict
+    assert said in verdict.message
+
+
+def test_two_mistakes_are_told_apart():
+    verdict = check_attention(wrong_class("kv_heads_tiled", "no_scale"), variant="gqa")
+    assert verdict.mistakes == ("kv_heads_tiled", "no_scale"), verdict
+
+
+def test_a_change_that_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="variant is 'moe': one of gqa, norm, rope, .*cache"):
+        check_attention(Plain, variant="moe")
+
+
+@every("variant", ["gqa", "norm", "rope", "padding", "cache"])
+def test_the_lectures_class_is_not_one_with_a_change(variant):
+    assert not check_attention(Plain, variant=variant).passed
+
+
+@every("variant", ["gqa", "latent", "gate"])
+def test_a_class_with_a_change_is_not_the_lectures(variant):
+    assert not check_attention(of_style("Plain")[variant]).passed

@@ -152,3 +152,12 @@ def test_nothing_escapes_the_comparison(path):
         assert set(cell.metadata.get("tags", [])) <= TAGS, cell.source
         assert "NBVAL_" not in cell.source, "nbval would obey this comment"
         assert not [output for output in cell.outputs if output.get("name") == "stderr"]
+
+
+@every_notebook
+def test_the_first_cell_says_what_to_do_where_the_course_is_not_installed(path):
+    first = renew.read(path).cells[0]
+    assert first.cell_type == "markdown"
+    said = first.source.splitlines()[-1]
+    assert "`helpers`" in said and "docs/teaching.md" in said and said.count(". ") == 0
+    assert "Colab" in (renew.NOTEBOOKS.parent / "docs" / "teaching.md").read_text("utf-8")

@@ -24,10 +24,12 @@ from helpers.pictures import (
     draw_blocks,
     draw_compact,
     draw_follow,
+    draw_heads_over_processes,
     draw_map,
     draw_matrices,
     draw_memory,
     draw_product,
+    draw_ring,
     draw_running,
     draw_tensor,
     draw_tensors,
@@ -97,6 +99,8 @@ PICTURES = {
         "weights",
     ),
     "matrices below": lambda: draw_matrices({"a": tensor(1, 2), "b": tensor(2, 2)}, "T", (), "xy"),
+    "heads over processes": lambda: draw_heads_over_processes(4, 3, 2),
+    "ring": lambda: draw_ring(8, 4),
     "running": lambda: draw_running(torch.tensor([1.0, 3, 2]), tensor(3, 2), size=2, block=0),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
@@ -511,3 +515,23 @@ def test_pictures_load_neither_charts_nor_widgets():
         "sys.exit(bool({'matplotlib', 'ipywidgets', 'IPython'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_heads_over_processes_say_who_holds_what():
+    drawn = draw_heads_over_processes(num_heads=6, head_dim=2, num_processes=3)
+    assert "process 2 heads 4 and 5" in drawn.description
+    # Each head's number stands once in three rows of weights, in its context and its columns.
+    for head in range(6):
+        assert texts(drawn).count(str(head)) == 5
+    with pytest.raises(ValueError, match="num_heads is 6 and num_processes is 4"):
+        draw_heads_over_processes(6, 2, 4)
+
+
+def test_a_ring_brings_every_block_to_every_process():
+    drawn = texts(draw_ring(num_tokens=6, num_processes=3))
+    # By turns; in brackets what lies in the future of the process.
+    turns = ["0 to 1", "2 to 3", "4 to 5", "(4 to 5)", "0 to 1", "2 to 3"]
+    turns += ["(2 to 3)", "(4 to 5)", "0 to 1"]
+    assert sorted(each for each in drawn if " to " in each) == sorted(turns)
+    with pytest.raises(ValueError, match="num_tokens is 7 and num_processes is 2"):
+        draw_ring(7, 2)

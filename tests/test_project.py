@@ -56,6 +56,7 @@ MAY_IMPORT = {
     },
     "checks": {"attention", "examples", "pictures", "trace", "variants"},
     "variants": {"attention"},
+    "processes": {"attention"},
     "since": {"examples", "trace", "variants"},
 }
 # Checks draw one thing only: what is done.

@@ -26,10 +26,16 @@ def test_digits_and_shares():
     assert show_table({"a": [0.126]}, digits=3).columns == (("0.126",),)
 
 
-@pytest.mark.parametrize("value", [True, (1, 3, 6), "3 MiB", None])
+@pytest.mark.parametrize("value", [True, (1, 3, 6), "7 softmax", None])
 def test_what_is_no_number_is_written_as_it_is(value):
     table = show_table({"n": [1, 2], "what": [value, value]})
     assert table.columns[1] == (str(value),) * 2 and table.sides == ("right", "left")
+
+
+def test_a_number_with_its_unit_stands_to_the_right_too():
+    columns = {"memory": ["48 MiB", "1.5 GiB"], "share": ["8%", "10%"], "time": ["3 ms", "0.2 s"]}
+    assert show_table(columns).sides == ("right",) * 3
+    assert show_table({"what": ["3 MiB", "none"]}).sides == ("left",)
 
 
 def test_html_and_text_hold_the_same_and_the_html_escapes():

@@ -284,7 +284,8 @@ def test_the_notebook_shows_what_is_stored(stored):
     ]
     shown = "\n".join(texts)
     for moment in stored:
-        assert f"{moment.step} steps: loss on names {moment.loss:.2f}" in shown
+        row = rf"(?<![\d.,]){moment.step:,} +{moment.loss:.2f} +{moment.prefix:.2f}\b"
+        assert re.search(row, shown)
     assert all(fact in shown for fact in moments.load_facts().values())
     assert json.dumps(heads_at(stored[0], SENTENCE).svg)[1:-60] in shown
 

@@ -3,6 +3,8 @@
 Usage: python tools/bench_sliders.py [--presses N]
 Prints, for each: from a key press to the new picture painted (p50 and p95), and from the last of
 20 fast presses to the right picture. Both draw the same tensors; presses alternate between them.
+Then, of a picture whose numbers can be touched: from the pointer's move to the marks painted, and
+from a step of a drag to the numbers painted that torch computed for it.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from renew import METADATA
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 from lab_page import CHROMIUM, QUIET, jupyterlab, open_notebook, run_all
 
+TOUCH = "sliders.explore_numbers()"
 FILM = "from helpers import sliders\nsliders.explore_scores_tokens()"
 INTERACT = """
 import matplotlib.pyplot as plt
@@ -61,6 +64,23 @@ WATCH = """output => {
   requestAnimationFrame(frame);
 }"""
 
+# Watches the map: how long from a pointer's move until what it changed has been painted.
+WATCH_TOUCH = """board => {
+  let moved = 0;
+  board.bench = [];
+  board.addEventListener('pointermove', () => { moved = performance.now(); }, true);
+  const watch = (where, what) => new MutationObserver(() => {
+    const start = moved;
+    requestAnimationFrame(() => {
+      const after = new MessageChannel();  // its message comes once the frame is painted
+      after.port1.onmessage = () => board.bench.push([what, performance.now() - start]);
+      after.port2.postMessage(0);
+    });
+  }).observe(where, {subtree: true, childList: true, attributes: true, attributeFilter: ['d']});
+  watch(board.querySelector('.mark-own'), 'pointing');
+  watch(board.querySelector('[data-tensor="out_proj.out"]'), 'drag');
+}"""
+
 
 def main() -> None:
     """Serve a notebook with both sliders, press keys, print the table."""
@@ -71,7 +91,7 @@ def main() -> None:
         sys.exit("no chromium on this machine: install it (Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         notebook = Path(folder, "bench.ipynb")
-        cells = [new_code_cell(FILM), new_code_cell(INTERACT)]
+        cells = [new_code_cell(source) for source in (FILM, INTERACT, TOUCH)]
         nbformat.write(new_notebook(cells=cells, metadata=METADATA), notebook)
         served = Path(folder, "served")
         served.mkdir()
@@ -82,6 +102,7 @@ def main() -> None:
             run_all(page)
             page.wait_for_timeout(3000)
             report(page, options.presses)
+            report_touch(page, options.presses)
             browser.close()
 
 
@@ -140,6 +161,35 @@ def drag(page, area) -> float:
     page.wait_for_timeout(2000)
     last, paint = area.evaluate("o => [o.bench.press, o.bench.paints.at(-1)[1]]")
     return paint - last
+
+
+def report_touch(page, times: int) -> None:
+    """Point at numbers of the map and drag one of x; print how long either took."""
+    board = page.locator(".touch .board.live")
+    board.wait_for()
+    cells = board.locator("[data-tensor] > g:first-child path")
+    cells.first.scroll_into_view_if_needed()
+    board.evaluate(WATCH_TOUCH)
+    places = [box for box in (cells.nth(3 * i).bounding_box() for i in range(60)) if box]
+    seen = [box for box in places if 150 < box["y"] < 1300]
+    for turn in range(times):
+        box = seen[turn % len(seen)]
+        page.mouse.move(box["x"] + 9, box["y"] + 9)
+        page.wait_for_timeout(60)
+    box = cells.nth(8).bounding_box()
+    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    page.mouse.down()
+    for turn in range(times):
+        page.mouse.move(box["x"] + 20 + 10 * (turn % 9), box["y"] + 9)
+        page.wait_for_timeout(150)
+    page.mouse.up()
+    measured = board.evaluate("board => board.bench")
+    print("\ntouch                   p50 ms  p95 ms  measured")
+    for what in ("pointing", "drag"):
+        times_taken = [took for name, took in measured if name == what]
+        cuts = statistics.quantiles(times_taken, n=20, method="inclusive")
+        median = statistics.median(times_taken)
+        print(f"{what:22}{median:8.0f}{cuts[18]:8.0f}{len(times_taken):10}")
 
 
 if __name__ == "__main__":

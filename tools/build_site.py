@@ -49,7 +49,7 @@ def build(notebooks: list[Path], site: Path) -> int:
     """Write index.html, a page for each notebook and what they load; return how many failed."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css"):
+    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "touch.js"):
         shutil.copy(ASSETS / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:

@@ -21,6 +21,7 @@ ROOMS = (
     "moments",
     "tiny",
     "variants",
+    "processes",
     "sizes",
     "gpt2",
     "trace",

@@ -13,6 +13,7 @@ from helpers.checks.findings import say
 from helpers.checks.functions import judge_function
 from helpers.checks.growing import judge_class
 from helpers.checks.isolate import Failure, TimeUp, attempt, type_name
+from helpers.checks.more import MORE, Further, judge_further
 from helpers.checks.observe import ask, isolated_from, kind_of
 from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
@@ -20,7 +21,7 @@ from helpers.checks.sentences import unknown
 from helpers.checks.task import Explain, Grow, Task, Write
 from helpers.checks.tasks import TASKS
 
-EXERCISES = (*TASKS, *SHEET)
+EXERCISES = (*TASKS, *MORE, *SHEET)
 SECONDS = 5.0
 
 
@@ -55,16 +56,16 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
     return outcome
 
 
-def find(identifier: Any) -> Task | Paper | None:
+def find(identifier: Any) -> Task | Further | Paper | None:
     """Return the exercise or problem of that name, if there is one."""
     if type(identifier) is not str:
         return None
     if identifier in SHEET:
         return papers()[identifier]
-    return TASKS.get(identifier) or practised(identifier)
+    return TASKS.get(identifier) or MORE.get(identifier) or practised(identifier)
 
 
-def judged(task: Task | Paper, answer: Any) -> Outcome:
+def judged(task: Task | Further | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
     with isolated_from(answer, SECONDS):
         try:
@@ -74,7 +75,7 @@ def judged(task: Task | Paper, answer: Any) -> Outcome:
         return found.outcome(task.identifier)
 
 
-def judge(task: Task | Paper, answer: Any) -> Finding:
+def judge(task: Task | Further | Paper, answer: Any) -> Finding:
     """Say of an answer what check says, unless it takes too long."""
     if kind_of(answer)[0] == "open":
         return say("open")
@@ -82,6 +83,8 @@ def judge(task: Task | Paper, answer: Any) -> Finding:
         return judge_function(task, answer)
     if isinstance(task, Grow):
         return judge_class(answer)
+    if isinstance(task, Further):
+        return judge_further(task, answer)
     handed = ask(answer, "value")
     handed = object() if type(handed) is Failure else handed
     return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)

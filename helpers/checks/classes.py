@@ -46,19 +46,9 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
             qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
             x (b, num_tokens, d_in) and returns (b, num_tokens, d_out).
-        variant: the change since the lecture that cls has, if it has one. What it adds to the
-            constructor comes by name, what it adds to forward after x:
-            gqa: num_kv_heads. norm: layers query_norm and key_norm (head_dim,), 1e-6 under the
-            root. rope: base 10,000, feature p turns with p + head_dim / 2. alibi: slopes
-            (num_heads,), of scaled scores. cap: limit, of scaled scores. window: window, the token
-            itself counted. padding: forward(x, is_padding), (b, num_tokens), True for filling; what
-            comes out there need only be finite. other: forward(x, other), (b, num_keys, d_in), keys
-            and values come from it. sinks: a parameter sinks (num_heads,). gate: a layer W_gate
-            (d_in to d_out), a sigmoid of it on the combined context. latent: latent_dim and
-            rope_dim; layers W_down (d_in to latent_dim + rope_dim) and latent_norm (1e-6), W_key
-            and W_value read the latent, W_query makes head_dim + rope_dim features a head, the
-            last rope_dim of which turn as in rope. cache: rope, and forward(x, past=None), which
-            returns (out, past); past is handed on to the next call as it came.
+        variant: the change since the lecture that cls has, if it has one, by its name in
+            helpers.checks.contract, which says what each adds: "gqa", "norm", "rope", "alibi",
+            "cap", "window", "padding", "other", "sinks", "gate", "latent" or "cache".
 
     Returns:
         An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
@@ -225,7 +215,9 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
     if wrong:
         yield from _unlike(looks, wrong)
     elif not close(looks.out(simpler[0]), looks.right(simpler[0])):
-        yield say("zero_scores")
+        out = looks.out(simpler[0])
+        divided = looks.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
+        yield say("norm_of_zero" if divided else "zero_scores")
     elif not looks.variant:
         yield from _stressed(looks)
 
@@ -252,7 +244,8 @@ def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
         found = follow(way) or say("other_output", where=where)
     used = ask(looks.cls, "readings")
     used = {} if isinstance(used, Failure) else used
-    name = single(looks, found.step if raised else None)
+    near = found.step if looks.variant else None
+    name = single(looks, found.step if raised else None, near)
     if name and raised and not used.get("dropped"):
         step = STEPS[looks.mistakes[name].step - 1]
         spoilt = step in play(case, name).steps

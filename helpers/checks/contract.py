@@ -1,7 +1,25 @@
 """What a class with a change since the lecture gets besides, and how it is called.
 
-A learner's class knows no parts: it gets whole numbers and tensors. Whatever a class of the lecture
-gets comes first; SIZES, LAYERS_BESIDE and beside say what is added.
+A learner's class knows no parts: it gets whole numbers and tensors, after those of the lecture's
+class and by name. All else is as check_attention says.
+
+- gqa: built with num_kv_heads, which neighbouring heads share; W_key and W_value are narrower.
+- norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root.
+- rope: feature p turns with p + head_dim / 2, at base 10,000.
+- alibi: built with slopes (num_heads,); slope * distance is taken from the scaled scores.
+- cap: built with limit, of the scaled scores.
+- window: built with window, the tokens seen, the token itself counted.
+- padding: forward(x, is_padding), (b, num_tokens), True for filling. What comes out at filling is
+  not compared, and must be finite.
+- other: forward(x, other), (b, num_keys, d_in): keys and values come from it, nothing is hidden.
+- sinks: a parameter sinks (num_heads,), scores beside the scaled ones.
+- gate: a layer W_gate, d_in to d_out; its sigmoid multiplies the combined context.
+- latent: built with latent_dim and rope_dim; layers W_down, d_in to latent_dim + rope_dim, and
+  latent_norm (1e-6). W_key and W_value read the normed latent. W_query makes head_dim + rope_dim
+  features a head; the last rope_dim of them, and the last of W_down, which all heads share, turn as
+  in rope.
+- cache: rope, and forward(x, past=None), which returns (out, past). The first call gets x alone,
+  each other the past that came of the one before, whatever it is.
 """
 
 from typing import Any

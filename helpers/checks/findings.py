@@ -105,6 +105,10 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "Where all scores are 0 the output is another one. Look at the mask: it goes by places, "
         "above the diagonal, not by what the scores are.",
     ),
+    "norm_of_zero": (
+        4,
+        "Where queries and keys are 0 the output is NaN: add 1e-6 under the root of the norm.",
+    ),
     "future_outweighs": (
         6,
         "Where tokens of the future have far higher scores than the others, they are seen. Look at "

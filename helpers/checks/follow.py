@@ -34,12 +34,16 @@ def follow(way: Followed) -> Finding | None:
 
 
 def _as_far(way: Followed) -> Finding | None:
-    """The step after the last whose tensors are there, scaled perhaps, whatever their shape."""
-    there = [
-        number
-        for number, name in enumerate(STEPS, start=1)
-        if all(exact(way.tensors, each, False) for each in way.right[name].values())
-    ]
+    """The step after the last whose tensors are there, whatever their shape."""
+
+    def present(wanted: torch.Tensor, name: str) -> bool:
+        if name in ("scores", "mask"):  # which may be scaled before step 7
+            return exact(way.tensors, wanted, False)
+        alike = (each.flatten() for each in way.tensors if each.numel() == wanted.numel())
+        return any(close(each, wanted.flatten()) for each in alike)
+
+    steps = enumerate(STEPS, start=1)
+    there = [n for n, name in steps if all(present(t, name) for t in way.right[name].values())]
     number = max(there, default=1)
     if number == len(STEPS):
         return say("out_changed")

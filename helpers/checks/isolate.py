@@ -119,7 +119,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     finally:
         if begun:
             clock.stop()
-        if _worlds:
+        if _worlds and (clock is not None or not _clocks):  # code of ours changes nothing
             _worlds[-1].put_back()
 
 

@@ -59,14 +59,15 @@ class Looks:
         return play(self.plain(case), *mistakes).out
 
 
-def single(looks: Looks, step: int | None = None) -> str | None:
+def single(looks: Looks, step: int | None = None, near: int | None = None) -> str | None:
     """The one catalogued mistake that comes to the same function as a class.
 
     Args:
         looks: the class.
         step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
+        near: the step whose mistakes are tried first, to save time.
     """
-    for name in _candidates(looks.shapes, looks.variant):
+    for name in _candidates(looks.shapes, looks.variant, near):
         alike = _agrees(looks, name)
         if alike == "function" or alike and step in (None, *looks.mistakes[name].steps):
             return name
@@ -107,9 +108,10 @@ def candidates(shapes: Shapes, variant: str = "") -> list[str]:
     return list(_candidates(shapes, variant))
 
 
-def _candidates(shapes: Shapes, variant: str) -> Iterator[str]:
+def _candidates(shapes: Shapes, variant: str, near: int | None = None) -> Iterator[str]:
     weights = {name: shape for name, shape in shapes.items() if len(shape) > 1}
-    for name in mistakes_of(variant):
+    every = mistakes_of(variant)
+    for name in sorted(every, key=lambda each: near not in every[each].steps):
         planted = _planted_shapes(name, variant)
         if planted and all(planted.get(each) == shape for each, shape in weights.items()):
             yield name

@@ -10,6 +10,8 @@ import functools
 import inspect
 import linecache
 import re
+import types
+import zlib
 
 from helpers import attention, variants
 from helpers.checks.fitted import fitted
@@ -27,6 +29,7 @@ _LATER = (
     ),
 )
 _WITHIN = {"cache": "rope"}  # what is kept has been turned
+_BETWEEN = "\n\n# the next file\n\n"
 _PROJECTED = "num_keys = keys.shape[1]"  # once the three are made, in helpers.variants
 
 
@@ -48,12 +51,19 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
     """
     variant = variant or _variant_of(identifiers)
     source = edited_source(*identifiers, variant=variant)
-    filename = f"<MultiHeadAttention {variant} with {', '.join(identifiers) or 'no mistake'}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     # A dataclass wants to find the module it is of.
     namespace = vars(attention) | {"__name__": variants.__name__ if variant else "wrong"}
-    exec(compile(source, filename, "exec"), namespace)
+    for piece in source.split(_BETWEEN):
+        exec(_compiled(piece), namespace)
     return fitted(namespace, variant) if variant else namespace["MultiHeadAttention"]
+
+
+@functools.cache
+def _compiled(piece: str) -> types.CodeType:
+    """The code of a piece of source, which tracebacks show; most mistakes edit one of several."""
+    filename = f"<MultiHeadAttention, edited, {zlib.crc32(piece.encode())}>"
+    linecache.cache[filename] = (len(piece), None, piece.splitlines(keepends=True), filename)
+    return compile(piece, filename, "exec")
 
 
 def show_lines(*identifiers: str) -> str:
@@ -142,7 +152,7 @@ def _variant_source() -> str:
     texts = [lecture[:own]]
     for name in ("module", "keep", "look", "turn", "project", "weigh"):
         texts.append(inspect.getsource(getattr(variants, name)))
-    return re.sub(r"(?m)^from helpers\b.*\n", "", "\n\n".join(texts))
+    return re.sub(r"(?m)^from helpers\b.*\n", "", _BETWEEN.join(texts))
 
 
 _SIZES = "b, num_tokens, _ = x.shape"

@@ -18,6 +18,7 @@ from helpers.checks.cases import LAYERS, Case, cases_of, fill, known, lecture_pa
 from helpers.checks.contract import Alone, called, sizes
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
 from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
+from helpers.checks.line_up import verdicts
 from helpers.checks.plain import decode, encode
 from helpers.checks.plain import known as carried
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
@@ -152,6 +153,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "value": value,
     "call": call,
     "readings": readings,
+    "verdicts": verdicts,
     "parameters": parameters,
     "facts": facts,
     "run": run,

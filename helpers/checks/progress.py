@@ -1,7 +1,8 @@
 """Remember which exercises are done, in one small file on this computer that anyone may delete.
 
-The file is my_notebooks/progress.json in the working folder's course, or whatever the environment
-variable ELEVEN_STEPS_PROGRESS names. No notebook and no network is involved.
+The file is whatever the environment variable ELEVEN_STEPS_PROGRESS names; else
+my_notebooks/progress.json beside the course's notebooks, where this user may write there; else
+.eleven_steps/progress.json in the home folder. No notebook and no network is involved.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from helpers.checks.more import MORE
 from helpers.checks.paper import SHEET
 from helpers.checks.tasks import TASKS
 from helpers.pictures import Picture
@@ -26,13 +28,15 @@ class Unusable(Exception):
 
 
 def file() -> Path:
-    """Return where the progress is kept: beside the course's notebooks, or in the home folder."""
+    """Return where the progress is kept; a course that many share is no place for it."""
     if named := os.environ.get(VARIABLE):
-        return Path(named)
+        return Path(os.path.expanduser(named))
     course = Path(__file__).resolve().parents[2]
-    if (course / "notebooks").is_dir():
-        return course / "my_notebooks" / "progress.json"
-    return Path.home() / ".eleven_steps" / "progress.json"
+    mine = course / "my_notebooks"
+    if (course / "notebooks").is_dir() and os.access(mine if mine.exists() else course, os.W_OK):
+        return mine / "progress.json"
+    home = os.path.expanduser("~")  # "~" itself where nobody knows a home: then in this folder
+    return Path("" if home == "~" else home, ".eleven_steps", "progress.json")
 
 
 def record(identifier: str) -> str:
@@ -68,7 +72,7 @@ def picture() -> Picture:
     except (OSError, Unusable) as error:
         done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
     groups: dict[str, list[str]] = {}
-    for identifier in TASKS:
+    for identifier in (*TASKS, *MORE):
         groups.setdefault(identifier.partition(".")[0], []).append(identifier)
     return draw_progress(done, groups | {"by hand": list(SHEET)}, note)
 
@@ -136,7 +140,8 @@ def alone(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # some folders of a network have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

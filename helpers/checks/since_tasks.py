@@ -33,9 +33,14 @@ def _by_head(name: str) -> Callable[[Scene], torch.Tensor]:
 _KEYS, _QUERIES = _by_head("keys"), _by_head("queries")
 
 
+def _large(s: Scene) -> torch.Tensor:
+    """Queries so large that 1e-6 under a root is lost."""
+    return 10 * _QUERIES(s)
+
+
 def _normed(s: Scene, *axes: int, less: float = 0.0) -> torch.Tensor:
     """Queries divided by the root of their mean square over axes, and weighed."""
-    queries = _QUERIES(s) - less * _QUERIES(s).mean(axes, keepdim=True)
+    queries = _large(s) - less * _large(s).mean(axes, keepdim=True)
     return queries / queries.square().mean(axes, keepdim=True).sqrt() * s.module.query_norm.weight
 
 
@@ -140,7 +145,7 @@ SINCE: tuple[Task, ...] = (
     ),
     Write(
         "since.2",
-        lambda s: (_QUERIES(s), s.module.query_norm.weight.detach()),
+        lambda s: (_large(s), s.module.query_norm.weight.detach()),
         ("queries",),
         (
             Slip("The queries are divided by their length: the root of the mean of the squares is "
@@ -155,8 +160,9 @@ SINCE: tuple[Task, ...] = (
             Slip("The mean is subtracted first, as LayerNorm does: RMSNorm leaves it.",
                  lambda s: (_normed(s, -1, less=1.0),)),
             Slip("It is divided by the mean of the squares: take its root.",
-                 lambda s: (_normed(s, -1) / _QUERIES(s).square().mean(-1, keepdim=True).sqrt(),)),
+                 lambda s: (_normed(s, -1) / _large(s).square().mean(-1, keepdim=True).sqrt(),)),
         ),
+        right=lambda s: (s.module.query_norm(_large(s)).detach(),),
         at="transpose",
         places=_places("norm"),
     ),

@@ -22,8 +22,8 @@ _LIST = (
     Mistake(
         "kv_heads_tiled",
         4,
-        "Heads of keys and values are dealt out in turn, 0, 1, 0, 1: neighbours share one, so "
-        "write `keys.repeat_interleave(group, dim=1)`.",
+        "Key heads are dealt out in turn, 0, 1, 0, 1: neighbours share one, so write "
+        "`keys.repeat_interleave(group, dim=1)`, and values alike.",
         "Weights trained with neighbours sharing give other numbers, and no shape says so.",
         (
             (

@@ -6,7 +6,10 @@ from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
-from helpers.pictures.reach import reach
+from helpers.pictures.motion import Motion, draw_motion
+from helpers.pictures.numbers import Linear, draw_numbers, pairs, tell, written
+from helpers.pictures.processes import draw_heads_over_processes, draw_ring
+from helpers.pictures.reach import reach, reach_all
 from helpers.pictures.running import draw_running
 from helpers.pictures.source import draw_source
 from helpers.pictures.steps import draw_steps
@@ -18,17 +21,23 @@ from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 __all__ = [
     "Arrow",
     "HEAD_COLOURS",
+    "Linear",
+    "Motion",
     "Picture",
     "Shown",
     "draw_attention",
     "draw_blocks",
     "draw_compact",
     "draw_follow",
+    "draw_heads_over_processes",
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_motion",
+    "draw_numbers",
     "draw_patterns",
     "draw_product",
+    "draw_ring",
     "draw_running",
     "draw_source",
     "draw_steps",
@@ -37,6 +46,10 @@ __all__ = [
     "draw_vectors",
     "draw_weights",
     "draw_words",
+    "pairs",
     "reach",
+    "reach_all",
     "storage",
+    "tell",
+    "written",
 ]

@@ -69,13 +69,19 @@ def draw_attention(
     return picture(
         below(parts, gap=8),
         f"Head {head}: token {query} looks most at {'itself' if most == query else f'token {most}'}"
-        f", with weight {weights[most]:.2f}",
+        f", with weight {distinct(weights)}",
         f"Scores, masked, divided scores and weights have shape (num_tokens,) = ({num_tokens},), "
         f"the weighted values (head_dim, num_tokens) = ({head_dim}, {num_tokens}). "
         f"-inf makes {future} weight{'s' * (future != 1)} 0, the weights add up to "
         f"{weights.sum():.2f}, and the weighted values to the context, (head_dim,) = "
         f"({head_dim},).",
     )
+
+
+def distinct(weights: torch.Tensor) -> str:
+    """Write the largest of some weights, with a third digit where two do not tell it apart."""
+    shown = [sorted(f"{each:.{digits}f}" for each in weights) for digits in (2, 3)]
+    return shown[0][-1] if shown[0][-1] not in shown[0][:-1] else shown[1][-1]
 
 
 def strip(

@@ -21,7 +21,7 @@ from helpers.pictures.svg import Drawing, Picture, below, picture, text
 from helpers.pictures.tensors import TracedStep
 
 
-def draw_map(steps: Sequence[TracedStep]) -> Picture:
+def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> Picture:
     """Draw the whole block, each tensor as its grids, for any legal sizes.
 
     Where a tensor's numbers do not fit they give way to shades, and shades to labelled outlines.
@@ -30,6 +30,7 @@ def draw_map(steps: Sequence[TracedStep]) -> Picture:
 
     Args:
         steps: the eleven steps of a trace.
+        touched: whether a script has to find the cells.
 
     Raises:
         ValueError: steps are not the eleven of the course, in order.
@@ -43,7 +44,7 @@ def draw_map(steps: Sequence[TracedStep]) -> Picture:
     sizes = sizes_of(by_name)
     rows = []
     for names in ROWS:
-        panels = [panel(by_name[name], sizes["num_heads"]) for name in names]
+        panels = [panel(by_name[name], sizes["num_heads"], touched=touched) for name in names]
         if "shape" in names:
             panels.append(sizes_panel(sizes))
         if "out_proj" in names:

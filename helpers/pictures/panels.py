@@ -92,6 +92,7 @@ def panel(
     num_heads: int,
     follow: Followed | None = None,
     leave_out: Collection[str] = (),
+    touched: bool = False,
 ) -> list[Drawing]:
     """Draw what a step does, then its tensors: all their numbers, or those that follow says.
 
@@ -99,9 +100,14 @@ def panel(
         step, num_heads: of a trace.
         follow: which numbers to draw; None is all of them.
         leave_out: names of tensors to leave out.
+        touched: whether a script has to find the cells.
     """
     letters, numbers = shape_of(step).split(" = ")
-    what = [line(OPERATIONS[step.name]), line(letters, f"font-family:{SANS}"), line(f"= {numbers}")]
+    what = [
+        line(OPERATIONS.get(step.name, "what it multiplies with, learned")),
+        line(letters, f"font-family:{SANS}"),
+        line(f"= {numbers}"),
+    ]
     parts = [below([title(step), *what], gap=3)]
     for name, tensor in step.tensors.items():
         if name in leave_out:
@@ -110,13 +116,14 @@ def panel(
             tensor,
             name,
             " ".join(axes(step)),
-            num_heads if step.name in ("project", "combine") else None,
+            num_heads if step.name in ("W", "project", "combine") else None,
             marked=[follow.index] if follow and follow.key == f"{step.name}.{name}" else (),
             shade=name in COMPARED,
         )
         label = line(name, "font-weight:700")
         if follow is None:
-            parts.append(below([label, fitted(shown)], gap=2))
+            key = f"{step.name}.{name}" if touched else ""
+            parts.append(below([label, fitted(shown, key=key)], gap=2))
             continue
         found = text(follow.found(step.name, name, tensor), SMALL * (len(name) + 1) + 4, 11)
         label = Drawing(label.body + found, INSIDE, label.height)
@@ -140,12 +147,17 @@ def line(content: str, style: str = "") -> Drawing:
     return Drawing(text(content, 0, 11, style=style), SMALL * len(content), 14)
 
 
-def fitted(shown: Shown, sequence: int = 0, kept: torch.Tensor | None = None) -> Drawing:
-    """Draw one sequence of a tensor with as much detail as fits; kept as in grid."""
+def fitted(
+    shown: Shown, sequence: int = 0, kept: torch.Tensor | None = None, key: str = ""
+) -> Drawing:
+    """Draw one sequence of a tensor with as much detail as fits; kept as in grid.
+
+    Where there is a key, a script finds the cells by it.
+    """
     if not shown.tensor.is_meta:
         heights = (MOST_HEIGHT,) if kept is None else (MOST_HEIGHT, 4 * MOST_HEIGHT)
         for most, cell in product(heights, (NUMBERS, *SHADES)):
-            drawing = grids(shown, cell, most, sequence, kept)
+            drawing = grids(shown, cell, most, sequence, kept, key)
             if drawing is not None:
                 return drawing
     if kept is not None:
@@ -162,6 +174,7 @@ def grids(
     most: float,
     sequence: int,
     kept: torch.Tensor | None,
+    key: str = "",
 ) -> Drawing | None:
     """Draw a tensor's grids with cells of this size, at most so high; None if they do not fit."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
@@ -174,10 +187,10 @@ def grids(
     )
     if not per_line or lines * (rows * cell[1] + 22) > most + 22 or len(labels) < owners:
         return None
-    numbers = shown.tensor[sequence]
+    numbers = shown.tensor[sequence] if shown.axes[0] == "b" else shown.tensor
     strength = shades(numbers) if (shown.shade if cell == NUMBERS else kept is None) else None
     drawn = []
-    for where in product(*map(range, outer)):
+    for first, where in enumerate(product(*map(range, outer))):
         place = (sequence, *where)
         drawing = grid(
             numbers[where].tolist(),
@@ -187,6 +200,7 @@ def grids(
             written=cell == NUMBERS,
             kept=None if kept is None else kept[where].tolist(),
             marked=[i[-2:] for i in shown.marked if i[:-2] == place],
+            known_as=key and f'data-tensor="{key}" data-first="{first * rows * columns}"',
         )
         drawn.append(labelled(labels[where[0]], drawing) if outer else drawing)
     if not outer and owners:

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from helpers.pictures.svg import INK, LINE, Picture, text
 
-PITCH = 68  # pixels from column to column: twelve fit a notebook's output at 1280 px
+PITCH, BAND = 68, 126  # pixels from column to column, and from a line of columns to the next
+WIDEST = 12  # columns side by side, as fit a notebook's output at 1280 px
 DEEPEST = 3  # boxes in a column; a group of more is a row under the columns
 LONGEST = 11  # boxes in a row; more go on in the next
 
@@ -31,11 +32,14 @@ def draw_progress(
     finished = [identifier for identifier in every if identifier in done]
 
     body = ""
+    y = 66
     for place, (name, group) in enumerate(columns.items()):
-        body += text(name, PITCH * place + 34, 46, "middle", "font-size:11px")
+        x, top = PITCH * (place % WIDEST), BAND * (place // WIDEST)
+        body += text(name, x + 34, top + 46, "middle", "font-size:11px")
         for row, identifier in enumerate(group):
-            body += box(identifier, identifier in done, PITCH * place + 10, 58 + 30 * row)
-    y = 66 + 30 * max(map(len, columns.values()), default=0)
+            body += box(identifier, identifier in done, x + 10, top + 58 + 30 * row)
+        y = max(y, top + 66 + 30 * len(group))
+    columns = dict(list(columns.items())[:WIDEST])  # those that stand side by side
     for name, group in rows.items():
         body += text(name, 34, y + 16, "middle", "font-size:11px")
         for place, identifier in enumerate(group):

@@ -8,6 +8,9 @@ import torch
 from helpers.pictures.memory import place
 from helpers.pictures.tensors import TracedStep
 
+# The matrices of step 2, (d_in, d_out), for those who follow their numbers too.
+MATRICES = {"queries": "W.W_query", "keys": "W.W_key", "values": "W.W_value"}
+
 
 @dataclass(frozen=True)
 class Followed:
@@ -95,11 +98,7 @@ def reach(trace: Sequence[TracedStep], name: str, index: Sequence[int]) -> dict[
     """
     key, index = find(trace, name, index)
     with torch.inference_mode(False), torch.enable_grad():
-        nudges = {
-            f"{step.name}.{each}": torch.zeros(tensor.shape, dtype=torch.float64)
-            for step in trace
-            for each, tensor in step.tensors.items()
-        }
+        nudges = no_nudges(trace)
         nudges[key][index] = 1
         for nudge in nudges.values():
             nudge.requires_grad_()
@@ -109,6 +108,47 @@ def reach(trace: Sequence[TracedStep], name: str, index: Sequence[int]) -> dict[
             each: (paths[each] > 0) | (source > 0)
             for each, source in zip(nudges, sources, strict=True)
         }
+
+
+def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
+    """Say of all numbers at once which depend on which, as reach does of one.
+
+    Args:
+        trace: the eleven steps of a trace, of n numbers in all; the matrices W_query, W_key and
+            W_value (d_in, d_out) may stand before step 2 as a step called W.
+
+    Returns:
+        Booleans (n, n), the numbers in the order of the steps: row i is True at all numbers that
+        number i comes from, and at itself.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        nudges = no_nudges(trace)
+        for nudge in nudges.values():
+            nudge.requires_grad_()
+        rows, paths = [], count_paths(nudges)
+        for counted in (paths[each] for each in nudges):
+            one_each = torch.eye(counted.numel(), dtype=torch.float64).view(-1, *counted.shape)
+            found = torch.autograd.grad(
+                counted,
+                nudges.values(),
+                one_each,
+                retain_graph=True,
+                is_grads_batched=True,
+                allow_unused=True,
+            )
+            blank = (torch.zeros(len(one_each), each.numel()) for each in nudges.values())
+            whole = [b if f is None else f.flatten(1) for f, b in zip(found, blank, strict=True)]
+            rows.append(torch.cat(whole, dim=1) > 0)
+        return torch.cat(rows)
+
+
+def no_nudges(trace: Sequence[TracedStep]) -> dict[str, torch.Tensor]:
+    """Return zeros in the shape of every tensor, by "step.tensor" in the order of the steps."""
+    return {
+        f"{step.name}.{each}": torch.zeros(tensor.shape, dtype=torch.float64)
+        for step in trace
+        for each, tensor in step.tensors.items()
+    }
 
 
 def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -126,7 +166,12 @@ def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     b, num_tokens, num_heads, head_dim = nudges["view.queries"].shape
     heads = {}
     for name in ("queries", "keys", "values"):
-        wide = step(f"project.{name}", paths["shape.x"].sum(-1, keepdim=True))
+        made = paths["shape.x"].sum(-1, keepdim=True)
+        matrix = MATRICES[name]
+        if matrix in nudges:
+            paths[matrix] = nudges[matrix]
+            made = made + nudges[matrix].sum(0)  # a column makes one feature of every token
+        wide = step(f"project.{name}", made)
         split = step(f"view.{name}", wide.reshape(b, num_tokens, num_heads, head_dim))
         heads[name] = step(f"transpose.{name}", split.transpose(1, 2))
     past = torch.ones(num_tokens, num_tokens, dtype=torch.float64).tril()

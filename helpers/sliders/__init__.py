@@ -5,6 +5,7 @@ from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
 from helpers.sliders.memory import explore_memory, explore_storage
+from helpers.sliders.motion import explore_motion
 from helpers.sliders.products import (
     explore_attention,
     explore_blocks,
@@ -24,6 +25,7 @@ from helpers.sliders.steps import (
     explore_transpose,
     explore_view,
 )
+from helpers.sliders.touch import explore_numbers
 from helpers.sliders.whole import explore_follow, explore_map, explore_models, explore_neighbours
 from helpers.sliders.words import explore_angle, explore_meaning, explore_search
 
@@ -43,7 +45,9 @@ __all__ = [
     "explore_memory",
     "explore_models",
     "explore_moments",
+    "explore_motion",
     "explore_neighbours",
+    "explore_numbers",
     "explore_out_proj",
     "explore_project",
     "explore_running",

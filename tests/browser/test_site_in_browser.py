@@ -52,6 +52,7 @@ def test_site(site, page):
         check_pictures_before_running(page, code)
         check_errors(page, code)
         check_films(page, code)
+        check_touch(page)
         assert not page.locator("img.jupyter-widget:visible").count()  # the film stands there
         for scheme in "dark", "light":
             page.emulate_media(color_scheme=scheme)
@@ -131,6 +132,20 @@ def check_folds(page, cells):
         assert not fold.locator("> :not(summary)").first.is_visible()
         fold.locator("summary").press("Enter")
         assert fold.locator("> :not(summary)").first.is_visible()
+
+
+def check_touch(page):
+    """Point at a number by keyboard, and find it said that none can be dragged without a kernel."""
+    board = page.locator(".touch .board")
+    board.press("ArrowRight")
+    assert board.locator(".card p").first.inner_text().startswith("x[0, 0, 0] = 0.43 at step 1")
+    assert board.locator(".mark-to").get_attribute("d")
+    assert page.get_by_text("Numbers cannot be dragged here, for no kernel runs.").count() == 1
+    board.press("Escape")
+    for glide in page.locator(".touch:has(.controls)").all():
+        glide.locator("input").press("End")
+        assert glide.locator(".moves[transform]").count()
+        glide.locator("input").press("Home")
 
 
 def check_everything(page):

@@ -1,0 +1,36 @@
+# The course in a container: a learner's JupyterLab, not root, offline once it is built.
+#
+#   docker build --build-arg TORCH_INDEX=ADDRESS -t eleven-steps .
+#   docker run --rm -p 127.0.0.1:8888:8888 -v eleven-steps:/home/learner/work eleven-steps
+#
+# ADDRESS is the index of torch's CPU builds, from its install page. Without it torch comes from the
+# usual index, on some systems with libraries for graphics cards that nothing here needs.
+FROM python:3.11-slim
+
+ARG TORCH_INDEX=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+
+RUN useradd --create-home --uid 1000 learner
+WORKDIR /opt/course
+
+# torch first: it is large and changes seldom.
+COPY requirements.txt ./
+RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' requirements.txt)"
+
+COPY pyproject.toml README.md LICENSE ./
+COPY helpers helpers
+COPY data data
+COPY tools tools
+COPY docs docs
+COPY notebooks notebooks
+RUN python -m pip install -r requirements.txt \
+    && python -m compileall -q helpers \
+    && ln -s /home/learner/work my_notebooks \
+    && install -d -o learner -g learner /home/learner/work
+
+# The course belongs to root and is read-only for learners; what they do stands in work.
+USER learner
+ENV ELEVEN_STEPS_PROGRESS=/home/learner/work/progress.json PIP_NO_INDEX=1
+VOLUME /home/learner/work
+EXPOSE 8888
+CMD ["python", "tools/lab.py", "--ip=0.0.0.0", "--port=8888", "--no-browser"]

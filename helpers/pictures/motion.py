@@ -1,0 +1,163 @@
+"""A step that moves numbers, as motion: each cell's way from its old place to its new one."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+from helpers.pictures.memory import place, storage
+from helpers.pictures.numbers import MOVES, moved
+from helpers.pictures.svg import (
+    CELL_HEIGHT,
+    CELL_WIDTH,
+    CHARACTER,
+    GAP,
+    GROUND,
+    TINT,
+    Drawing,
+    Picture,
+    at,
+    below,
+    head_colour,
+    heading,
+    number,
+    picture,
+    text,
+)
+from helpers.pictures.tensors import COUNTS, Shown
+
+LABELS, TOP = CHARACTER * 8, 18
+PER_LINE = 18
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Hold the picture before a step, and how far each of its cells moves to the right and down.
+
+    Args:
+        picture: as it begins, its cells in groups with the class "moves".
+        ways: for each of these groups in order, how far it has moved in the end, in pixels.
+    """
+
+    picture: Picture
+    ways: list[tuple[float, float]]
+
+
+def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
+    """Draw a tensor as grids with its storage below, and work out where each cell goes.
+
+    Args:
+        step: view, transpose, reformat or combine.
+        before, after: the tensor before and after the step, of one sequence.
+
+    Raises:
+        ValueError: the step moves nothing, or there is more than one sequence.
+    """
+    if step not in MOVES or before.tensor.shape[0] != 1:
+        raise ValueError(
+            f"step {step} of b = {before.tensor.shape[0]}: expected one sequence, and "
+            f"{', '.join(MOVES)}"
+        )
+    came_from = moved(step, before.tensor, after.tensor).flatten().tolist()
+    old, new = places(before), places(after)
+    ways = [(0.0, 0.0)] * len(old)
+    for now, was in enumerate(came_from):
+        ways[was] = way(old[was], new[now])
+    inside = before.tensor[0].flatten().tolist()
+    heads = [before.head(index) for index in product(*map(range, before.tensor.shape))]
+    cells = "".join(map(cell, inside, heads, old))
+    grids = Drawing(
+        f'<g class="before">{names(before)}</g><g class="after" opacity="0">{names(after)}</g>'
+        + cells,
+        max(x for x, _ in [*old, *new]) + CELL_WIDTH,
+        max(y for _, y in [*old, *new]) + CELL_HEIGHT,
+    )
+    strip, strip_ways = memory(before, after, came_from)
+    copied = any(way != (0.0, 0.0) for way in strip_ways)
+    kept = "the numbers are copied into a new order" if copied else "no number moves in storage"
+    top = Drawing(
+        f'<g class="before">{heading(before.name, before.shape).body}</g>'
+        f'<g class="after" opacity="0">{heading(after.name, after.shape).body}</g>',
+        CHARACTER * (len(after.name) + len(after.shape) + 2),
+        20,
+    )
+    drawn = picture(
+        below([below([top, grids], gap=4), strip]),
+        f"{step}: {kept}",
+        f"From {before.shape} to {after.shape}; below, the storage of {after.name}, "
+        f"{len(strip_ways)} places.",
+    )
+    return Motion(drawn, ways + strip_ways)
+
+
+def places(shown: Shown) -> list[tuple[float, float]]:
+    """Return where each number of a tensor stands, grids side by side, in the tensor's order."""
+    *outer, rows, columns = shown.tensor.shape[1:]
+    wide, high = LABELS + columns * CELL_WIDTH + GAP, 2 * TOP
+    return [
+        (LABELS + grid * wide + j * CELL_WIDTH, high + i * CELL_HEIGHT)
+        for grid, i, j in product(range(math.prod(outer)), range(rows), range(columns))
+    ]
+
+
+def names(shown: Shown) -> str:
+    """Write what grids, rows and columns of a tensor count."""
+    *outer, rows, columns = shown.tensor.shape[1:]
+    axes = shown.axes[1:]
+    wide = LABELS + columns * CELL_WIDTH + GAP
+    drawn = ""
+    for grid in range(math.prod(outer)):
+        x = grid * wide
+        drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, 12) if outer else ""
+        for i in range(rows):
+            label, y = f"{COUNTS[axes[-2]]} {i}", 2 * TOP + i * CELL_HEIGHT + 15
+            drawn += text(label, x + LABELS - 6, y, "end")
+        for j in range(columns):
+            drawn += text(str(j), x + LABELS + (j + 0.5) * CELL_WIDTH, 2 * TOP - 5, "middle")
+    return drawn
+
+
+def memory(
+    before: Shown, after: Shown, came_from: list[int]
+) -> tuple[Drawing, list[tuple[float, float]]]:
+    """Draw the storage before a step, and say how far each of its cells moves."""
+    index = list(product(*map(range, before.tensor.shape)))
+    later = list(product(*map(range, after.tensor.shape)))
+    goes = {
+        place(before.tensor, index[was]): place(after.tensor, later[now])
+        for now, was in enumerate(came_from)
+    }
+    heads = {place(before.tensor, each): before.head(each) for each in index}
+    numbers = storage(before.tensor).tolist()
+    spots = [spot(i) for i in range(len(numbers))]
+    ways = [way(spots[i], spot(goes[i])) for i in range(len(numbers))]
+    labels = "".join(
+        text(str(i), x + CELL_WIDTH / 2, y - 5, "middle") for i, (x, y) in enumerate(spots)
+    )
+    cells = "".join(cell(one, heads[i], spots[i]) for i, one in enumerate(numbers))
+    body = text("storage", 0, 12, style="font-weight:700") + labels + cells
+    width = min(len(numbers), PER_LINE) * CELL_WIDTH
+    return Drawing(body, width, spots[-1][1] + CELL_HEIGHT), ways
+
+
+def way(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, float]:
+    """Return how far it is from one place to another, to the right and down."""
+    return round(new[0] - old[0], 2), round(new[1] - old[1], 2)
+
+
+def spot(i: int) -> tuple[float, float]:
+    """Return where a place of storage is drawn."""
+    return i % PER_LINE * CELL_WIDTH, 2 * TOP + i // PER_LINE * (CELL_HEIGHT + TOP)
+
+
+def cell(value: float, head: int | None, where: tuple[float, float]) -> str:
+    """Draw one number that can move."""
+    colour = head_colour(head)
+    box = f"M0 0h{CELL_WIDTH}v{CELL_HEIGHT}h-{CELL_WIDTH}z"
+    drawn = Drawing(
+        f'<path d="{box}" style="fill:{GROUND}"/>'  # cells pass over one another
+        f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{TINT}"/>'
+        + text(number(value), CELL_WIDTH / 2, CELL_HEIGHT / 2 + 4, "middle"),
+        CELL_WIDTH,
+        CELL_HEIGHT,
+    )
+    return f'<g class="moves">{at(*where, drawn)}</g>'

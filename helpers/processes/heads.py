@@ -1,0 +1,126 @@
+"""Heads cut over processes: each has some heads' rows and columns, and one sum makes the output."""
+
+from collections.abc import Callable
+
+import torch
+from torch import distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+from helpers.attention import MultiHeadAttention, check_sizes, record_nothing
+
+PROJECTIONS = "W_query", "W_key", "W_value"
+
+
+class SharedHeads(MultiHeadAttention):
+    """Hold one process's share of an attention's heads, and add all shares up at step 11.
+
+    Steps 2 to 10 are MultiHeadAttention's own, for fewer heads: rows of W_query, W_key and W_value
+    and columns of out_proj. The bias of out_proj stands in process 0 alone, so that the sum has it
+    once. Dropout draws in every process for itself.
+
+    Args:
+        mha: the whole attention; its numbers are copied.
+        place: which share, from 0 to num_processes - 1.
+        num_processes: how many shares there are.
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: the heads cannot be shared out evenly.
+
+    Source: "Megatron-LM" (2019), section 3.
+    """
+
+    def __init__(self, mha: MultiHeadAttention, place: int, num_processes: int):
+        check_shares(mha.num_heads, num_processes)
+        features = mha.d_out // num_processes
+        heads, biased = mha.num_heads // num_processes, mha.W_query.bias is not None
+        super().__init__(mha.d_in, features, mha.context_length, mha.dropout.p, heads, biased)
+        self.out_proj = nn.Linear(features, mha.d_out, bias=place == 0)
+        here = slice(place * features, (place + 1) * features)
+        with torch.no_grad():
+            for name in PROJECTIONS:
+                mine, whole = getattr(self, name), getattr(mha, name)
+                mine.weight.copy_(whole.weight[here])  # rows
+                if biased:
+                    mine.bias.copy_(whole.bias[here])
+            self.out_proj.weight.copy_(mha.out_proj.weight[:, here])  # columns
+            if place == 0:
+                self.out_proj.bias.copy_(mha.out_proj.bias)
+
+    def forward(
+        self, x: torch.Tensor, record: Callable[..., None] = record_nothing
+    ) -> torch.Tensor:
+        """Take x (b, num_tokens, d_in) to the whole out (b, num_tokens, d_out) in every process.
+
+        All processes must call it, with the same x. Errors as in MultiHeadAttention.
+        """
+        return Added.apply(super().forward(Copied.apply(x), record))
+
+
+class Added(torch.autograd.Function):
+    """Add a tensor up over all processes; every share gets the gradient of the sum as it is."""
+
+    @staticmethod
+    def forward(ctx, part: torch.Tensor) -> torch.Tensor:
+        """Return the sum of all processes' parts."""
+        out = part.detach().clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(out)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of one part of a sum: that of the sum."""
+        return gradient
+
+
+class Copied(torch.autograd.Function):
+    """Hand x on as it is; its gradient is the sum of what all processes' heads ask for."""
+
+    @staticmethod
+    def forward(ctx, x: torch.Tensor) -> torch.Tensor:
+        """Return x."""
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the sum of all processes' gradients."""
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(gradient)
+        return gradient
+
+
+def check_shares(num_heads: int, num_processes: int) -> None:
+    """Raise unless num_heads heads can be shared out evenly among num_processes."""
+    check_sizes(num_heads=num_heads, num_processes=num_processes)
+    if num_heads % num_processes:
+        raise ValueError(
+            f"num_heads is {num_heads} and num_processes is {num_processes}: num_heads must be a "
+            f"multiple of num_processes, so that each gets as many heads"
+        )
+
+
+def share_heads(mha: MultiHeadAttention, num_processes: int) -> list[SharedHeads]:
+    """Return the share of each process, process 0 first; errors as in SharedHeads."""
+    check_shares(mha.num_heads, num_processes)
+    return [SharedHeads(mha, place, num_processes) for place in range(num_processes)]
+
+
+def parallelize(mha: MultiHeadAttention) -> MultiHeadAttention:
+    """Cut the same way with torch's own means; changes mha, and is called in every process.
+
+    Raises:
+        ValueError: the heads cannot be shared out evenly.
+    """
+    num_processes = dist.get_world_size()
+    check_shares(mha.num_heads, num_processes)
+    mesh = init_device_mesh(mha.W_query.weight.device.type, (num_processes,))
+    plan = {name: ColwiseParallel() for name in PROJECTIONS} | {"out_proj": RowwiseParallel()}
+    mha.num_heads //= num_processes  # steps 3 to 10 see the heads of one process
+    mha.d_out //= num_processes
+    return parallelize_module(mha, mesh, plan)

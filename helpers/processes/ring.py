@@ -1,0 +1,103 @@
+"""Tokens cut over processes: each keeps its queries, and keys and values travel in a ring."""
+
+import torch
+from torch import distributed as dist
+
+from helpers.attention import MultiHeadAttention, check_input, check_sizes
+
+
+def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Do steps 5 to 8 for this process's tokens, causally; all processes must call it.
+
+    Args:
+        queries, keys, values: (b, num_heads, tokens here, head_dim), the same shape in every
+            process; process 0 has the first tokens.
+
+    Returns:
+        context (b, num_heads, tokens here, head_dim). Gradients travel back the other way round.
+
+    Source: "Ring Attention with Blockwise Transformers" (2023).
+    """
+    place, num_processes = dist.get_rank(), dist.get_world_size()
+    each = torch.arange(queries.shape[2], device=queries.device)
+    token, block = place * len(each) + each, torch.stack([keys, values])
+    largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
+    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    for turn in range(num_processes):
+        key = (place - turn) % num_processes * len(each) + each  # whose keys are here now
+        k, v = block  # (b, num_heads, tokens here, head_dim)
+        scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
+        scaled = scaled.masked_fill(key > token[:, None], -torch.inf)
+        before = largest  # finite from the first turn on: a token sees itself
+        largest = torch.maximum(before, scaled.detach().amax(dim=-1, keepdim=True))
+        shrink, powers = torch.exp(before - largest), torch.exp(scaled - largest)
+        total = total * shrink + powers.sum(dim=-1, keepdim=True)
+        context = context * shrink + powers @ v
+        if turn < num_processes - 1:
+            block = Passed.apply(block)
+    return context / total
+
+
+class Passed(torch.autograd.Function):
+    """Pass a block on to the next process and get the previous one's; gradients go back."""
+
+    @staticmethod
+    def forward(ctx, block: torch.Tensor) -> torch.Tensor:
+        """Return the previous process's block."""
+        return pass_on(block, 1)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of the block that was sent, from where it went."""
+        return pass_on(gradient, -1)
+
+
+def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
+    """Send a block so many places round the ring, and return the one that comes in for it."""
+    place, num_processes = dist.get_rank(), dist.get_world_size()
+    block, came = block.detach().contiguous(), torch.empty_like(block).contiguous()
+    ways = [
+        dist.P2POp(dist.isend, block, (place + places) % num_processes),
+        dist.P2POp(dist.irecv, came, (place - places) % num_processes),
+    ]
+    for way in dist.batch_isend_irecv(ways):
+        way.wait()
+    return came
+
+
+def forward_in_ring(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
+    """Take this process's tokens through all steps; all processes must call it.
+
+    Each has the whole mha, and adds to the gradients of its weights what its own tokens ask for:
+    their sum over all processes is the whole gradient. Dropout is left out.
+
+    Args:
+        x: (b, tokens here, d_in), the same shape in every process.
+
+    Raises:
+        TypeError, ValueError: as in MultiHeadAttention, all processes' tokens counted.
+    """
+    check_input(x, mha.W_query, mha.context_length // dist.get_world_size())
+    split = mha.num_heads, mha.head_dim
+    queries, keys, values = (
+        layer(x).unflatten(2, split).transpose(1, 2)  # (b, num_heads, tokens here, head_dim)
+        for layer in (mha.W_query, mha.W_key, mha.W_value)
+    )
+    context = attend_in_ring(queries, keys, values)
+    return mha.out_proj(context.transpose(1, 2).flatten(2))  # (b, tokens here, d_out)
+
+
+def share_tokens(x: torch.Tensor, num_processes: int) -> list[torch.Tensor]:
+    """Return each process's tokens, (b, num_tokens / num_processes, d_in), the first ones first.
+
+    Raises:
+        ValueError: the tokens cannot be shared out evenly.
+    """
+    check_sizes(num_processes=num_processes)
+    num_tokens = x.shape[1]
+    if num_tokens % num_processes:
+        raise ValueError(
+            f"x has {num_tokens} tokens and num_processes is {num_processes}: num_tokens must be "
+            f"a multiple of num_processes, so that each gets as many tokens"
+        )
+    return list(x.split(num_tokens // num_processes, dim=1))

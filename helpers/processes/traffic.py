@@ -1,0 +1,78 @@
+"""What travels between processes: counted from the sizes, and counted while it runs."""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from helpers.attention import check_sizes
+
+# Of torch's operators that hand something over, as torch.distributed calls them.
+NAMES = {
+    "c10d::allreduce_": "all_reduce",
+    "c10d::send": "send",
+    "_c10d_functional::all_reduce": "all_reduce",
+}
+SPACES = "c10d::", "_c10d_functional::"
+SILENT = "wait", "recv", "_wrap", "monitored", "barrier"  # hand nothing over
+
+
+class Traffic(TorchDispatchMode):
+    """Count the bytes that this process hands to torch.distributed while it is on.
+
+    calls and handed are dictionaries by what was called, "all_reduce" and "send" for two: how
+    often, and how many bytes. Waiting and receiving hand over nothing.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.calls: dict[str, int] = {}
+        self.handed: dict[str, int] = {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name().partition(".")[0]
+        if name.startswith(SPACES) and not name.partition("::")[2].startswith(SILENT):
+            # Only the first argument is handed over; the others say how and to whom.
+            tensors = [t for t in tree_leaves(args[0]) if isinstance(t, torch.Tensor)]
+            name = NAMES.get(name, name)
+            self.calls[name] = self.calls.get(name, 0) + 1
+            self.handed[name] = self.handed.get(name, 0) + sum(tensor.nbytes for tensor in tensors)
+        return func(*args, **(kwargs or {}))
+
+
+def bytes_of_heads(b: int, num_tokens: int, d_out: int, bytes_each: int = 4) -> int:
+    """Return the bytes that each process hands to the one all-reduce of a forward: its out.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
+    return b * num_tokens * d_out * bytes_each
+
+
+def bytes_sent(handed: int, num_processes: int) -> int:
+    """Return the bytes that leave each process in a ring all-reduce of so many bytes.
+
+    A part of 1 / num_processes goes round the ring twice, less one place each time: once to be
+    added up, once for everybody to have the sum.
+
+    Source: "Bandwidth optimal all-reduce algorithms" (2009).
+    """
+    check_sizes(handed=handed, num_processes=num_processes)
+    return 2 * (num_processes - 1) * handed // num_processes
+
+
+def bytes_of_ring(
+    b: int, num_tokens: int, d_out: int, num_processes: int, bytes_each: int = 4
+) -> int:
+    """Return the bytes that leave each process when keys and values go round in a forward.
+
+    Its own block, keys and values of num_tokens / num_processes tokens, and each block that comes
+    in but the last is sent on.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
+    check_sizes(num_processes=num_processes)
+    block = 2 * b * (num_tokens // num_processes) * d_out * bytes_each
+    return (num_processes - 1) * block

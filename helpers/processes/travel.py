@@ -1,0 +1,80 @@
+"""How a notebook's function gets into another process: as text, with what it names.
+
+A process that starts anew imports modules by name, but a notebook is no module. So a function of a
+notebook travels as its source, and what its source names travels with it: functions of the notebook
+alike, what was imported by its name, all else by value.
+"""
+
+import dis
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+NOTEBOOK = "__main__"
+
+
+@dataclass
+class Luggage:
+    """A function on its way: its name, sources, what to import, and values."""
+
+    name: str
+    sources: list[str] = field(default_factory=list)
+    imports: dict[str, tuple[str, str]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def unpack(self) -> Callable:
+        """Return the function, in the process that it has come to."""
+        found = dict(self.values)
+        for name, (module, inside) in self.imports.items():
+            place = importlib.import_module(module)
+            found[name] = getattr(place, inside) if inside else place
+        for source in self.sources:
+            exec(compile(source, "<from the notebook>", "exec"), found)
+        return found[self.name]
+
+
+def pack(function: Callable) -> Luggage:
+    """Return what another process needs to call a function.
+
+    Raises:
+        TypeError: it is not a function that was defined with def.
+    """
+    if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
+        raise TypeError(f"{function!r} cannot be sent: a function defined with def is expected")
+    luggage = Luggage(function.__name__)
+    if function.__module__ != NOTEBOOK:
+        luggage.imports[function.__name__] = function.__module__, function.__qualname__
+        return luggage
+    waiting, seen = [function], set()
+    while waiting:
+        each = waiting.pop()
+        if each.__name__ in seen:
+            continue
+        seen.add(each.__name__)
+        source = textwrap.dedent(inspect.getsource(each))
+        luggage.sources.append(source)
+        for name in sorted(set(named(compile(source, "", "exec"))) & set(each.__globals__)):
+            value = each.__globals__[name]
+            if isinstance(value, FunctionType) and value.__module__ == NOTEBOOK:
+                waiting.append(value)
+            elif isinstance(value, ModuleType):
+                luggage.imports[name] = value.__name__, ""
+            elif isinstance(value, type | FunctionType):
+                luggage.imports[name] = value.__module__, value.__name__
+            else:
+                luggage.values[name] = value
+    return luggage
+
+
+def named(code: CodeType) -> Iterator[str]:
+    """Yield the names that code looks up outside its functions."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from named(inner)

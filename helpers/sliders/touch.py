@@ -1,0 +1,166 @@
+"""Pictures whose numbers can be touched: point at one, pin it, drag a number of x."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import numpy
+import torch
+import traitlets
+
+from helpers.attention import MultiHeadAttention
+from helpers.pictures import Linear, Picture, draw_numbers, pairs, reach_all, tell, written
+from helpers.pictures.numbers import unravel
+from helpers.pictures.tensors import TracedStep
+from helpers.sliders.film import ASLEEP
+from helpers.sliders.lesson import run, tokens
+from helpers.trace import trace
+
+HERE = Path(__file__).parent
+PROJECTIONS = ("W_query", "W_key", "W_value")
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Hold the matrices of step 2 (d_in, d_out) as a step of a trace."""
+
+    tensors: dict[str, torch.Tensor]
+    number: int = 2
+    name: str = "W"
+    letters: str = "(d_in, d_out)"
+
+
+class Touch(anywidget.AnyWidget):
+    """Show steps of a forward pass whose numbers answer when they are pointed at or dragged.
+
+    Everything that is shown comes from Python: the drawing, what belongs together, the words. The
+    page asks for new numbers when one of x is dragged, and gets those that changed.
+
+    Attributes:
+        picture: the drawing as it begins.
+        x: the input (1, num_tokens, d_in) as it stands now.
+    """
+
+    _esm = (HERE / "touch.js").read_text("utf-8")
+    _css = (HERE / "touch.css").read_text("utf-8")
+    svg = traitlets.Unicode().tag(sync=True)
+    book = traitlets.Dict().tag(sync=True)
+    told = traitlets.List().tag(sync=True)
+
+    def __init__(self, mha: MultiHeadAttention, x: torch.Tensor, steps: Sequence[str] = ()):
+        self.mha, self.x = deepcopy(mha), x.clone()
+        self.with_matrices = "W" in steps
+        traced = self.trace()
+        self.picture: Picture = draw_numbers(traced, steps)
+        self.shown = self.cells()
+        starts, count = {}, 0
+        for step in traced:
+            for name, tensor in step.tensors.items():
+                starts[f"{step.name}.{name}"] = count
+                count += tensor.numel()
+        bits = reach_all(traced).numpy()
+        super().__init__(
+            svg=self.picture.svg,
+            book={
+                "starts": starts,
+                "count": count,
+                "movable": sum(each.numel() for each in self.movable()),
+                "what": "x or of a W" if self.with_matrices else "x",
+                "links": packed(bits),
+                "pairs": {str(made): those for made, those in pairs(traced).items()},
+            },
+            told=[told for _, _, told in self.shown],
+        )
+        self.on_msg(self.answer)
+
+    def trace(self) -> list[TracedStep]:
+        """Return the steps as they are now, with the matrices of step 2 where they are shown."""
+        steps = trace(self.mha, self.x)
+        if self.with_matrices:
+            layers = {name: getattr(self.mha, name) for name in PROJECTIONS}
+            matrices = {name: layer.weight.detach().T for name, layer in layers.items()}
+            steps.insert(1, Matrices(matrices))
+        return steps
+
+    def movable(self) -> list[torch.Tensor]:
+        """Return the tensors whose numbers can be dragged, in the order of the steps."""
+        kept = [self.x]
+        return kept + list(self.trace()[1].tensors.values()) if self.with_matrices else kept
+
+    def cells(self) -> list[tuple[str, str, tuple[str, str]]]:
+        """Return for every number, in order, how it is written, its shade and what is said."""
+        traced = self.trace()
+        every = zip(written(traced), tell(traced, linears(self.mha)), strict=True)
+        return [(text, shade, (told.words, told.made)) for (text, shade), told in every]
+
+    def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
+        """Set a number if the page asks for it, and send back what changed."""
+        changed = {}
+        if "at" in question:
+            self.move(question["at"], question["value"])
+            before, self.shown = self.shown, self.cells()
+            pairs = enumerate(zip(before, self.shown, strict=True))
+            changed = {i: now for i, (old, now) in pairs if now != old}
+        self.send({"turn": question["turn"], "cells": changed})
+
+    def move(self, at: int, value: float) -> None:
+        """Set the number at a place, counted through all that can be dragged."""
+        for tensor in self.movable():
+            if at < tensor.numel():
+                tensor[unravel(at, tensor.shape)] = value
+                return
+            at -= tensor.numel()
+
+    def __repr__(self) -> str:
+        states = json.dumps([self.svg, self.book, self.told])
+        return (
+            f"{self.picture.words}\n"
+            f"{self.book['count']} numbers to touch\n"
+            f"hash over all that is shown: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        view = super()._repr_mimebundle_(**kwargs)
+        view = view[0] if isinstance(view, tuple) else view
+        still = self.picture._repr_mimebundle_()
+        still["text/html"] += ASLEEP
+        return {**view, **still, "text/plain": repr(self)}
+
+
+def explore_numbers(*steps: str) -> Touch:
+    """Touch the numbers of some steps, or of the whole block: where they come from, where they go.
+
+    Args:
+        steps: names of the steps to show, all eleven if none is named; "W" shows what step 2
+            multiplies with.
+
+    Raises:
+        ValueError: there is no such step.
+    """
+    mha, _ = run()
+    return Touch(mha, tokens(), steps)
+
+
+def linears(mha: MultiHeadAttention) -> dict[str, Linear]:
+    """Return what makes queries, keys, values and out: its name, its matrix, its bias."""
+    layers = {
+        "queries": ("W_query", mha.W_query),
+        "keys": ("W_key", mha.W_key),
+        "values": ("W_value", mha.W_value),
+        "out": ("out_proj.weight.T", mha.out_proj),
+    }
+    return {
+        name: (called, layer.weight.detach().T, None if layer.bias is None else layer.bias.detach())
+        for name, (called, layer) in layers.items()
+    }
+
+
+def packed(bits: Any) -> str:
+    """Write booleans as base64, eight to a byte, the first one highest."""
+    return base64.b64encode(numpy.packbits(bits).tobytes()).decode()

@@ -1,0 +1,61 @@
+"""The minutes that the course states are those that its rule gives."""
+
+import minutes
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+FOUND = minutes.every()
+
+
+def test_the_readme_states_the_minutes():
+    text = minutes.README.read_text("utf-8")
+    assert len(minutes.ROW.findall(text)) == len(FOUND)
+    assert minutes.in_readme(text, FOUND) == text, "run: python tools/minutes.py --write"
+
+
+def test_the_first_notebook_states_the_shortest_and_the_longest_step():
+    text = (minutes.renew.NOTEBOOKS / f"{minutes.START}.ipynb").read_text("utf-8")
+    assert len(minutes.SENTENCE.findall(text)) == 1
+    assert minutes.in_start(text, FOUND) == text, "run: python tools/minutes.py --write"
+
+
+def taken(*cells):
+    """The minutes of a notebook of these cells, behind a set-up cell."""
+    return minutes.minutes(new_notebook(cells=[new_code_cell("import torch\n" * 9), *cells]))
+
+
+def shown(**data):
+    return new_code_cell("", outputs=[new_output("display_data", data)])
+
+
+def test_the_rule():
+    assert taken() == 5
+    assert taken(new_markdown_cell("word " * 2000)) == 10
+    assert taken(new_markdown_cell("[a word](a/long/link.ipynb) | `code` " * 1000)) == 15
+    assert taken(new_code_cell("x\n\n" * 60)) == 10
+    assert (
+        taken(*(shown(**{"image/svg+xml": "", "text/plain": "a picture"}) for _ in range(30))) == 10
+    )
+    film = {"image/svg+xml": "", "text/plain": "a film\n3 positions (head): 0, 1, 2"}
+    assert taken(*(shown(**film) for _ in range(10))) == 15
+    assert taken(*(shown(**{"text/plain": "line\n" * 50}) for _ in range(50))) == 20
+    names = ("scores.1", "by_hand.1") * 3
+    asked = [new_code_cell(f'check("{name}", answer)') for name in names]
+    assert taken(*asked) == 10  # each counts once
+    assert taken(new_code_cell('check("your_class.1", Mine)')) == 45
+
+
+def test_a_solution_takes_no_time():
+    tag = {"tags": ["solution"]}
+    solution = (
+        new_code_cell("x\n" * 600, metadata=tag),
+        new_markdown_cell("x " * 9999, metadata=tag),
+    )
+    assert taken(*solution) == 5
+
+
+def test_what_is_written_is_read_again():
+    row = "| [01_shape](notebooks/01_shape.ipynb) | what | 15 |\n"
+    assert minutes.in_readme(row, {"01_shape": 30}) == row.replace("15", "30")
+    sentence = "With all its exercises a step takes 1 to 2 minutes"
+    steps = {"00_why": 5, "01_shape": 30, "11_out_proj": 50, "12_the_class": 90}
+    assert minutes.in_start(sentence, steps).endswith("takes 30 to 50 minutes")

@@ -1,0 +1,339 @@
+"""Exercises of other kinds: to choose, to foresee, to put in order, to write a test."""
+
+import re
+from itertools import permutations
+
+import pytest
+import torch
+from test_exercises import cells, run, tried
+from torch import nn
+
+from helpers.attention import MultiHeadAttention
+from helpers.checks import check_attention
+from helpers.checks.answers import check
+from helpers.checks.cases import BIASED, PLACES, close
+from helpers.checks.line_up import built
+from helpers.checks.mistakes import MISTAKES
+from helpers.checks.more import MORE, Choose
+from helpers.checks.ordering import FORWARD
+from helpers.checks.right import play
+from helpers.checks.suspects import RIGHT, WRONG, source_of
+from helpers.checks.tasks import Explain
+
+every = pytest.mark.parametrize
+ORDER = "IGMDBPKOLAF"
+EXPLAIN = [name for name, task in MORE.items() if isinstance(task, Explain)]
+CHOOSE = [name for name, task in MORE.items() if isinstance(task, Choose)]
+
+
+# The notebooks
+
+
+@every("identifier", MORE)
+def test_every_exercise_ships_open_and_its_solution_proves_itself(identifier):
+    asked, solved = cells(identifier)
+    (output,) = asked.outputs
+    assert output.data["text/plain"] == f"○ {identifier}: not answered yet."
+    assert f'assert check("{identifier}", ' in solved.source and "record=False)" in solved.source
+    assert tried(identifier, run(f"from torch import nn\n{solved.source}")).passed
+
+
+@every("identifier", [name for name in MORE if name != "the_test.1"])
+@every(
+    "answer", [object(), print, 1j, {}, {"a": 1}, [object()], torch.zeros(2, 2), nn.Linear, b"B"]
+)
+def test_whatever_is_handed_in_gets_a_sentence(identifier, answer):
+    outcome = tried(identifier, answer)
+    assert outcome.kind in ("type", "shape", "value") and outcome.message.endswith(".")
+
+
+@every("identifier", MORE)
+def test_nothing_is_not_answered(identifier):
+    assert check(identifier).kind == tried(identifier, None).kind == "unfinished"
+
+
+@every("identifier", EXPLAIN)
+def test_a_wrong_number_gets_its_sentence(identifier):
+    for number, sentence in MORE[identifier].slips.items():
+        outcome = tried(identifier, number)
+        assert outcome.kind == "mistake" and outcome.message == sentence
+    assert tried(identifier, MORE[identifier].answer).passed
+
+
+def test_the_numbers_to_foresee_are_true():
+    six = MultiHeadAttention(6, 6, 6, 0.0, 1).mask
+    assert (~six).sum() == MORE["foresee.1"].answer
+    hidden = {"with hidden": 36, "without itself": six.sum()}
+    assert set(MORE["foresee.1"].slips) >= {int(each) for each in hidden.values()}
+    still = [h for h in (1, 2, 3, 4, 6, 12) if swapped(12, h).is_contiguous()]
+    assert still == [MORE["foresee.2"].answer]
+    mha = MultiHeadAttention(6, 8, 6, 0.0, 4)
+    assert mha.out_proj.weight[0].numel() == MORE["foresee.3"].answer
+    assert mha.head_dim in MORE["foresee.3"].slips
+    weights = torch.softmax(torch.tensor([3.0, 1.0]).log(), dim=0)
+    mixed = weights @ torch.tensor([[4.0, 0], [0, 8]])
+    assert torch.allclose(mixed, torch.tensor(MORE["why.1"].answer).float())
+
+
+def swapped(d_out, num_heads):
+    return torch.empty(1, num_heads, 3, d_out // num_heads).transpose(1, 2)
+
+
+@every("kind", ["shapes", "single_head", "columns", "multi_head"])
+def test_a_fresh_problem_does_not_show_its_answers(kind):
+    problem = check(f"practice.{kind}.1")
+    assert problem.solution and "solution" not in repr(problem)
+    said = f"practice.{kind}.1: not answered yet."
+    assert str(problem) == f"○ {said}" and said in re.sub("<[^>]+>", "", problem.display)
+
+
+# To choose
+
+
+@every("identifier", CHOOSE)
+def test_each_line_but_one_gets_its_sentence(identifier):
+    task = MORE[identifier]
+    assert sorted([task.answer, *task.slips]) == list("ABCD")
+    assert tried(identifier, f" {task.answer.lower()} ").passed
+    for letter, said in task.slips.items():
+        sentence, mistake = (said, None) if isinstance(said, str) else said
+        outcome = tried(identifier, letter)
+        assert (outcome.kind, outcome.message, outcome.mistake) == ("mistake", sentence, mistake)
+    assert "A, B, C, D" in tried(identifier, "E").message
+
+
+def asked_about(identifier):
+    """The Markdown above an exercise: its numbers as texts, and its lines by letter."""
+    import renew
+
+    for path in renew.NOTEBOOKS.glob("*.ipynb"):
+        notebook = renew.read(path).cells
+        for place, cell in enumerate(notebook):
+            if f'check("{identifier}",' in cell.source:
+                texts = [c.source for c in notebook[:place] if c.cell_type == "markdown"]
+                text = texts[-1]
+                numbers = re.search(r"```text\n(.+?)```", text, re.S)[1]
+                return numbers, dict(re.findall(r"^- ([A-D]): `(.+)`$", text, re.M))
+    raise AssertionError(identifier)
+
+
+def test_the_weights_to_be_explained_come_of_one_line_alone():
+    shown, lines = asked_about("find.1")
+    numbers = torch.tensor([list(map(float, line.split())) for line in shown.strip().splitlines()])
+    scene = play(PLACES[0])
+    scope = {"torch": torch, "head_dim": 3, "masked": scene["mask"]["masked"][0, 0]}
+    made = {letter: eval(line, scope) for letter, line in lines.items()}
+    alike = [
+        letter for letter, weights in made.items() if torch.allclose(weights, numbers, atol=5e-4)
+    ]
+    assert alike == [MORE["find.1"].answer]
+
+
+def test_the_row_to_be_explained_comes_of_one_line_alone():
+    shown, lines = asked_about("find.2")
+    heads, tokens, features = 2, 3, 4
+    names = [[[f"{h}{t}{f}" for f in range(features)] for t in range(tokens)] for h in range(heads)]
+    context = torch.tensor([[int(n) for n in row] for head in names for row in head])
+    context = context.view(1, heads, tokens, features)
+    scope = {"context": context, "b": 1, "num_tokens": tokens, "d_out": heads * features}
+    made = {letter: eval(line, scope)[0, 0].tolist() for letter, line in lines.items()}
+    row = list(map(int, shown.split()))
+    assert [letter for letter, each in made.items() if each == row] == [MORE["find.2"].answer]
+    assert len(set(map(tuple, made.values()))) == 4
+
+
+# To put in order
+
+
+def forward(letters):
+    """Run these lines as a forward on a scene's module and x."""
+    body = "\n".join(f"    {FORWARD.lines[letter].code}" for letter in letters)
+    exec(f"def forward(self, x):\n{body}", scope := {"torch": torch})
+    return scope["forward"]
+
+
+@every("case", [*PLACES, BIASED])
+def test_the_right_lines_are_the_class(case):
+    scene = play(case)
+    with torch.no_grad():
+        assert close(forward(ORDER)(scene.module, case.x), scene.out)
+
+
+def test_every_wrong_line_is_its_mistake():
+    for letter, line in FORWARD.lines.items():
+        if line.mistake:
+            order = [letter if FORWARD.lines[each].step == line.step else each for each in ORDER]
+            if line.mistake == "view_straight":  # one line for steps 3 and 4
+                order.remove("D")
+            outcome = tried("the_order.1", "".join(order))
+            assert outcome.mistake == line.mistake and line.code in outcome.message
+            assert f"place {line.step}, {letter}" in outcome.message
+            if line.mistake == "not_contiguous":
+                with pytest.raises(RuntimeError):
+                    forward(order)(play(BIASED).module, BIASED.x)
+            else:
+                wrong = play(BIASED, line.mistake).out
+                with torch.no_grad():
+                    assert close(forward(order)(play(BIASED).module, BIASED.x), wrong)
+
+
+def test_what_passes_runs_and_two_lines_out_of_order_do_not():
+    for first, second in permutations(range(11), 2):
+        letters = list(ORDER)
+        letters[first], letters[second] = letters[second], letters[first]
+        passed = tried("the_order.1", letters).passed
+        assert passed is ({first, second} == {0, 1})
+        if passed:
+            with torch.no_grad():
+                assert close(forward(letters)(play(BIASED).module, BIASED.x), play(BIASED).out)
+
+
+@every(
+    ("answer", "kind", "says"),
+    [
+        ("i g m d", "so far", "the first 4 lines are right. 7 are missing."),
+        (
+            ["I", "B"],
+            "value",
+            "place 2, B, `scores = queries @ keys.transpose(2, 3)`: this comes too",
+        ),
+        ("IGMDBPKOAF", "value", "No line above it takes step 9 (reformat)."),
+        ("IGMDBPKK", "value", "a line above has taken step 7 (softmax) already."),
+        ("IGZ", "value", "place 3, Z: there is no such line; they are A to Q."),
+        (7, "type", "letters in order"),
+        ("", "unfinished", "not answered yet."),
+    ],
+)
+def test_the_first_misplaced_line_is_named(answer, kind, says):
+    outcome = tried("the_order.1", answer)
+    assert outcome.kind == kind and says in outcome.message
+
+
+def test_the_notebook_shows_the_lines_that_are_judged():
+    import renew
+
+    texts = [c.source for c in renew.read(renew.NOTEBOOKS / "12_the_class.ipynb").cells]
+    lines = [f"{letter}  {line.code}" for letter, line in FORWARD.lines.items()]
+    assert any("\n".join(lines) in text for text in texts)
+
+
+# To write a test
+
+
+def compare(cls):
+    """Compare with torch's own function, on the class's own layers."""
+    torch.manual_seed(123)
+    mha, x = cls(5, 12, 9, 0.5, 3).eval(), torch.randn(2, 7, 5)
+    layers = mha.W_query, mha.W_key, mha.W_value
+    heads = [layer(x).unflatten(-1, (3, 4)).transpose(1, 2) for layer in layers]
+    context = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+    expected = mha.out_proj(context.transpose(1, 2).flatten(2))
+    return torch.allclose(mha(x), expected, atol=1e-5)
+
+
+def shape_alone(cls):
+    assert cls(5, 12, 9, 0.0, 3)(torch.randn(2, 7, 5)).shape == (2, 7, 12)
+
+
+def future(cls):
+    mha, x = cls(6, 6, 3, 0.0, 2), torch.randn(1, 3, 6)
+    later = x.clone()
+    later[0, 2] += 1
+    assert torch.allclose(mha(later)[:, :2], mha(x)[:, :2], atol=1e-6)
+
+
+def needs_a_mask(cls):
+    assert compare(cls) and hasattr(cls(6, 6, 3, 0.0, 2), "mask")
+
+
+@every("name", RIGHT)
+def test_the_right_classes_are_right(name):
+    assert check_attention(built(source_of(name))).passed
+
+
+@every("name", WRONG)
+def test_the_wrong_classes_are_wrong(name):
+    assert check_attention(built(source_of(name))).mistake == name
+    assert not compare_or_raises(built(source_of(name)))
+
+
+def compare_or_raises(cls):
+    try:
+        return compare(cls)
+    except RuntimeError:
+        return False
+
+
+def test_a_good_test_passes_and_says_so():
+    outcome = tried("the_test.1", compare)
+    assert outcome.passed
+    said = "Your test catches all 10 wrong classes and lets 3 right ones pass."
+    assert outcome.message == said
+
+
+def test_what_is_let_through_is_listed_and_the_first_explained():
+    outcome = tried("the_test.1", future)
+    assert outcome.kind == "mistake" and outcome.mistake == "keys_from_W_query"
+    caught = {"view_straight", "no_mask", "mask_off_by_one", "no_transpose_back"}
+    for name in WRONG:
+        assert (f"`{name}` (step {MISTAKES[name].step})" in outcome.message) is (name not in caught)
+    assert "and 4 of 10 wrong ones are caught" in outcome.message
+    assert MISTAKES["keys_from_W_query"].sentence in outcome.message
+    assert "1 of 10" in tried("the_test.1", shape_alone).message  # the mask that is not cut raises
+
+
+def test_a_right_class_that_is_rejected_is_described():
+    outcome = tried("the_test.1", needs_a_mask)
+    assert outcome.kind == "value" and "rejects 2 of 3 right classes" in outcome.message
+    assert "stores no mask" in outcome.message and "loops over its heads" in outcome.message
+    assert (
+        "raises AssertionError" in outcome.message and "`assert compare(cls) and" in outcome.message
+    )
+    assert "Of 10 wrong ones it rejects 10." in outcome.message
+    assert "whatever comes" in tried("the_test.1", lambda cls: False).message
+    assert "raises ZeroDivisionError" in tried("the_test.1", lambda cls: 1 / 0).message
+
+
+@every(
+    ("test", "kind"),
+    [
+        (..., "unfinished"),
+        (lambda cls: ..., "unfinished"),
+        ("test", "type"),
+        (lambda: True, "value"),
+        (lambda cls: None, "mistake"),
+        (lambda cls: torch.tensor(False), "value"),
+        (lambda cls: torch.ones(2), "value"),
+    ],
+)
+def test_whatever_a_test_returns_is_taken_for_what_it_says(test, kind):
+    assert tried("the_test.1", test).kind == kind
+
+
+def test_a_test_that_does_not_end_is_stopped(monkeypatch):
+    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
+
+    def endless(cls):
+        while True:
+            pass
+
+    assert tried("the_test.1", endless).kind == "error"
+
+
+def test_what_a_test_does_to_torch_reaches_no_other_class():
+    def rude(cls):
+        torch.softmax = torch.Tensor.masked_fill_ = lambda *_, **__: torch.zeros(1)
+        return False
+
+    softmax = torch.softmax
+    tried("the_test.1", rude)
+    assert torch.softmax is softmax and tried("the_test.1", compare).passed
+
+
+def test_the_classes_come_in_an_order_that_is_drawn_each_time():
+    orders = []
+    for _ in range(2):
+        order = []
+        tried("the_test.1", lambda cls, order=order: order.append(cls.forward.__code__.co_code))
+        orders.append(order)
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])

@@ -1,0 +1,282 @@
+"""Attention over several processes: equal to one, told when it cannot be, never left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from torch import distributed as dist
+from torch.profiler import profile
+
+from helpers import processes
+from helpers.attention import MultiHeadAttention
+from helpers.processes import Processes
+from helpers.processes.travel import NOTEBOOK, pack
+
+SIZES = 2, 8, 10, 12, 4  # b, num_tokens, d_in, d_out, num_heads
+SPLIT = "W_query", "W_key", "W_value"
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def group(request):
+    with Processes(request.param) as group:
+        yield group
+
+
+def made(bias=True):
+    b, num_tokens, d_in, d_out, num_heads = SIZES
+    torch.manual_seed(123)
+    return MultiHeadAttention(d_in, d_out, num_tokens, 0.0, num_heads, bias), torch.randn(
+        b, num_tokens, d_in
+    )
+
+
+def passed(module, x):
+    """Return out and the gradients of x and of every parameter, by name."""
+    x = x.clone().requires_grad_()
+    out = module(x)
+    out.square().mean().backward()
+    return {"out": out.detach(), "x": x.grad} | grads(module)
+
+
+def grads(module):
+    return {name: each.grad for name, each in module.named_parameters()}
+
+
+def pass_share(share, x):
+    with processes.Traffic() as traffic:
+        found = passed(share, x)
+    return found, traffic.calls, traffic.handed
+
+
+def pass_torchs(mha, x):
+    mha = processes.parallelize(mha)
+    with processes.Traffic() as traffic:
+        found = passed(mha, x)
+    return found, traffic.calls, traffic.handed
+
+
+def pass_ring(x, mha):
+    x = x.clone().requires_grad_()
+    with processes.Traffic() as traffic:
+        out = processes.forward_in_ring(mha, x)
+        (out.square().sum() / 192).backward()  # 192: the numbers of the whole out, 2 x 8 x 12
+    for parameter in mha.parameters():
+        dist.all_reduce(parameter.grad)
+    return {"out": out, "x": x.grad} | grads(mha), traffic.calls, traffic.handed
+
+
+def near(ours, right):
+    assert ours.shape == right.shape
+    assert (ours - right).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_heads_over_processes_equal_one_forward_and_back(group, bias):
+    mha, x = made(bias)
+    right, places = passed(mha, x), group.num_processes
+    mha.zero_grad()
+    found = group.run(pass_share, x, shares=processes.share_heads(mha, places))
+    for place, (ours, calls, handed) in enumerate(found):
+        for name, numbers in ours.items():
+            whole = right[name]
+            if name.startswith(SPLIT):
+                whole = whole.chunk(places)[place]
+            elif name == "out_proj.weight":
+                whole = whole.chunk(places, dim=1)[place]
+            near(numbers, whole)
+        assert ("out_proj.bias" in ours) is (place == 0)
+        # One sum forward, of out, and one back, of the gradient of x.
+        b, num_tokens, d_in, d_out, _ = SIZES
+        back = processes.bytes_of_heads(b, num_tokens, d_in)
+        assert calls == {"all_reduce": 2}
+        assert handed["all_reduce"] == processes.bytes_of_heads(b, num_tokens, d_out) + back
+
+
+def test_torchs_own_cut_equals_one_forward_and_back(group):
+    mha, x = made()
+    right = passed(mha, x)
+    mha.zero_grad()
+    for ours, calls, _ in group.run(pass_torchs, mha, x):
+        for name, numbers in ours.items():
+            near(numbers, right[name])
+        assert calls == {"all_reduce": 4}  # one forward; back, one for each projection
+
+
+def test_tokens_over_processes_equal_one_forward_and_back(group):
+    mha, x = made()
+    right, places = passed(mha, x), group.num_processes
+    mha.zero_grad()
+    found = group.run(pass_ring, mha, shares=processes.share_tokens(x, places))
+    for name in ("out", "x"):
+        near(torch.cat([ours[name] for ours, _, _ in found], dim=1), right[name])
+    b, num_tokens, _, d_out, _ = SIZES
+    sent = processes.bytes_of_ring(b, num_tokens, d_out, places)
+    for ours, calls, handed in found:
+        for name in right.keys() - {"out", "x"}:
+            near(ours[name], right[name])
+        assert calls == {"send": 2 * (places - 1)} and handed == {"send": 2 * sent}
+
+
+def test_the_future_does_not_reach_the_past_in_a_ring(group):
+    mha, x = made()
+    other = x.clone()
+    other[:, 5:] += 1
+    before, after = (
+        torch.cat([ours["out"] for ours, _, _ in group.run(pass_ring, mha, shares=shares)], dim=1)
+        for shares in (processes.share_tokens(each, group.num_processes) for each in (x, other))
+    )
+    assert torch.equal(before[:, :5], after[:, :5]) and not torch.equal(before[:, 5], after[:, 5])
+
+
+def profiled(share, x):
+    """Return the shapes of what torch's own profiler sees go into an all-reduce."""
+    with profile(record_shapes=True) as seen, torch.no_grad():
+        share(x)
+    calls = [event for event in seen.events() if event.name == "gloo:all_reduce"]
+    return [list(event.input_shapes[0]) for event in calls]
+
+
+def test_the_profiler_sees_the_bytes_that_the_sizes_say(group):
+    mha, x = made()
+    shapes = group.run(profiled, x, shares=processes.share_heads(mha, group.num_processes))
+    b, num_tokens, _, d_out, _ = SIZES
+    for (shape,) in shapes:
+        assert 4 * torch.Size(shape).numel() == processes.bytes_of_heads(b, num_tokens, d_out)
+
+
+def reduce_in_ring(part):
+    """Add up over all processes with nothing but sends, and count what is sent."""
+    place, places, sent = dist.get_rank(), dist.get_world_size(), 0
+    pieces = list(part.clone().chunk(places))
+    for turn in range(2 * (places - 1)):
+        piece = pieces[(place - turn) % places]
+        came, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
+        into = (place - turn - 1) % places
+        pieces[into] = pieces[into] + came if turn < places - 1 else came
+    return torch.cat(pieces), sent
+
+
+def test_a_sum_round_a_ring_sends_as_many_bytes_as_said(group):
+    places = group.num_processes
+    parts = list(torch.randn(places, 24))
+    for total, sent in group.run(reduce_in_ring, shares=parts):
+        assert torch.allclose(total, sum(parts), atol=1e-6)
+        assert sent == processes.bytes_sent(24 * 4, places)
+
+
+@pytest.mark.parametrize("num_processes", [3, 8])
+def test_what_cannot_be_shared_out_is_told_before_anything_starts(num_processes):
+    mha, x = made()
+    said = f"num_heads is 4 and num_processes is {num_processes}: num_heads must be a multiple"
+    with pytest.raises(ValueError, match=said):
+        processes.share_heads(mha, num_processes)
+    with pytest.raises(ValueError, match="x has 8 tokens and num_processes is 5"):
+        processes.share_tokens(x, 5)
+
+
+def dies(how, where):
+    if dist.get_rank() == where:
+        if how == "raises":
+            raise ValueError("no more heads")
+        if how == "exits":
+            os._exit(3)
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("how", "where", "said"),
+    [
+        ("raises", 1, "raised ValueError: no more heads"),
+        ("exits", 0, "ended with exit status 3"),
+        ("is killed", 1, "was ended by SIGKILL"),
+    ],
+)
+def test_a_process_that_ends_ends_the_other_with_one_sentence(how, where, said):
+    group = Processes(2)
+    ours, start = [process.pid for process in group.running], time.monotonic()
+    with pytest.raises(RuntimeError) as told:
+        group.run(dies, how, where)
+    assert time.monotonic() - start < 10
+    assert str(told.value) == f"process {where} of 2 {said}; the other was stopped as well"
+    assert not any(map(runs, ours))
+    with pytest.raises(RuntimeError, match=r"have ended: start Processes\(2\)"):
+        group.run(dies, how, 0)
+
+
+def waits(seconds):
+    time.sleep(seconds)
+
+
+def test_no_answer_ends_all():
+    group = Processes(1, seconds=30)
+    group.seconds = 0.5
+    with pytest.raises(RuntimeError, match=r"no answer from process 0 within 0\.5 seconds"):
+        group.run(waits, 60)
+    assert not group.running and repr(group) == "1 processes, ended"
+
+
+def runs(pid):
+    """Say whether a process runs still; one that waits to be buried does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+PARENT = """
+from helpers.processes import Processes
+from test_processes import waits
+group = Processes(2)
+print(*(process.pid for process in group.running), group.folder.name, flush=True)
+group.run(waits, 60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_nothing_is_left_of_a_kernel_that_is_killed():
+    here = os.path.dirname(__file__)
+    paths = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", PARENT]
+    told = {"stdout": subprocess.PIPE, "text": True, "env": os.environ | {"PYTHONPATH": paths}}
+    with subprocess.Popen(command, **told) as parent:
+        *pids, folder = parent.stdout.readline().split()
+        assert all(map(runs, pids))
+        time.sleep(0.5)
+        parent.kill()
+    end = time.monotonic() + 10
+    while any(map(runs, pids)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(runs, pids)) and not os.path.exists(folder)
+
+
+def test_a_function_of_a_notebook_travels_with_what_it_names(tmp_path):
+    path = tmp_path / "cells.py"
+    path.write_text(
+        "import math\nfrom torch import nn\nfactor = 3\n\n"
+        "def half(x):\n    return x / 2\n\n"
+        "def told(x):\n    return [half(x) * factor, math.floor(x), nn.Linear.__name__]\n"
+    )
+    cells = {"__name__": NOTEBOOK}
+    exec(compile(path.read_text(), str(path), "exec"), cells)
+    luggage = pack(cells["told"])
+    assert set(luggage.values) == {"factor"} and set(luggage.imports) == {"math", "nn"}
+    assert luggage.unpack()(5.0) == [7.5, 5, "Linear"]
+
+
+@pytest.mark.parametrize("what", [len, lambda: 1, MultiHeadAttention])
+def test_what_is_no_function_is_not_sent(what):
+    with pytest.raises(TypeError, match="cannot be sent: a function defined with def"):
+        pack(what)
+
+
+def test_groups_do_not_get_in_each_others_way():
+    with Processes(1) as one, Processes(1) as other:
+        assert one.run(dist.get_rank) == other.run(dist.get_rank) == [0]
+        with pytest.raises(ValueError, match="shares has 2 entries for 1 processes"):
+            one.run(dist.get_rank, shares=[1, 2])
