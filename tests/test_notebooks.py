@@ -118,6 +118,19 @@ def test_a_folded_solution_says_in_its_first_line_what_it_is(path):
 
 
 @every_notebook
+def test_a_folded_solution_hides_no_other_code(path):
+    """JupyterLab folds all that follows a folded heading, up to the next one as high."""
+    folded = 7
+    for cell in renew.read(path).cells:
+        solution = "solution" in cell.metadata.get("tags", [])
+        heading = HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        if heading and (solution or len(heading[1]) <= folded):
+            folded = len(heading[1]) if solution else 7
+        if cell.cell_type == "code" and not solution:
+            assert folded == 7, cell.source
+
+
+@every_notebook
 def test_every_picture_has_a_text_alternative(path):
     text = prose(path)
     assert all(alternative.strip() for alternative in PICTURE.findall(text))

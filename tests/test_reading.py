@@ -49,8 +49,8 @@ def test_source_is_numbered_by_step_and_tells_no_trace():
     code = shown._repr_mimebundle_()["text/plain"]
     assert "record" not in code and code.startswith("def forward(self, x: torch.Tensor)")
     assert "    # 7 softmax\n" in code and code.endswith("return out")
-    badges = re.findall(r">(\d+)</span></span>", html(shown))
-    assert badges == [str(number) for number in range(1, 12)]
+    badges = re.findall(r'href="(\w+)\.ipynb"[^>]*>(\d+)</a>', html(shown))
+    assert badges == [(f"{n:02}_{name}", str(n)) for n, name in enumerate(STEPS, 1)]
     words = re.sub("<[^>]+>", "", html(shown)).replace("&quot;", '"').replace("&#39;", "'")
     for line in code.splitlines():
         assert re.sub(r"# \d+ ", "# ", line) in words.replace("&gt;", ">")

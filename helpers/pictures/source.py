@@ -4,7 +4,6 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -13,10 +12,11 @@ from pygments.lexers import PythonLexer
 RECORD = re.compile(r"^ *record\(.*\)\n", re.MULTILINE)
 LISTENER = re.compile(r", record: [^=]+ = record_nothing")
 EXPLAINED = re.compile(r"^ +record: called(?:\n|.)*?(?=\n\n)", re.MULTILINE)
-STEP = re.compile(r'(\s*<span class="c1"># )(\d+) (\w+</span>)$')
+STEP = re.compile(r'(\s*<span class="c1"># )(\d+) (\w+)(</span>)$')
 MARGIN = "display:inline-block;width:2.4em;user-select:none"
 BADGE = (
     "display:inline-block;min-width:1.5em;border-radius:.75em;text-align:center;font-weight:700;"
+    "text-decoration:none;"
     "background:var(--jp-content-font-color1,#212121);color:var(--jp-layout-color0,#ffffff)"
 )
 
@@ -63,9 +63,11 @@ def read(function: Callable) -> str:
 
 
 def in_margin(line: str) -> str:
-    """Indent a line by the margin; where a step begins, its number stands there."""
+    """Indent a line by the margin; where a step begins, its number leads to the step's notebook."""
     found = STEP.match(line)
     if not found:
         return f'<span style="{MARGIN}"></span>{line}'
-    badge = f'<span style="{BADGE}">{escape(found[2])}</span>'
-    return f'<span style="{MARGIN}">{badge}</span>{found[1]}{found[3]}'
+    before, number, name, after = found.groups()
+    link = f'href="{int(number):02}_{name}.ipynb" aria-label="step {number}, {name}"'
+    badge = f'<a {link} style="{BADGE}">{number}</a>'
+    return f'<span style="{MARGIN}">{badge}</span>{before}{name}{after}'

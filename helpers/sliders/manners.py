@@ -10,7 +10,8 @@ broken chain, though a film needs none. The script and the style make these righ
 # its sliders stay in sight; what lies around them must not scroll for that.
 STYLE = """
 .film { container-type: inline-size; }
-.film, .film .widget-box, :has(> .film), :has(> * > .film), :has(> * > * > .film) {
+.film, .film .widget-box,
+:is(.jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output, .widget-subarea):has(.film) {
   overflow: visible;
 }
 .film .widget-slider {

@@ -137,6 +137,8 @@ def walk(film, depth: int = 0):
         film: locator of the film's box.
     """
     handles = film.locator("[role=slider]:visible")
+    if not depth:
+        handles.first.wait_for()  # a film's box stands before what is in it
     if depth == handles.count():
         yield film.evaluate(SHOWN)
         return
