@@ -268,8 +268,7 @@ function dock({ card, svg, cells, current }) {
     below = Math.min(below, frame.bottom);
   }
   const high = card.offsetHeight;
-  const whole = svg.parentElement.getBoundingClientRect().height;
-  const low = Math.min(below - box.top - high, Math.max(box.height, whole - high));
+  const low = Math.min(below - box.top - high, box.height);
   const up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
   card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
