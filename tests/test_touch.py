@@ -151,8 +151,10 @@ def test_a_drag_sends_what_changed_and_nothing_else(monkeypatch):
     untouched = ~torch.cat([each.flatten() for each in kin.values()])
     quiet = [i for i in untouched.nonzero().flatten().tolist() if i in answer["cells"]]
     assert all(texts[i] == written(before)[i][0] for i in quiet)
-    touch.answer(touch, {"turn": 4}, [])
+    touch.answer(touch, {"at": 7, "value": touch.x.view(-1)[7].item(), "turn": 4}, [])
     assert sent[1] == {"turn": 4, "cells": {}}
+    touch.answer(touch, {"turn": 5}, [])  # as a page asks that is drawn anew
+    assert sent[2] == answer | {"turn": 5}
 
 
 def test_a_touched_picture_leaves_the_course_s_own_numbers_alone(monkeypatch):

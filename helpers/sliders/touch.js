@@ -256,13 +256,12 @@ function draw(marks, cells, own, from = [], to = []) {
 }
 
 // Keep the card where it is seen: over the help, or at the edge of what is in sight.
-function dock({ card, svg, cells, current }) {
-  const cell = cells[current];
+function dock(it) {
+  const { card, svg } = it, cell = it.cells[it.current];
   const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
+  it.frames ??= around(svg);
   let above = 0, below = window.innerHeight;
-  for (let each = svg.parentElement; each; each = each.parentElement) {
-    if (!/auto|scroll|hidden/.test(getComputedStyle(each).overflowY)) continue;
-    const frame = each.getBoundingClientRect();
+  for (const frame of it.frames.map((each) => each.getBoundingClientRect())) {
     if (frame.height < 50) continue;
     above = Math.max(above, frame.top);
     below = Math.min(below, frame.bottom);
@@ -272,6 +271,15 @@ function dock({ card, svg, cells, current }) {
   const up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
   card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
+}
+
+// Everything around the drawing that may cut it off.
+function around(svg) {
+  const found = [];
+  for (let each = svg.parentElement; each; each = each.parentElement) {
+    if (/auto|scroll|hidden/.test(getComputedStyle(each).overflowY)) found.push(each);
+  }
+  return found;
 }
 
 // The nearest cell in a direction; what lies aside counts thrice.
@@ -303,10 +311,10 @@ function ask(model, answered, silent) {
     }
   };
   model.on("msg:custom", (answer) => {
+    answered(answer); // also where another view of this picture asked
     if (answer.turn !== turn) return;
     clearTimeout(waiting);
     waiting = null;
-    answered(answer);
     if (next) send(next);
     next = null;
   });

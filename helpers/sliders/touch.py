@@ -58,7 +58,7 @@ class Touch(anywidget.AnyWidget):
         self.with_matrices = "W" in steps
         traced = self.trace()
         self.picture: Picture = draw_numbers(traced, steps)
-        self.shown = self.cells()
+        self.first = self.shown = self.cells()
         starts, count = {}, 0
         for step in traced:
             for name, tensor in step.tensors.items():
@@ -75,7 +75,7 @@ class Touch(anywidget.AnyWidget):
                 "links": packed(bits),
                 "pairs": {str(made): those for made, those in pairs(traced).items()},
             },
-            told=[told for _, _, told in self.shown],
+            told=[told for _, _, told in self.first],
         )
         self.on_msg(self.answer)
 
@@ -100,13 +100,16 @@ class Touch(anywidget.AnyWidget):
         return [(text, shade, (told.words, told.made)) for (text, shade), told in every]
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Set a number if the page asks for it, and send back what changed."""
-        changed = {}
+        """Set a number if the page asks for it, and send back what changed.
+
+        A page that has just been drawn asks for nothing, and gets all that changed before.
+        """
+        before = self.first
         if "at" in question:
             self.move(question["at"], question["value"])
             before, self.shown = self.shown, self.cells()
-            pairs = enumerate(zip(before, self.shown, strict=True))
-            changed = {i: now for i, (old, now) in pairs if now != old}
+        both = enumerate(zip(before, self.shown, strict=True))
+        changed = {i: now for i, (old, now) in both if now != old}
         self.send({"turn": question["turn"], "cells": changed})
 
     def move(self, at: int, value: float) -> None:
