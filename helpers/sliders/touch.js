@@ -85,10 +85,10 @@ function meet(it) {
   next(0);
 }
 
-// Take over what the kernel answered: the cells that changed.
+// Take over what the kernel answered: numbers that changed, or words.
 function follow(it, answer) {
-  for (const [i, [text, opacity, words]] of Object.entries(answer.cells ?? {})) {
-    it.told[i] = words;
+  Object.assign(it.told, answer.words);
+  for (const [i, [text, opacity]] of Object.entries(answer.cells ?? {})) {
     if (!it.cells[i]) continue;
     it.cells[i].text.textContent = text;
     it.cells[i].box.setAttribute("fill-opacity", opacity);
