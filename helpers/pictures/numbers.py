@@ -7,9 +7,9 @@ import torch
 
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import indices, place
-from helpers.pictures.panels import SPACE, panel, row, shades
+from helpers.pictures.panels import SPACE, panel, row
 from helpers.pictures.svg import FAINT, STEP, TINT, Picture, below, number, picture
-from helpers.pictures.tensors import COUNTS, TracedStep
+from helpers.pictures.tensors import COMPARED, COUNTS, TracedStep, shades
 
 Linear = tuple[str, torch.Tensor, torch.Tensor | None]
 
@@ -68,10 +68,10 @@ def written(trace: Sequence[TracedStep]) -> list[tuple[str, str]]:
     cells = []
     for step in trace:
         for name, tensor in step.tensors.items():
-            shaded = shades(tensor).flatten().tolist() if name == "weights" else None
+            shaded = shades(tensor).flatten().tolist() if name in COMPARED else None
             for i, value in enumerate(tensor.flatten().tolist()):
-                opacity = FAINT if value == -torch.inf else TINT
-                opacity = FAINT + STEP * round(shaded[i] * 10) if shaded else opacity
+                opacity = FAINT + STEP * round(shaded[i] * 10) if shaded else TINT
+                opacity = FAINT if value == -torch.inf else opacity
                 cells.append((number(value), f"{opacity:g}"))
     return cells
 
