@@ -37,7 +37,7 @@ def site(tmp_path_factory):
 def test_site(site, page):
     faults = []
     page.context.set_offline(True)
-    page.on("request", lambda r: r.url.startswith((site, "data:")) or faults.append(r.url))
+    page.on("request", lambda r: r.url.startswith((site, "data:", "blob:")) or faults.append(r.url))
     page.on("requestfailed", lambda request: faults.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(f"{site}/index.html")
