@@ -37,6 +37,9 @@ student: $(ALL)      ## write copies without solutions to student/
 assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment to assignment/
 	$(CLASS)/bin/python tools/assignment.py $(OPTIONS)
 
+assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
+	$(CLASS)/bin/python tools/assignment_otter.py $(OPTIONS)
+
 hub: $(CLASS)/installed    ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m hub tests/test_hub.py -s $(OPTIONS)
 
@@ -67,7 +70,7 @@ $(ALL): requirements-dev.txt $(COURSE)
 
 # It sees what the course has installed, and adds to it without changing it.
 $(CLASS)/installed: requirements-class.txt $(ALL)
-	@echo "Installing nbgrader and JupyterHub into $(CLASS): requirements-class.txt."
+	@echo "Installing nbgrader, otter-grader and JupyterHub into $(CLASS): requirements-class.txt."
 	$(PYTHON) -m venv $(CLASS)
 	$(BIN)/python tools/see.py $(CLASS)
 	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
@@ -75,4 +78,4 @@ $(CLASS)/installed: requirements-class.txt $(ALL)
 		else echo "npm is not there: no JupyterHub without its proxy"; fi
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders train notebooks student assignment hub site lint help
+.PHONY: lab test browser bench bench-sliders train notebooks student assignment assignment-otter hub site lint help

@@ -80,3 +80,12 @@ def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_pa
     with NotebookNotary(data_dir=str(data)) as notary:
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             assert notary.check_signature(nbformat.read(path, nbformat.NO_CONVERT)), path.name
+
+
+def test_tests_that_the_statement_on_accessibility_names_exist():
+    said = (ROOT / "docs" / "accessibility.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:test|check)_\w+)`", said))
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    assert len(named) > 8 and not [name for name in named if f"def {name}(" not in sources]
+    files = set(re.findall(r"`(?:tests/)?((?:browser/)?test_\w+\.py)`", said))
+    assert files and all((ROOT / "tests" / name).is_file() for name in files)

@@ -4,6 +4,7 @@ import re
 from itertools import permutations
 
 import pytest
+import renew
 import torch
 from test_exercises import cells, run, tried
 from torch import nn
@@ -104,7 +105,6 @@ def test_each_line_but_one_gets_its_sentence(identifier):
 
 def asked_about(identifier):
     """The Markdown above an exercise: its numbers as texts, and its lines by letter."""
-    import renew
 
     for path in renew.NOTEBOOKS.glob("*.ipynb"):
         notebook = renew.read(path).cells
@@ -210,7 +210,6 @@ def test_the_first_misplaced_line_is_named(answer, kind, says):
 
 
 def test_the_notebook_shows_the_lines_that_are_judged():
-    import renew
 
     texts = [c.source for c in renew.read(renew.NOTEBOOKS / "12_the_class.ipynb").cells]
     lines = [f"{letter}  {line.code}" for letter, line in FORWARD.lines.items()]
@@ -337,3 +336,13 @@ def test_the_classes_come_in_an_order_that_is_drawn_each_time():
         tried("the_test.1", lambda cls, order=order: order.append(cls.forward.__code__.co_code))
         orders.append(order)
     assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+
+
+@every("path", sorted(renew.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_nothing_but_a_solution_is_folded_away(path):
+    folded = False  # JupyterLab hides what follows a folded heading, up to the next heading
+    for cell in renew.read(path).cells:
+        is_solution = "solution" in cell.metadata.get("tags", [])
+        if cell.cell_type == "markdown" and cell.source.startswith("#"):
+            folded = is_solution
+        assert is_solution or not folded, cell.source

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -220,6 +221,14 @@ def test_no_answer_ends_all():
     assert not group.running and repr(group) == "1 processes, ended"
 
 
+def test_an_interrupt_ends_them():
+    group = Processes(1)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        group.run(waits, 60)
+    assert not group.running
+
+
 def runs(pid):
     """Say whether a process runs still; one that waits to be buried does not."""
     try:
@@ -280,3 +289,44 @@ def test_groups_do_not_get_in_each_others_way():
         assert one.run(dist.get_rank) == other.run(dist.get_rank) == [0]
         with pytest.raises(ValueError, match="shares has 2 entries for 1 processes"):
             one.run(dist.get_rank, shares=[1, 2])
+
+
+def loopback():
+    """Return how many bytes have left by the machine's loopback."""
+    with open("/proc/net/dev") as lines:
+        (line,) = (each for each in lines if each.strip().startswith("lo:"))
+    return int(line.split()[9])
+
+
+def sum_up(numbers):
+    dist.all_reduce(torch.ones(numbers))
+    dist.barrier()
+
+
+def count_on_the_wire(places):
+    """Return the bytes of an all-reduce of a million numbers, in all processes together."""
+    with Processes(places) as group:
+        group.run(sum_up, 1000)
+        before = loopback()
+        group.run(sum_up, 1000)
+        small = loopback() - before
+        group.run(sum_up, 1_001_000)
+        return loopback() - before - 2 * small
+
+
+WIRE = "from test_processes import count_on_the_wire\nprint(count_on_the_wire(2))"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks for a network of its own")
+def test_gloo_puts_on_the_wire_what_the_formula_says():
+    inside = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"']
+    try:
+        subprocess.run([*inside, "-", "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("there is no network of one's own here")
+    here = os.path.dirname(__file__)
+    own = {"PYTHONPATH": os.pathsep.join([here, *filter(None, sys.path)])}
+    command = [*inside, "-", sys.executable, "-c", WIRE]
+    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True)
+    said = 2 * processes.bytes_sent(4_000_000, 2)  # of both
+    assert said <= int(done.stdout) <= 1.03 * said, done.stderr

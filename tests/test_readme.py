@@ -29,7 +29,9 @@ def test_every_command_of_make_exists():
     assert {"lab", "test"} <= asked <= targets
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/design.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/teaching.md"]
+)
 def test_every_link_leads_to_a_file(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)} - {""}

@@ -2,8 +2,8 @@
 
 Usage: python tools/bench_memory.py [NOTEBOOK ...]. Linux.
 
-Resident is what a kernel holds in all, own is what no other process shares with it: on a machine
-with many learners the libraries are in memory once. Others are processes that it has started.
+Resident is what a kernel holds in all, own is what no other process shares with it, since on a
+machine with many learners the libraries are in memory once; peak is the most it held on the way.
 """
 
 import asyncio
@@ -28,14 +28,8 @@ def peak(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def started_by(pid: int) -> list[int]:
-    """Return the processes that a process has started and that run."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in children.split()]
-
-
 async def run_all(path: Path) -> list[float]:
-    """Run a notebook; return resident, own and peak of its kernel, and resident of others."""
+    """Run a notebook; return resident, own and peak of its kernel."""
     notebook = nbformat.read(path, 4)
     where = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=600, resources=where, allow_errors=True)
@@ -44,13 +38,12 @@ async def run_all(path: Path) -> list[float]:
             await client.async_execute_cell(cell, number)
         kernel = client.km.provisioner.process.pid
         held = memory(kernel)
-        others = sum(memory(child)["rss"] for child in started_by(kernel))
-        return [held["rss"], held["own"], peak(kernel), others]
+        return [held["rss"], held["own"], peak(kernel)]
 
 
 def main() -> None:
     paths = list(map(Path, sys.argv[1:])) or sorted(NOTEBOOKS.glob("*.ipynb"))
-    print("| notebook | resident | own | peak | others |\n|---|--:|--:|--:|--:|")
+    print("| notebook | resident | own | peak |\n|---|--:|--:|--:|")
     with nothing_done():
         for path in paths:
             numbers = asyncio.run(run_all(path))

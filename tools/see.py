@@ -9,14 +9,20 @@ import sysconfig
 from pathlib import Path
 
 ASK = "import sysconfig; print(sysconfig.get_path('purelib'))"
+SHARED = "lab", "nbconvert"  # of share/jupyter: JupyterLab's pages, nbconvert's templates
 
 
 def main() -> None:
-    ours = sysconfig.get_path("purelib")
-    python = Path(sys.argv[1], "bin", "python")
+    other, ours = Path(sys.argv[1]), sysconfig.get_path("purelib")
+    python = other / "bin" / "python"
     theirs = subprocess.run([python, "-c", ASK], capture_output=True, text=True, check=True)
     line = f"import site; site.addsitedir({ours!r})\n"  # reads what is installed to be edited, too
     Path(theirs.stdout.strip(), "course.pth").write_text(line, "utf-8")
+    share = other / "share" / "jupyter"
+    share.mkdir(parents=True, exist_ok=True)
+    for name in SHARED:
+        (share / name).unlink(missing_ok=True)
+        (share / name).symlink_to(Path(sys.prefix, "share", "jupyter", name).resolve())
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = every if looks.variant or not elsewhere(looks.cls) else (*every, drawn()[0])
+    cases = (*every, drawn(looks.cases.main)[0]) if elsewhere(looks.cls) else every
     wrong = [case for case in cases if not close(looks.out(case), looks.right(case))]
     if wrong:
         yield from _unlike(looks, wrong)

@@ -31,20 +31,20 @@ from helpers.checks.cases import ADDED, Case, known
 from helpers.checks.isolate import type_name
 from helpers.variants import alibi_slopes
 
-# What each change adds: to the constructor by name, and to forward after x.
-VARIANTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gqa": (("num_kv_heads",), ()),
-    "norm": ((), ()),
-    "rope": ((), ()),
-    "alibi": (("slopes",), ()),
-    "cap": (("limit",), ()),
-    "window": (("window",), ()),
-    "padding": ((), ("is_padding",)),
-    "other": ((), ("other",)),
-    "sinks": ((), ()),
-    "gate": ((), ()),
-    "latent": (("latent_dim", "rope_dim"), ()),
-    "cache": ((), ("past=None",)),
+# What the constructor of each gets besides, by name.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "gqa": ("num_kv_heads",),
+    "norm": (),
+    "rope": (),
+    "alibi": ("slopes",),
+    "cap": ("limit",),
+    "window": ("window",),
+    "padding": (),
+    "other": (),
+    "sinks": (),
+    "gate": (),
+    "latent": ("latent_dim", "rope_dim"),
+    "cache": (),
 }
 
 
@@ -56,8 +56,8 @@ def check_variant(variant: str) -> None:
 
 def signature(variant: str) -> str:
     """How a constructor is called."""
-    more, _ = VARIANTS.get(variant, ((), ()))
-    return ", ".join(("d_in, d_out, context_length, dropout, num_heads, qkv_bias=False", *more))
+    lecture = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
+    return ", ".join((lecture, *VARIANTS.get(variant, ())))
 
 
 def sizes(case: Case) -> dict[str, Any]:
@@ -71,8 +71,7 @@ def sizes(case: Case) -> dict[str, Any]:
         "latent_dim": 11,
         "rope_dim": 2,
     }
-    more, _ = VARIANTS.get(case.variant, ((), ()))
-    return {name: every[name] for name in more}
+    return {name: every[name] for name in VARIANTS.get(case.variant, ())}
 
 
 def layers(variant: str) -> str:

@@ -105,6 +105,8 @@ def names(shown: Shown) -> str:
     axes = shown.axes[1:]
     wide = LABELS + columns * CELL_WIDTH + GAP
     drawn = ""
+    for head in range(shown.num_heads or 0 if not outer else 0):
+        drawn += text(f"head {head}", LABELS + head * columns / shown.num_heads * CELL_WIDTH, 12)
     for grid in range(math.prod(outer)):
         x = grid * wide
         drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, 12) if outer else ""
@@ -133,10 +135,10 @@ def memory(
     labels = "".join(
         text(str(i), x + CELL_WIDTH / 2, y - 5, "middle") for i, (x, y) in enumerate(spots)
     )
-    cells = "".join(cell(one, heads[i], spots[i]) for i, one in enumerate(numbers))
+    cells = "".join(cell(one, heads[i], spots[i], f"h{heads[i]}") for i, one in enumerate(numbers))
     body = text("storage", 0, 12, style="font-weight:700") + labels + cells
     width = min(len(numbers), PER_LINE) * CELL_WIDTH
-    return Drawing(body, width, spots[-1][1] + CELL_HEIGHT), ways
+    return Drawing(body, width, spots[-1][1] + CELL_HEIGHT + TOP), ways
 
 
 def way(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, float]:
@@ -146,17 +148,18 @@ def way(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, floa
 
 def spot(i: int) -> tuple[float, float]:
     """Return where a place of storage is drawn."""
-    return i % PER_LINE * CELL_WIDTH, 2 * TOP + i // PER_LINE * (CELL_HEIGHT + TOP)
+    return i % PER_LINE * CELL_WIDTH, 2 * TOP + i // PER_LINE * (CELL_HEIGHT + 2 * TOP)
 
 
-def cell(value: float, head: int | None, where: tuple[float, float]) -> str:
-    """Draw one number that can move."""
+def cell(value: float, head: int | None, where: tuple[float, float], owner: str = "") -> str:
+    """Draw one number that can move, with its owner's name below."""
     colour = head_colour(head)
     box = f"M0 0h{CELL_WIDTH}v{CELL_HEIGHT}h-{CELL_WIDTH}z"
     drawn = Drawing(
         f'<path d="{box}" style="fill:{GROUND}"/>'  # cells pass over one another
         f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{TINT}"/>'
-        + text(number(value), CELL_WIDTH / 2, CELL_HEIGHT / 2 + 4, "middle"),
+        + text(number(value), CELL_WIDTH / 2, CELL_HEIGHT / 2 + 4, "middle")
+        + (text(owner, CELL_WIDTH / 2, CELL_HEIGHT + 14, "middle") if owner else ""),
         CELL_WIDTH,
         CELL_HEIGHT,
     )

@@ -116,9 +116,10 @@ def draw_sum(lines: Sequence[Drawing], height: float, gap: float) -> Drawing:
         body += at(0, y + line.height / 2, Drawing(arrow_path(bar - 12, 0), 0, 0))
         y += line.height + gap
     body += (
-        f'<rect x="{bar - 10}" y="0" width="20" height="{height:g}" rx="4" fill="none" '
+        f'<rect x="{bar - 10}" y="20" width="20" height="{height - 20:g}" rx="4" fill="none" '
         f'stroke-width="2" style="stroke:{INK}"/>'
     )
+    body += text("all-reduce", bar, 12, "middle")
     body += text("parts", 8, lines[0].height / 2 - 8) + text("of out", 4, lines[0].height / 2 + 16)
     body += text("+", bar, height / 2 + 5, "middle", style="font-size:18px")
     body += at(bar + 12, height / 2, Drawing(arrow_path(26, 0), 0, 0))

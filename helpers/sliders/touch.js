@@ -85,10 +85,10 @@ function meet(it) {
   next(0);
 }
 
-// Take over what the kernel answered: the cells that changed.
+// Take over what the kernel answered: numbers that changed, or words.
 function follow(it, answer) {
-  for (const [i, [text, opacity, words]] of Object.entries(answer.cells ?? {})) {
-    it.told[i] = words;
+  Object.assign(it.told, answer.words);
+  for (const [i, [text, opacity]] of Object.entries(answer.cells ?? {})) {
     if (!it.cells[i]) continue;
     it.cells[i].text.textContent = text;
     it.cells[i].box.setAttribute("fill-opacity", opacity);
@@ -256,23 +256,30 @@ function draw(marks, cells, own, from = [], to = []) {
 }
 
 // Keep the card where it is seen: over the help, or at the edge of what is in sight.
-function dock({ card, svg, cells, current }) {
-  const cell = cells[current];
+function dock(it) {
+  const { card, svg } = it, cell = it.cells[it.current];
   const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
+  it.frames ??= around(svg);
   let above = 0, below = window.innerHeight;
-  for (let each = svg.parentElement; each; each = each.parentElement) {
-    if (!/auto|scroll|hidden/.test(getComputedStyle(each).overflowY)) continue;
-    const frame = each.getBoundingClientRect();
+  for (const frame of it.frames.map((each) => each.getBoundingClientRect())) {
     if (frame.height < 50) continue;
     above = Math.max(above, frame.top);
     below = Math.min(below, frame.bottom);
   }
   const high = card.offsetHeight;
-  const whole = svg.parentElement.getBoundingClientRect().height;
-  const low = Math.min(below - box.top - high, Math.max(box.height, whole - high));
+  const low = Math.min(below - box.top - high, box.height);
   const up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
   card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
+}
+
+// Everything around the drawing that may cut it off.
+function around(svg) {
+  const found = [];
+  for (let each = svg.parentElement; each; each = each.parentElement) {
+    if (/auto|scroll|hidden/.test(getComputedStyle(each).overflowY)) found.push(each);
+  }
+  return found;
 }
 
 // The nearest cell in a direction; what lies aside counts thrice.
@@ -304,10 +311,10 @@ function ask(model, answered, silent) {
     }
   };
   model.on("msg:custom", (answer) => {
+    answered(answer); // also where another view of this picture asked
     if (answer.turn !== turn) return;
     clearTimeout(waiting);
     waiting = null;
-    answered(answer);
     if (next) send(next);
     next = null;
   });

@@ -58,7 +58,7 @@ class Touch(anywidget.AnyWidget):
         self.with_matrices = "W" in steps
         traced = self.trace()
         self.picture: Picture = draw_numbers(traced, steps)
-        self.shown = self.cells()
+        self.first = self.texts, self.words = written(traced), self.say(traced)
         starts, count = {}, 0
         for step in traced:
             for name, tensor in step.tensors.items():
@@ -75,7 +75,7 @@ class Touch(anywidget.AnyWidget):
                 "links": packed(bits),
                 "pairs": {str(made): those for made, those in pairs(traced).items()},
             },
-            told=[told for _, _, told in self.shown],
+            told=self.words,
         )
         self.on_msg(self.answer)
 
@@ -93,21 +93,24 @@ class Touch(anywidget.AnyWidget):
         kept = [self.x]
         return kept + list(self.trace()[1].tensors.values()) if self.with_matrices else kept
 
-    def cells(self) -> list[tuple[str, str, tuple[str, str]]]:
-        """Return for every number, in order, how it is written, its shade and what is said."""
-        traced = self.trace()
-        every = zip(written(traced), tell(traced, linears(self.mha)), strict=True)
-        return [(text, shade, (told.words, told.made)) for (text, shade), told in every]
+    def say(self, traced: Sequence[TracedStep]) -> list[tuple[str, str]]:
+        """Return what is said of every number, in order: what and where it is, how it is made."""
+        return [(told.words, told.made) for told in tell(traced, linears(self.mha))]
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Set a number if the page asks for it, and send back what changed."""
-        changed = {}
+        """Set a number if the page asks for it, and send back what changed: numbers, then words.
+
+        A page that has just been drawn asks for nothing, and gets all that changed before.
+        """
+        texts, words = self.first
         if "at" in question:
+            texts, words = self.texts, self.words
             self.move(question["at"], question["value"])
-            before, self.shown = self.shown, self.cells()
-            pairs = enumerate(zip(before, self.shown, strict=True))
-            changed = {i: now for i, (old, now) in pairs if now != old}
-        self.send({"turn": question["turn"], "cells": changed})
+        traced = self.trace()
+        self.texts = written(traced)
+        self.send({"turn": question["turn"], "cells": changed(texts, self.texts)})
+        self.words = self.say(traced)
+        self.send({"words": changed(words, self.words)})
 
     def move(self, at: int, value: float) -> None:
         """Set the number at a place, counted through all that can be dragged."""
@@ -145,6 +148,12 @@ def explore_numbers(*steps: str) -> Touch:
     """
     mha, _ = run()
     return Touch(mha, tokens(), steps)
+
+
+def changed(before: Sequence[Any], now: Sequence[Any]) -> dict[int, Any]:
+    """Return what is not as it was, by its place."""
+    both = enumerate(zip(before, now, strict=True))
+    return {i: new for i, (old, new) in both if new != old}
 
 
 def linears(mha: MultiHeadAttention) -> dict[str, Linear]:

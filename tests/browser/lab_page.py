@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -92,7 +93,8 @@ def run_all(page: Page) -> None:
     """Run all cells and wait for the last."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
-    waiting = page.locator(".jp-InputPrompt", has_text="[*]")
+    # A cell whose turn has not come may stand there as if nobody had asked for it: [ ].
+    waiting = page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[ *]\]"))
     waiting.first.wait_for(state="attached")
     until(lambda: not waiting.count(), 120, "not all cells ran")
 

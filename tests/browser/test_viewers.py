@@ -32,7 +32,7 @@ PROBE = '<svg id="probe" width="9" height="9"></svg>'  # what a viewer that clea
 
 
 def bundles():
-    """Return what a notebook stores of each kind of picture, of a chart and of a film."""
+    """Return what a notebook stores of each kind of picture, of a chart and of what moves."""
     mha, _ = sliders.run()
     steps = trace(mha, sliders.tokens())
     queries = Shown(steps[3].tensors["queries"], "queries", "b num_heads num_tokens head_dim")
@@ -55,6 +55,8 @@ def bundles():
         pictures.draw_running(torch.tensor([1.0, 3, 2]), x.tensor[:, :2], size=2, block=0),
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
         sliders.explore_scores_tokens(),
+        sliders.explore_numbers("mask", "softmax"),
+        sliders.explore_motion("view"),
     ]
     return [one._repr_mimebundle_() for one in drawn]
 
@@ -121,7 +123,7 @@ def test_jupyter(served, gallery, page, viewer, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        assert page.get_by_text("Run the cell to move it.").is_visible()
+        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 3
     assert page.locator("#probe").count() == (trust == "trusted")
 
 
