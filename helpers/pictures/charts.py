@@ -51,7 +51,8 @@ def saved(figure: Figure) -> Drawing:
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
-    body = svg[svg.index("<g id=") : svg.rindex("</svg>")]
+    body = svg[svg.index("<g id=") : svg.rindex("</svg>")].replace("xlink:href", "href")
+    body = re.sub(r' clip-path="[^"]*"|<clipPath.*?</clipPath>', "", body, flags=re.DOTALL)
     used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", body))
     body = re.sub(r' id="([^"]+)"', lambda name: name[0] if name[1] in used else "", body)
     body = re.sub(r"<!--.*?-->|\n *", "", body)
