@@ -15,9 +15,11 @@ from helpers.sliders.products import (
     explore_running,
 )
 from helpers.sliders.steps import (
+    explore_combine,
     explore_context,
     explore_heads,
     explore_mask,
+    explore_reformat,
     explore_scores,
     explore_scores_tokens,
     explore_shape,
@@ -35,6 +37,7 @@ __all__ = [
     "explore_attention",
     "explore_blocks",
     "explore_cache",
+    "explore_combine",
     "explore_context",
     "explore_context_product",
     "explore_follow",
@@ -50,6 +53,7 @@ __all__ = [
     "explore_numbers",
     "explore_out_proj",
     "explore_project",
+    "explore_reformat",
     "explore_running",
     "explore_scores",
     "explore_scores_tokens",
