@@ -40,7 +40,7 @@ assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment 
 assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
 	$(CLASS)/bin/python tools/assignment_otter.py $(OPTIONS)
 
-hub: $(CLASS)/installed    ## let ten learners of a JupyterHub run a notebook at once
+hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m hub tests/test_hub.py -s $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
@@ -74,8 +74,11 @@ $(CLASS)/installed: requirements-class.txt $(ALL)
 	$(PYTHON) -m venv $(CLASS)
 	$(BIN)/python tools/see.py $(CLASS)
 	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
-	@if command -v npm >/dev/null; then npm install --silent --prefix $(CLASS) $(PROXY); \
-		else echo "npm is not there: no JupyterHub without its proxy"; fi
+	touch $@
+
+# JupyterHub's proxy is a package of npm, which Debian and conda have.
+$(CLASS)/proxy: $(CLASS)/installed
+	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
 .PHONY: lab test browser bench bench-sliders train notebooks student assignment assignment-otter hub site lint help
