@@ -6,6 +6,7 @@ and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as 
 
 import contextlib
 import os
+import signal
 import sys
 
 # jsonschema would load a grammar of web addresses for over a second; notebooks need none.
@@ -22,7 +23,11 @@ nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text 
 
 
 def pytest_configure(config):
-    """Run everything as if no exercise were done, and let a slip inside a check raise."""
+    """Run everything as if no exercise were done, and let a slip inside a check raise.
+
+    An interrupt is heard, though a shell starts what runs in its background deaf to it.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ELEVEN_STEPS_STRICT"] = "1"
     stack = contextlib.ExitStack()
     stack.enter_context(nothing_done())
