@@ -31,7 +31,8 @@ SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
 BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
 ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
-UNANSWERED = "not answered yet"
+SETTING_UP = re.compile(r"\n\nShould the next code cell not find `helpers`.*")
+UNANSWERED = re.compile("not (answered|repaired) yet")
 
 
 def main() -> int:
@@ -119,13 +120,13 @@ def tags(cell: NotebookNode) -> list[str]:
 def to_read(cell: NotebookNode) -> NotebookNode:
     """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
     if cell.cell_type == "code":
-        cell.outputs = [each for each in cell.outputs if UNANSWERED not in words(each)]
+        cell.outputs = [each for each in cell.outputs if not UNANSWERED.search(words(each))]
         for data in (each.data for each in cell.outputs if "text/html" in each.get("data", {})):
             data["text/html"] = ASLEEP.sub("", data["text/html"])
         return cell
     parts = VERBATIM.split(cell.source)
     parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
-    cell.source = RUNNING.sub("", BEFORE.sub(" read on", "".join(parts)))
+    cell.source = RUNNING.sub("", BEFORE.sub(" read on", SETTING_UP.sub("", "".join(parts))))
     return cell
 
 

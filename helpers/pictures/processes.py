@@ -68,27 +68,19 @@ def draw_process(place: int, heads: Sequence[int], num_heads: int, side: float) 
         for name in ("W_query", "W_key", "W_value")
     ]
     wide = max(side, narrow)
-    context = labelled("context", bands(heads, num_heads, wide, narrow, rows=False, alone=True))
+    context = labelled("context", bands(heads, num_heads, wide, narrow, rows=False))
     columns = labelled("out_proj", bands(heads, num_heads, wide, side, rows=False))
     arrow = Drawing(arrow_path(22, 18 + narrow / 2), 22, 18 + narrow)  # 18: the names' line
     line = beside([*rows, arrow, context, arrow, columns], max_width=2000, gap=10)
     return labelled(f"process {place}: {named(heads)}", line)
 
 
-def bands(
-    heads: Sequence[int],
-    num_heads: int,
-    width: float,
-    height: float,
-    rows: bool,
-    alone: bool = False,
-) -> Drawing:
+def bands(heads: Sequence[int], num_heads: int, width: float, height: float, rows: bool) -> Drawing:
     """Draw a matrix cut into one band for each head; those that are not here stay empty.
 
     Args:
         heads: what is here.
         rows: whether a head has rows of the matrix; else it has columns.
-        alone: draw only what is here, in its own place.
     """
     each, body = (height if rows else width) / num_heads, ""
     for head in range(num_heads):
@@ -101,7 +93,7 @@ def bands(
                 f'fill-opacity="{TINT}" stroke="{colour}"/>'
             )
             body += text(str(head), x + wide / 2, y + high / 2 + 4, "middle")
-        elif not alone:
+        else:
             body += (
                 f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" '
                 f'stroke-dasharray="2 3" style="stroke:{LINE}"/>'

@@ -159,13 +159,14 @@ def grid(
     paths: dict[tuple[str, float], dict[float, list[str]]] = {}
     hatch, numbers, frames, alone = [], [], [], ""
     marked = set(marked)
+    step = STEP if written else 2 * STEP  # with nothing to read through it a shade may be deep
     for i, row in enumerate(rows):
         y = top + i * height
         for j, value in enumerate(row):
             x = left + j * width
             box = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
             colour, line = head_colour(heads[i][j] if heads else None), 1 if written else 0.2
-            opacity = TINT if shades is None else FAINT + STEP * round(shades[i][j] * 10)
+            opacity = TINT if shades is None else FAINT + step * round(shades[i][j] * 10)
             if kept is not None and not kept[i][j]:
                 colour, line, opacity = NEUTRAL, 0.4, 0.0
             elif value == -math.inf:

@@ -21,7 +21,7 @@ from helpers.pictures.svg import (
     text,
 )
 
-CELL, SMALL = (24.0, 18.0), (11.0, 11.0)
+CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
 MOST_WORDS = 24
 MOST_WRITTEN = 12  # words of a table whose numbers are written in full

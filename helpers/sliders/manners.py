@@ -1,7 +1,8 @@
 """How sliders look and behave in a page: one style and one script, carried by every film.
 
-ipywidgets ties no label to a slider's handle, announces an index instead of the value, and lets
-letters typed on the handle reach JupyterLab as commands. It marks what has lost its kernel with a
+ipywidgets ties no label to a slider's handle, announces an index instead of the value, makes the
+value a nameless text field that takes no answer, and lets letters typed on the handle reach
+JupyterLab as commands. It marks what has lost its kernel with a
 broken chain, though a film needs none. The script and the style make these right.
 """
 
@@ -51,7 +52,9 @@ const film = this.closest('.film');
 const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
   const handle = slider.querySelector('[role=slider]');
   handle.setAttribute('aria-label', slider.querySelector('label').textContent);
-  handle.setAttribute('aria-valuetext', slider.querySelector('.widget-readout').textContent);
+  const value = slider.querySelector('.widget-readout');
+  handle.setAttribute('aria-valuetext', value.textContent);
+  value.removeAttribute('contenteditable');
 });
 new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
 name();

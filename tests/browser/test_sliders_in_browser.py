@@ -41,6 +41,7 @@ def test_sliders(mine, page):
     run_all(page)
     page.keyboard.press("Control+b")  # the file browser leaves a phone no room
     check_save(page)
+    check_tab(page)
     check_room(page)
     check_in_sight(page)
     check_restarted(page)
@@ -57,6 +58,15 @@ def check_save(page):
     handle.press("a")  # a letter is JupyterLab's command for another cell, but not from here
     page.wait_for_timeout(300)
     assert page.locator(".jp-Cell").count() == cells
+
+
+def check_tab(page):
+    """Tab goes from handle to handle: the values beside them are no text fields."""
+    handles = page.locator(".film").first.locator("[role=slider]:visible")
+    handles.first.focus()
+    for handle in handles.all()[1:]:
+        page.keyboard.press("Tab")
+        assert handle.evaluate("handle => handle === document.activeElement")
 
 
 def check_room(page):

@@ -38,6 +38,17 @@ FRAMED = """board => {
 }"""
 
 
+# How far the outline of what has the focus lies inside its cell's output, at each side.
+ROOM = """e => {
+  const {outlineWidth, outlineOffset} = getComputedStyle(e);
+  const out = parseFloat(outlineWidth) + parseFloat(outlineOffset);
+  const box = e.getBoundingClientRect();
+  const area = e.closest('.jp-OutputArea-output').getBoundingClientRect();
+  return [box.left - area.left, box.top - area.top, area.right - box.right,
+          area.bottom - box.bottom].map(room => room - out);
+}"""
+
+
 @pytest.fixture(scope="module")
 def touched():
     """The picture that the page shows, made here."""
@@ -139,6 +150,7 @@ def test_a_dot_product_is_a_gesture(board, touched, page):
 def test_by_keyboard(board, touched, page):
     board.focus()
     assert board.evaluate("e => e.matches(':focus-visible')")
+    assert min(board.evaluate(ROOM)) >= 0, "the cell cuts the outline off"
     board.press("ArrowRight")
     check_marked(board, touched, 0)
     assert board.locator(".card").get_attribute("aria-live") == "polite"
