@@ -33,11 +33,12 @@ class Table:
 
     @property
     def html(self) -> str:
-        """The table as HTML: it takes the colours of the page, so it reads well in both themes."""
+        """The table as HTML, in the page's colours; where it is wider than the page it scrolls."""
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         head = self._row("th", ' scope="col"', self.header)
         body = "".join(self._row("td", "", row) for row in zip(*self.columns, strict=True))
-        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        table = f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f'<div style="overflow-x:auto">{table}</div>'
 
     def __str__(self) -> str:
         columns = [(name, *each) for name, each in zip(self.header, self.columns, strict=True)]

@@ -119,7 +119,11 @@ def check_names(page):
         assert rule in passed or not page.locator(f".jp-OutputArea-output {kind}").count()
 
 
+WIDE = """e => e.scrollWidth <= e.clientWidth ? [] : [...e.querySelectorAll("*")]
+  .filter(each => each.getBoundingClientRect().right > e.getBoundingClientRect().right)
+  .slice(0, 5).map(each => each.outerHTML.slice(0, 200))"""
+
+
 def check_nothing_is_cut(page):
-    wide = page.locator(".jp-WindowedPanel-outer").first
-    assert wide.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert page.locator(".jp-WindowedPanel-outer").first.evaluate(WIDE) == []
     assert [picture for picture in look(page) if picture["overflow"] > 0.5] == []

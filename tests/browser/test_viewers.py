@@ -24,7 +24,7 @@ from traitlets.config import Config
 from helpers import pictures, sliders
 from helpers.pictures import Shown
 from helpers.pictures.charts import draw_saturation
-from helpers.trace import STEPS, trace
+from helpers.trace import trace
 
 SVG = "image/svg+xml"
 GROUNDS = {"light": 1.0, "dark": 0x11 / 255}
@@ -42,11 +42,10 @@ def bundles():
     weights = steps[6].tensors["weights"][0]
     square = Shown(mha.W_key.weight.detach().T, "W_key", "d_in d_out")
     drawn = [
-        pictures.draw_steps(STEPS, today=4),
+        pictures.draw_tensor(queries, "Queries"),  # first: all of it is in sight
         pictures.draw_map(steps),
         pictures.draw_follow(steps, "scores", (0, 1, 2, 1)),
         pictures.draw_memory([queries], "A head's places", head=1),
-        pictures.draw_tensor(queries, "Queries"),
         pictures.draw_product(x, square, keys, row=1, column=1),
         pictures.draw_attention(steps, head=1, query=2),
         pictures.draw_weights(weights[0], ["a", "dog", "runs"], head=0),
