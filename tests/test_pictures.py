@@ -45,6 +45,7 @@ from helpers.pictures.svg import (
     NEUTRAL,
     STEP,
     TINT,
+    grid,
     head_colour,
     number,
     title_width,
@@ -471,6 +472,19 @@ def test_text_stands_out_from_every_ground_it_is_written_on(theme, colour):
         over = blend(ink, under, strength)
         light, dark = sorted([luminance(under), luminance(over)], reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_shades_are_deeper_where_no_number_is_written_on_them():
+    deepest = {
+        written: max(
+            float(found)
+            for found in re.findall(
+                r'fill-opacity="([\d.]+)"', grid([[0, 1]], shades=[[0, 1]], written=written).body
+            )
+        )
+        for written in (True, False)
+    }
+    assert deepest == pytest.approx({True: MOST, False: FAINT + 20 * STEP})
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -15,6 +15,7 @@ STYLE = """
 :is(.jp-OutputArea, .jp-OutputArea-child, .jp-OutputArea-output, .widget-subarea):has(.film) {
   overflow: visible;
 }
+.film .widget-box > .widget-box { width: 100%; }
 .film .widget-slider {
   position: sticky; top: 0; z-index: 3; box-sizing: border-box; width: 100%; height: 32px;
   margin: 0; padding: 2px 4px; display: grid; align-items: center; column-gap: 12px;
