@@ -56,7 +56,7 @@ def bundles():
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
         sliders.explore_scores_tokens(),
         sliders.explore_numbers("mask", "softmax"),
-        sliders.explore_motion("view"),
+        *(sliders.explore_motion(step) for step in ("view", "mask", "softmax", "context")),
     ]
     return [one._repr_mimebundle_() for one in drawn]
 
