@@ -1,4 +1,5 @@
-"""Motion ends where the step says, and storage moves where it is copied, and nowhere else."""
+"""Motion ends where the step says: moved, covered, shared out or added up; storage where it is
+copied, and nowhere else."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -7,21 +8,37 @@ import pytest
 import torch
 
 from helpers import sliders
-from helpers.pictures import Shown, draw_motion, storage
+from helpers.pictures import Shown, draw_cover, draw_motion, draw_shares, draw_sum, storage
+from helpers.pictures.changes import WIDE
+from helpers.pictures.svg import number
 from helpers.sliders.lesson import at_steps, run
-from helpers.sliders.motion import MOVING
+from helpers.sliders.motion import MAKING, MOVING
 
 SIZES = [(6, 2), (6, 1), (6, 6), (12, 3)]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def groups_of(motion, kind):
+    return [g for g in ET.fromstring(motion.picture.svg).iter() if g.get("class") == kind]
+
+
+def placed(motion):
+    """Return (number, x, y) of every cell that stays."""
+    inside = [f"{SVG}path", f"{SVG}path", f"{SVG}text"]
+    groups = [g for g in ET.fromstring(motion.picture.svg).iter() if g.get("transform")]
+    return [(g[2].text, *shift(g)) for g in groups if [each.tag for each in g] == inside]
+
+
+def shift(group):
+    return tuple(map(float, re.findall(r"-?[\d.]+", group.get("transform"))))
+
+
 def cells(motion):
-    """Return (number, x, y) of every cell, before and after."""
+    """Return (number, x, y) of every cell that moves, before and after."""
     before, after = [], []
-    groups = [g for g in ET.fromstring(motion.picture.svg).iter() if g.get("class") == "moves"]
+    groups = groups_of(motion, "moves")
     for group, (dx, dy) in zip(groups, motion.ways, strict=True):
-        shift = group.find(f"{SVG}g").get("transform")
-        x, y = map(float, re.findall(r"-?[\d.]+", shift))
+        x, y = shift(group.find(f"{SVG}g"))
         text = group.find(f".//{SVG}text").text
         before.append((text, x, y))
         after.append((text, x + dx, y + dy))
@@ -72,18 +89,69 @@ def test_cells_begin_and_end_as_the_tensors_do(step, size):
     assert copied is (step == "combine" and size[1] > 1)
 
 
-def test_what_is_stored_is_the_beginning_and_a_hash_over_all_ways():
-    move = sliders.explore_motion("combine")
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_mask_covers_the_scores_of_the_future_and_no_others(size):
+    scores, masked = at_steps(run(*size), "scores.scores", "mask.masked")
+    motion = draw_cover(scores, masked)
+    _, fallen = cells(motion)
+    stay = placed(motion)
+    assert [text for text, _, _ in stay] == [number(v) for v in scores.tensor.flatten().tolist()]
+    end = {(x, y): text for text, x, y in [*stay, *fallen]}
+    assert len(end) == len(stay)
+    assert list(end.values()) == [number(v) for v in masked.tensor.flatten().tolist()]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_bars_end_as_long_as_their_weights(size):
+    masked, weights = at_steps(run(*size), "mask.masked", "softmax.weights")
+    motion = draw_shares(masked, weights)
+    expected = weights.tensor[weights.tensor > 0]
+    assert len(groups_of(motion, "moves")) == len(motion.ways) == len(expected)
+    assert [(dx, dy) for dx, dy, _ in motion.ways] == [(0, 0)] * len(expected)
+    lengths = torch.tensor([wider for _, _, wider in motion.ways])  # of a bar one pixel long
+    torch.testing.assert_close(lengths / WIDE, expected, atol=1e-4, rtol=0)
+    for kind, shown in (("before", masked), ("after", weights)):
+        written = [g.find(f"{SVG}text").text for g in groups_of(motion, kind)][1:]  # no heading
+        assert written == [number(v) for v in shown.tensor.flatten().tolist()]
+
+
+@pytest.mark.parametrize("head, query", [(0, 1), (1, 2), (0, 0)])
+def test_weighted_rows_add_up_to_the_row_of_the_context(head, query):
+    names = ("softmax.weights", "transpose.values", "context.context")
+    weights, values, context = at_steps(run(), *names)
+    motion = draw_sum(weights, values, context, head, query)
+    old, new = cells(motion)
+    row, rows = weights.tensor[0, head, query].tolist(), values.tensor[0, head].tolist()
+    weighted = [number(row[i] * value) for i, each in enumerate(rows) for value in each]
+    assert [text for text, _, _ in old] == [text for text, _, _ in placed(motion)] == weighted
+    assert len({y for _, _, y in new}) == 1 and len({x for _, x, _ in new}) == len(rows[0])
+    sums = [g.find(f"{SVG}text").text for g in groups_of(motion, "arriving")]
+    so_far = [
+        number(sum(row[i] * rows[i][j] for i in range(k + 1)))
+        for k in range(len(row))
+        for j in range(len(rows[0]))
+    ]
+    assert sums == so_far
+    assert sums[-3:] == [number(v) for v in context.tensor[0, head, query].tolist()]
+
+
+@pytest.mark.parametrize("step", ["combine", *MAKING])
+def test_what_is_stored_is_the_beginning_and_a_hash_over_all_ways(step):
+    move = sliders.explore_motion(step)
     bundle = move._repr_mimebundle_()
     assert bundle["image/svg+xml"] == move.motion.picture.svg
-    assert repr(sliders.explore_motion("combine")) == bundle["text/plain"]
+    assert repr(sliders.explore_motion(step)) == bundle["text/plain"]
     move.ways = [(1.0, 0.0), *move.ways[1:]]
     assert repr(move) != bundle["text/plain"]
 
 
 def test_what_does_not_move_is_named():
-    with pytest.raises(ValueError, match="scores moves no number: expected one of view, transpose"):
+    with pytest.raises(ValueError, match="scores is not shown as motion: expected one of view"):
         sliders.explore_motion("scores")
     two = Shown(torch.zeros(2, 3, 4), "x", "b num_tokens d_in")
     with pytest.raises(ValueError, match="step view of b = 2: expected one sequence"):
         draw_motion("view", two, two)
+    many = Shown(torch.zeros(2, 2, 3, 3), "scores", "b num_heads num_tokens num_tokens")
+    for draw in (draw_cover, draw_shares, lambda *each: draw_sum(*each, many, 0, 0)):
+        with pytest.raises(ValueError, match="b is 2: expected one sequence"):
+            draw(many, many)

@@ -2,6 +2,7 @@
 
 from helpers.pictures.attention import draw_attention
 from helpers.pictures.blocks import draw_blocks
+from helpers.pictures.changes import draw_cover, draw_shares, draw_sum
 from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.map import draw_map
@@ -28,6 +29,7 @@ __all__ = [
     "draw_attention",
     "draw_blocks",
     "draw_compact",
+    "draw_cover",
     "draw_follow",
     "draw_heads_over_processes",
     "draw_map",
@@ -39,8 +41,10 @@ __all__ = [
     "draw_product",
     "draw_ring",
     "draw_running",
+    "draw_shares",
     "draw_source",
     "draw_steps",
+    "draw_sum",
     "draw_tensor",
     "draw_tensors",
     "draw_vectors",

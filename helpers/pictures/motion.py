@@ -35,11 +35,12 @@ class Motion:
 
     Args:
         picture: as it begins, its cells in groups with the class "moves".
-        ways: for each of these groups in order, how far it has moved in the end, in pixels.
+        ways: for each of these groups in order, how far it has moved in the end, in pixels; where
+            it grows, a third number says how many times as wide it is in the end.
     """
 
     picture: Picture
-    ways: list[tuple[float, float]]
+    ways: list[tuple[float, ...]]
 
 
 def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
@@ -74,14 +75,8 @@ def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
     strip, strip_ways = memory(before, after, came_from)
     copied = any(way != (0.0, 0.0) for way in strip_ways)
     kept = "the numbers are copied into a new order" if copied else "no number moves in storage"
-    top = Drawing(
-        f'<g class="before">{heading(before.name, before.shape).body}</g>'
-        f'<g class="after" opacity="0">{heading(after.name, after.shape).body}</g>',
-        CHARACTER * (len(after.name) + len(after.shape) + 2),
-        20,
-    )
     drawn = picture(
-        below([below([top, grids], gap=4), strip]),
+        below([below([headings(before, after), grids], gap=4), strip]),
         f"{step}: {kept}",
         f"From {before.shape} to {after.shape}; below, the storage of {after.name}, "
         f"{len(strip_ways)} places.",
@@ -89,32 +84,41 @@ def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
     return Motion(drawn, ways + strip_ways)
 
 
-def places(shown: Shown) -> list[tuple[float, float]]:
+def headings(before: Shown, after: Shown) -> Drawing:
+    """Write the tensor's name and shape before the step, and those after it in the same place."""
+    old, new = (heading(shown.name, shown.shape) for shown in (before, after))
+    body = f'<g class="before">{old.body}</g><g class="after" opacity="0">{new.body}</g>'
+    return Drawing(body, max(old.width, new.width), 20)
+
+
+def places(shown: Shown, width: float = CELL_WIDTH) -> list[tuple[float, float]]:
     """Return where each number of a tensor stands, grids side by side, in the tensor's order."""
     *outer, rows, columns = shown.tensor.shape[1:]
-    wide, high = LABELS + columns * CELL_WIDTH + GAP, 2 * TOP
+    wide, high = LABELS + columns * width + GAP, 2 * TOP
     return [
-        (LABELS + grid * wide + j * CELL_WIDTH, high + i * CELL_HEIGHT)
+        (LABELS + grid * wide + j * width, high + i * CELL_HEIGHT)
         for grid, i, j in product(range(math.prod(outer)), range(rows), range(columns))
     ]
 
 
-def names(shown: Shown) -> str:
+def names(shown: Shown, width: float = CELL_WIDTH) -> str:
     """Write what grids, rows and columns of a tensor count."""
     *outer, rows, columns = shown.tensor.shape[1:]
     axes = shown.axes[1:]
-    wide = LABELS + columns * CELL_WIDTH + GAP
+    row, column = ("query", "key ") if axes[-2] == axes[-1] else (COUNTS[axes[-2]], "")
+    wide = LABELS + columns * width + GAP
     drawn = ""
     for head in range(shown.num_heads or 0 if not outer else 0):
-        drawn += text(f"head {head}", LABELS + head * columns / shown.num_heads * CELL_WIDTH, 12)
+        drawn += text(f"head {head}", LABELS + head * columns / shown.num_heads * width, 12)
     for grid in range(math.prod(outer)):
         x = grid * wide
         drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, 12) if outer else ""
         for i in range(rows):
-            label, y = f"{COUNTS[axes[-2]]} {i}", 2 * TOP + i * CELL_HEIGHT + 15
+            label, y = f"{row} {i}", 2 * TOP + i * CELL_HEIGHT + 15
             drawn += text(label, x + LABELS - 6, y, "end")
         for j in range(columns):
-            drawn += text(str(j), x + LABELS + (j + 0.5) * CELL_WIDTH, 2 * TOP - 5, "middle")
+            middle = x + LABELS + (j + 0.5) * width
+            drawn += text(f"{column}{j}", middle, 2 * TOP - 5, "middle")
     return drawn
 
 
@@ -153,14 +157,20 @@ def spot(i: int) -> tuple[float, float]:
 
 def cell(value: float, head: int | None, where: tuple[float, float], owner: str = "") -> str:
     """Draw one number that can move, with its owner's name below."""
-    colour = head_colour(head)
-    box = f"M0 0h{CELL_WIDTH}v{CELL_HEIGHT}h-{CELL_WIDTH}z"
-    drawn = Drawing(
-        f'<path d="{box}" style="fill:{GROUND}"/>'  # cells pass over one another
-        f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{TINT}"/>'
-        + text(number(value), CELL_WIDTH / 2, CELL_HEIGHT / 2 + 4, "middle")
-        + (text(owner, CELL_WIDTH / 2, CELL_HEIGHT + 14, "middle") if owner else ""),
-        CELL_WIDTH,
-        CELL_HEIGHT,
-    )
+    name = text(owner, CELL_WIDTH / 2, CELL_HEIGHT + 14, "middle") if owner else ""
+    drawn = Drawing(face(head) + written(value) + name, CELL_WIDTH, CELL_HEIGHT)
     return f'<g class="moves">{at(*where, drawn)}</g>'
+
+
+def face(head: int | None, opacity: float = TINT, width: float = CELL_WIDTH) -> str:
+    """Draw a cell in its head's colour, opaque, for cells pass over one another."""
+    colour, box = head_colour(head), f"M0 0h{width}v{CELL_HEIGHT}h-{width}z"
+    return (
+        f'<path d="{box}" style="fill:{GROUND}"/>'
+        f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"/>'
+    )
+
+
+def written(value: float, width: float = CELL_WIDTH) -> str:
+    """Write a cell's number."""
+    return text(number(value), width / 2, CELL_HEIGHT / 2 + 4, "middle")

@@ -332,9 +332,9 @@ function glide(model, el) {
   const cells = [...el.querySelectorAll(".moves")];
   const fading = { before: (t) => Math.max(1 - 3 * t, 0), after: (t) => Math.max(3 * t - 2, 0) };
   // Those that go the same way go together, one group after the other, so that an eye can follow.
-  const groups = [...new Set(ways.map(String))];
-  const last = Math.max(groups.length - 1, 1);
-  const late = ways.map((way) => 0.6 * groups.indexOf(String(way)) / last);
+  const whither = ways.map(([x, y]) => `${x} ${y}`), groups = [...new Set(whither)];
+  const last = Math.max(groups.length - 1, 1), wait = groups.length > 1 ? 0.6 : 0;
+  const late = whither.map((way) => wait * (groups.indexOf(way) / last));
   slider.setAttribute("aria-label", "from before to after");
   const pace = () => { slider.step = still.matches ? 1 : 0.01; };
   const show = (t) => {
@@ -342,8 +342,11 @@ function glide(model, el) {
     slider.setAttribute("aria-valuetext", t <= 0 ? "before" : t >= 1 ? "after" :
       `${Math.round(100 * t)} percent of the way`);
     cells.forEach((cell, i) => {
-      const [x, y] = ways[i], far = Math.min(Math.max((t - late[i]) / 0.4, 0), 1);
-      if (x || y) cell.setAttribute("transform", `translate(${x * far} ${y * far})`);
+      const [x, y, wider = 1] = ways[i];
+      const far = Math.min(Math.max((t - late[i]) / (1 - wait), 0), 1);
+      const wide = 1 + (wider - 1) * far;
+      cell.setAttribute("transform", `translate(${x * far} ${y * far}) scale(${wide} 1)`);
+      cell.classList.toggle("there", far === 1);
     });
     for (const [name, fade] of Object.entries(fading)) {
       el.querySelectorAll(`.${name}`).forEach((each) => each.setAttribute("opacity", fade(t)));

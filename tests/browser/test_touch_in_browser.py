@@ -14,6 +14,7 @@ from helpers.trace import trace
 
 SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
 STEPS = ("transpose", "combine")  # one leaves the storage alone, one does not
+MAKING = ("mask", "softmax", "context")  # they make new numbers
 QUERY, WEIGHT, OUT = 18 + 13, 18 + 9 * 18 + 2 * 18 + 7, 305
 
 # Which cells the frames of a mark lie on, by their numbers.
@@ -59,7 +60,7 @@ def touched():
 def served(tmp_path_factory):
     """The address of a notebook with the map to touch, in JupyterLab and in Notebook 7."""
     path = tmp_path_factory.mktemp("touch") / "touch.ipynb"
-    shown = [f"sliders.explore_motion('{step}')" for step in STEPS]
+    shown = [f"sliders.explore_motion('{step}')" for step in STEPS + MAKING]
     sources = [SET_UP, "sliders.explore_numbers()", *shown]
     cells = [new_code_cell(source) for source in sources]
     nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
@@ -317,3 +318,42 @@ def test_cells_glide_by_slider_and_by_button(board, page, index):
     assert slider.input_value() == "0" and moving(page, index) == (tensor, strip)
     slider.press("ArrowRight")
     assert slider.input_value() == "1"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("index", range(len(MAKING)), ids=MAKING)
+def test_scores_are_covered_and_shared_out_and_values_add_up(board, page, index):
+    motion = sliders.explore_motion(MAKING[index]).motion
+    glide = page.locator(".touch:has(.controls)").nth(len(STEPS) + index)
+    slider, moves = glide.locator("input"), glide.locator(".moves")
+    ends = [(dx, dy, *(wider or [1])) for dx, dy, *wider in motion.ways]
+    old = boxes(glide)
+    slider.focus()
+    for key, share in (("End", 1), ("Home", 0)):
+        slider.press(key)
+        for (x, y, _), (now_x, now_y, now_wide), way in zip(old, boxes(glide), ends, strict=True):
+            assert abs(x + share * way[0] - now_x) < 1 and abs(y + share * way[1] - now_y) < 1
+            if MAKING[index] == "softmax":  # a bar is one pixel long
+                assert abs(now_wide - (way[2] if share else 1)) < 0.1
+    summed = glide.locator(".arriving")
+    opacity = "all => all.map(each => getComputedStyle(each).opacity)"
+    assert summed.evaluate_all(opacity) == ["0"] * summed.count()
+    slider.fill("0.5")  # of three groups the first has arrived, the last has not begun
+    assert len(set(summed.evaluate_all(opacity))) == (2 if MAKING[index] == "context" else 0)
+    slider.press("End")
+    assert summed.evaluate_all(opacity) == ["1"] * summed.count()
+    assert moves.count() == len(motion.ways)
+
+
+def boxes(glide):
+    """Return left, top and width of what moves, in the drawing's own pixels."""
+    return glide.evaluate(
+        """el => {
+          const svg = el.querySelector('svg'), frame = svg.getBoundingClientRect();
+          const scale = svg.viewBox.baseVal.width / frame.width;
+          return [...el.querySelectorAll('.moves')].map(cell => {
+            const at = cell.getBoundingClientRect();
+            return [at.x - frame.x, at.y - frame.y, at.width].map(one => one * scale);
+          });
+        }"""
+    )
