@@ -38,6 +38,14 @@ LABELS = {
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]
 
 
+def bundle(view: dict | tuple, picture: Picture, words: str) -> dict[str, Any]:
+    """Return what a notebook gets of a widget: its live view, the picture it starts with, words."""
+    view = view[0] if isinstance(view, tuple) else view  # with metadata, or without
+    still = picture._repr_mimebundle_()
+    still["text/html"] += ASLEEP
+    return {**view, **still, "text/plain": words}
+
+
 class Film(widgets.VBox):
     """Show one picture of many, chosen by sliders; it needs no kernel once it stands.
 
@@ -72,9 +80,7 @@ class Film(widgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)
-        still = self.pictures[self.start]._repr_mimebundle_()
-        still["text/html"] += ASLEEP
-        return {**view, **still, "text/plain": repr(self)}
+        return bundle(view, self.pictures[self.start], repr(self))
 
 
 def film(

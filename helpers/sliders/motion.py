@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from helpers.pictures import Motion, Shown, draw_cover, draw_motion, draw_shares, draw_sum
-from helpers.sliders.film import ASLEEP
+from helpers.sliders.film import bundle
 from helpers.sliders.lesson import Run, at_steps, run
 
 HERE = Path(__file__).parent
@@ -79,11 +79,7 @@ class Move(anywidget.AnyWidget):
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        view = super()._repr_mimebundle_(**kwargs)
-        view = view[0] if isinstance(view, tuple) else view
-        still = self.motion.picture._repr_mimebundle_()
-        still["text/html"] += ASLEEP
-        return {**view, **still, "text/plain": repr(self)}
+        return bundle(super()._repr_mimebundle_(**kwargs), self.motion.picture, repr(self))
 
 
 def explore_motion(step: str) -> Move:

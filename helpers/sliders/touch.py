@@ -18,7 +18,7 @@ from helpers.attention import MultiHeadAttention
 from helpers.pictures import Linear, Picture, draw_numbers, pairs, reach_all, tell, written
 from helpers.pictures.numbers import unravel
 from helpers.pictures.tensors import TracedStep
-from helpers.sliders.film import ASLEEP
+from helpers.sliders.film import bundle
 from helpers.sliders.lesson import run, tokens
 from helpers.trace import trace
 
@@ -129,11 +129,7 @@ class Touch(anywidget.AnyWidget):
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        view = super()._repr_mimebundle_(**kwargs)
-        view = view[0] if isinstance(view, tuple) else view
-        still = self.picture._repr_mimebundle_()
-        still["text/html"] += ASLEEP
-        return {**view, **still, "text/plain": repr(self)}
+        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
 
 
 def explore_numbers(*steps: str) -> Touch:
