@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -11,8 +10,7 @@ import traitlets
 from helpers.pictures import Motion, Shown, draw_cover, draw_motion, draw_shares, draw_sum
 from helpers.sliders.film import bundle
 from helpers.sliders.lesson import Run, at_steps, run
-
-HERE = Path(__file__).parent
+from helpers.sliders.scripts import STYLE, script
 
 # What steps that only move numbers move: the tensor before it and after it.
 MOVING = {
@@ -53,8 +51,8 @@ class Move(anywidget.AnyWidget):
         motion: the picture as it begins, and how far each cell moves.
     """
 
-    _esm = (HERE / "touch.js").read_text("utf-8")
-    _css = (HERE / "touch.css").read_text("utf-8")
+    _esm = script("motion")
+    _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
     ways = traitlets.List().tag(sync=True)
 

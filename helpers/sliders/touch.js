@@ -1,5 +1,5 @@
-// One script for all pictures whose numbers answer to a finger: it finds the cells, marks what
-// Python says belongs together, shows Python's words, and asks Python when a number is dragged.
+// Pictures whose numbers answer to a finger: this finds the cells, marks what Python says belongs
+// together, shows Python's words, and asks Python when a number is dragged.
 
 const HOW = "Point at a number, or come here with Tab and use the arrow keys. " +
   "Click or Enter pins it, Escape frees it. Solid frames: it comes from these. " +
@@ -7,16 +7,11 @@ const HOW = "Point at a number, or come here with Tab and use the arrow keys. " 
   "click it again, or press Enter.";
 const drag = (what) => ` Drag a number of ${what} sideways, or press + and -: all steps follow.`;
 const STILL = " Numbers cannot be dragged here, for no kernel runs.";
-const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 const PACE = 600; // milliseconds for a pair of a dot product
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
 
-function render({ model, el }) {
-  return model.get("ways") ? glide(model, el) : touch(model, el);
-}
-
 // A picture whose numbers answer. What is shown of it now stands in one object, "it".
-function touch(model, el) {
+function render({ model, el }) {
   const board = build(el, model.get("svg")), svg = board.querySelector("svg");
   const book = model.get("book");
   const it = {
@@ -294,87 +289,6 @@ function nearest(cells, current, [right, down]) {
     if (ahead > 1 && ahead + 3 * aside < least) [best, least] = [i, ahead + 3 * aside];
   });
   return best;
-}
-
-// Send a question at a time, then the newest of those that came meanwhile.
-function ask(model, answered, silent) {
-  let waiting = null, next = null, turn = 0;
-  const send = (question) => {
-    turn += 1;
-    waiting = setTimeout(() => { waiting = next = null; silent(); }, PATIENCE);
-    try {
-      model.send({ ...question, turn });
-    } catch {
-      clearTimeout(waiting);
-      waiting = null;
-      silent();
-    }
-  };
-  model.on("msg:custom", (answer) => {
-    answered(answer); // also where another view of this picture asked
-    if (answer.turn !== turn) return;
-    clearTimeout(waiting);
-    waiting = null;
-    if (next) send(next);
-    next = null;
-  });
-  return (question) => { if (waiting) next = question; else send(question); };
-}
-
-// A step as motion: a slider from before to after, and a button that plays it once.
-function glide(model, el) {
-  const ways = model.get("ways"), svg = model.get("svg");
-  const still = matchMedia("(prefers-reduced-motion: reduce)");
-  el.classList.add("touch");
-  el.innerHTML = `<div class="controls"><button type="button">Play</button>` +
-    `<label>before <input type="range" min="0" max="1" value="0"> after</label></div>${svg}`;
-  const [button, slider] = el.querySelectorAll("button, input");
-  const cells = [...el.querySelectorAll(".moves")];
-  const fading = { before: (t) => Math.max(1 - 3 * t, 0), after: (t) => Math.max(3 * t - 2, 0) };
-  // Those that go the same way go together, one group after the other, so that an eye can follow.
-  const whither = ways.map(([x, y]) => `${x} ${y}`), groups = [...new Set(whither)];
-  const last = Math.max(groups.length - 1, 1), wait = groups.length > 1 ? 0.6 : 0;
-  const late = whither.map((way) => wait * (groups.indexOf(way) / last));
-  slider.setAttribute("aria-label", "from before to after");
-  const pace = () => { slider.step = still.matches ? 1 : 0.01; };
-  const show = (t) => {
-    slider.value = t;
-    slider.setAttribute("aria-valuetext", t <= 0 ? "before" : t >= 1 ? "after" :
-      `${Math.round(100 * t)} percent of the way`);
-    cells.forEach((cell, i) => {
-      const [x, y, wider = 1] = ways[i];
-      const far = Math.min(Math.max((t - late[i]) / (1 - wait), 0), 1);
-      const wide = 1 + (wider - 1) * far;
-      cell.setAttribute("transform", `translate(${x * far} ${y * far}) scale(${wide} 1)`);
-      cell.classList.toggle("there", far === 1);
-    });
-    for (const [name, fade] of Object.entries(fading)) {
-      el.querySelectorAll(`.${name}`).forEach((each) => each.setAttribute("opacity", fade(t)));
-    }
-    button.textContent = t >= 1 ? "Play back" : "Play";
-  };
-  let frame = 0;
-  const stop = () => cancelAnimationFrame(frame);
-  const play = () => {
-    stop();
-    const from = Number(slider.value), to = from >= 1 ? 0 : 1, start = performance.now();
-    if (still.matches) return show(to);
-    const next = (now) => {
-      const share = Math.min((now - start) / 1800, 1);
-      show(from + (to - from) * share);
-      if (share < 1) frame = requestAnimationFrame(next);
-    };
-    frame = requestAnimationFrame(next);
-  };
-  button.addEventListener("click", play);
-  slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
-  el.addEventListener("keydown", (event) => {
-    if (!event.ctrlKey && !event.metaKey && event.key !== "Tab") event.stopPropagation();
-  });
-  still.addEventListener("change", pace);
-  pace();
-  show(0);
-  return () => { stop(); still.removeEventListener("change", pace); };
 }
 
 export default { render };

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -20,9 +19,9 @@ from helpers.pictures.numbers import unravel
 from helpers.pictures.tensors import TracedStep
 from helpers.sliders.film import bundle
 from helpers.sliders.lesson import run, tokens
+from helpers.sliders.scripts import STYLE, script
 from helpers.trace import trace
 
-HERE = Path(__file__).parent
 PROJECTIONS = ("W_query", "W_key", "W_value")
 
 
@@ -47,8 +46,8 @@ class Touch(anywidget.AnyWidget):
         x: the input (1, num_tokens, d_in) as it stands now.
     """
 
-    _esm = (HERE / "touch.js").read_text("utf-8")
-    _css = (HERE / "touch.css").read_text("utf-8")
+    _esm = script("ask", "touch")
+    _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
     book = traitlets.Dict().tag(sync=True)
     told = traitlets.List().tag(sync=True)

@@ -1,0 +1,11 @@
+"""What pictures that answer take into the page: scripts that lie beside this file, and a style."""
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+STYLE = (HERE / "touch.css").read_text("utf-8")
+
+
+def script(*names: str) -> str:
+    """Return scripts as one module; the last of them exports what it renders."""
+    return "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names)
