@@ -77,6 +77,10 @@ def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_pa
     settings = own / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
     ours = ROOT / "tools" / "jupyterlab" / "labconfig" / "default_setting_overrides.json"
     assert settings.read_text("utf-8") == ours.read_text("utf-8")
+    config = "jupyter_server_config.py"
+    assert (own / "etc" / "jupyter" / config).read_text("utf-8") == (
+        ROOT / "tools" / "jupyterlab" / config
+    ).read_text("utf-8")
     with NotebookNotary(data_dir=str(data)) as notary:
         for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
             assert notary.check_signature(nbformat.read(path, nbformat.NO_CONVERT)), path.name

@@ -25,12 +25,13 @@ import statistics
 import subprocess
 import sys
 import time
+import timeit
 from pathlib import Path
 
 import bench_rows
 import torch
 from bench_rows import ROWS, prove, run
-from torch.utils.benchmark import Timer, timer
+from torch.utils.benchmark import timer
 
 from helpers.attention import FusedMultiHeadAttention
 
@@ -39,6 +40,9 @@ SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384
 QUICK_SIZES = [(2, 256), (1, 64), (1, 1024)]
 LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
 LIMIT = "the limit"
+LEAST = (
+    7  # rounds: a row that follows a large one finds its memory in disorder, and the next does not
+)
 DRAWN = {
     bench_rows.WRAPPER: "s:",
     bench_rows.EXPLICIT: "o-",
@@ -112,16 +116,17 @@ def measure(
         multiply = functools.partial(torch.matmul, left, right, out=left @ right)
         works[name] = lambda x, backward, multiply=multiply: multiply()
 
+    clock = time.process_time if options.busy else timer  # torch's waits for a GPU
+
     def milliseconds(name: str, x: torch.Tensor, number: int) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
-        how = {"timer": time.process_time if options.busy else timer}
-        how["num_threads"] = options.threads
-        return Timer("work(x, backward)", globals=given, **how).timeit(number).mean * 1e3
+        seconds = timeit.timeit("work(x, backward)", timer=clock, number=number, globals=given)
+        return seconds / number * 1e3
 
     x = new().to(options.dtype)
     numbers = {name: int(20 / milliseconds(name, x, 1)) + 1 for name in works}  # the warm-up
     times, rounds, end = {name: [] for name in works}, 0, time.monotonic() + options.seconds
-    while rounds < 3 or time.monotonic() < end:
+    while rounds < LEAST or time.monotonic() < end:
         rounds += 1
         x = new().to(options.dtype)
         for name in random.sample(list(works), len(works)):
@@ -222,6 +227,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, one second each")
     parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
     parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
+    parser.add_argument("--forward", action="store_true", help="leave out the way back")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
@@ -250,28 +256,30 @@ def main() -> None:
     print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
     names, times, memory = installed(), [], []
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
+    directions = (False,) if options.forward else (False, True)
+    columns = ["forward, ms", "x limit", "with backward, ms", "x limit"][: 2 * len(directions)]
     for size in sizes:
         cells = {name: [] for name in (LIMIT, *names)}
-        for backward in (False, True):
+        for backward in directions:
             here = [name for name in names if fits(name, size, backward)]
             found = {each["row"]: each for each in measure(here, size, backward, options)}
             times += found.values()
             for name, row in cells.items():
                 row += show_times(found.get(name))
-        columns = ["forward, ms", "x limit", "with backward, ms", "x limit"]
         print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
 
     timed = {(each["row"], each["b"], each["num_tokens"], each["backward"]) for each in times}
     sizes = [size for size in sizes if size[1] >= 1024]
     cells = {name: [] for name in names}
-    for name, size, backward in itertools.product(names, sizes, (False, True)):
+    for name, size, backward in itertools.product(names, sizes, directions):
         if (name, *size, backward) in timed:
             memory.append(measure_memory(name, size, backward, options))
             cells[name].append(f"{memory[-1]['MiB']:,.0f}")
         else:
             cells[name].append("")
-    columns = [f"({b}, {n:,}){also}" for b, n in sizes for also in ("", ", with backward")]
-    print_table("Peak memory in MiB at (b, num_tokens)", columns, cells)
+    heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in directions]
+    if sizes:
+        print_table("Peak memory in MiB at (b, num_tokens)", heads, cells)
 
     if options.json:
         about = {"torch": torch.__version__, "threads": options.threads, "clock": clock, "d": D}

@@ -17,7 +17,8 @@ import nbformat
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Page
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SETTINGS = {
@@ -33,6 +34,7 @@ def jupyterlab(folder: Path, notebooks: Iterable[Path]):
     home = folder / ".jupyter"
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / "tools" / "jupyterlab"),  # as tools/lab.py does
         "JUPYTER_DATA_DIR": str(home / "data"),
         "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
