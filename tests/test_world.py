@@ -137,7 +137,7 @@ def slowed(function, seconds):
     ("cls", "places", "seconds"),
     [
         (Base, ["match.play"], 0.1),  # asked for every case
-        (carrier("functional", "scores_transposed"), ["classes.follow", "classes.play"], 0.7),
+        (carrier("functional", "scores_transposed"), ["match.follow", "classes.made"], 0.7),
         (carrier("functional", "scores_transposed"), ["recorder._held"], 0.005),
     ],
     ids=["right", "wrong", "while it runs"],

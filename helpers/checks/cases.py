@@ -69,11 +69,6 @@ class Case:
         return self.called or "with " + ", ".join(f"{n} = {getattr(self, n)}" for n in names)
 
     @property
-    def arguments(self) -> tuple[int, int, int, float, int]:
-        """What a class is built with, dropout left at 0."""
-        return self.d_in, self.d_out, self.context_length, 0.0, self.num_heads
-
-    @property
     def x(self) -> torch.Tensor:
         """The input (b, num_tokens, d_in)."""
         if self.whiteboard:
@@ -111,13 +106,16 @@ CASES = (
     Case(12, 3, 4, 8, 2, 4),  # many sequences
 )
 
-# Each of these takes some steps away, so that one mistake of two is seen alone.
-SIMPLER = (
-    replace(MAIN, scale=0.0),
-    Case(2, 6, 5, 4, 1, 8),
-    Case(1, 1, 5, 12, 3, 9),
-    replace(MAIN, straight=True),
-    replace(MAIN, scale=0.0, straight=True),
+# The same for changes since the lecture, with heads that can share keys, and an even head_dim,
+# whose features can pair.
+OTHERS = (
+    Case(4, 7, 10, 48, 6, 9),
+    Case(4, 7, 10, 48, 6, 9, qkv_bias=True),
+    Case(3, 4, 12, 12, 3, 4, qkv_bias=True),
+    Case(1, 5, 6, 8, 4, 8),
+    Case(2, 6, 3, 4, 1, 6, qkv_bias=True),
+    Case(3, 1, 5, 12, 3, 9),
+    Case(2, 20, 6, 8, 2, 32),
 )
 
 
@@ -133,26 +131,13 @@ class Cases:
 
 @functools.cache
 def cases_of(variant: str) -> Cases:
-    """The cases of the lecture's class, or those of a variant.
-
-    The latter have heads that can share keys, and an even head_dim, whose features can pair.
-    """
-    if not variant:
-        return Cases(MAIN, BIASED, CASES, SIMPLER)
-    main = Case(4, 7, 10, 48, 6, 9, variant=variant)
-    every = (
-        main,
-        replace(main, qkv_bias=True),
-        Case(3, 4, 12, 12, 3, 4, qkv_bias=True, variant=variant),
-        Case(1, 5, 6, 8, 4, 8, variant=variant),
-        Case(2, 6, 3, 4, 1, 6, qkv_bias=True, variant=variant),
-        Case(3, 1, 5, 12, 3, 9, variant=variant),
-        Case(2, 20, 6, 8, 2, 32, variant=variant),
-    )
-    still = replace(main, scale=0.0)
-    small = (replace(each, variant=variant) for each in SIMPLER[1:3])
-    straight = (replace(each, straight=True) for each in (main, still))
-    return Cases(main, every[1], every, (still, *small, *straight))
+    """The cases of the lecture's class, or those of a variant."""
+    every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
+    # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
+    still = replace(every[0], scale=0.0)
+    small = (Case(2, 6, 5, 4, 1, 8, variant=variant), Case(1, 1, 5, 12, 3, 9, variant=variant))
+    straight = (replace(each, straight=True) for each in (every[0], still))
+    return Cases(every[0], every[1], every, (still, *small, *straight))
 
 
 # Where exercises are tried. The whiteboard comes first, since a learner has it before them; the

@@ -6,28 +6,26 @@ from typing import Any
 
 import torch
 
-from helpers.checks.cases import ADDED, LAYERS, SAME, Case, cases_of, close, drawn, known
-from helpers.checks.contract import check_variant, layers, signature
+from helpers.checks.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
+from helpers.checks.contract import check_variant, signature
 from helpers.checks.facts import Built, Pass, Record, Shapes
-from helpers.checks.failing import failing_step, worded_step
+from helpers.checks.failing import worded_step
 from helpers.checks.findings import say
 from helpers.checks.follow import follow
-from helpers.checks.followed import NAMES, Followed
+from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure, TimeUp
-from helpers.checks.match import Looks, candidates, pair, single
+from helpers.checks.match import Looks, candidates, made, single, unlike
 from helpers.checks.observe import ask, elsewhere, isolated_from, kind_of, once
 from helpers.checks.outcome import Finding, Outcome, honestly, verdict
-from helpers.checks.right import once_right, play
-from helpers.checks.sentences import from_notebook, letters, together
+from helpers.checks.right import once_right
+from helpers.checks.sentences import letters
 from helpers.checks.training import (
     judge_devices,
     judge_dtypes,
     judge_gradients,
     judge_state,
     judge_training,
-    leaks,
 )
-from helpers.trace import STEPS
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -83,9 +81,10 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if lost := [name for name in LAYERS if f"{name}.weight" not in shapes]:
         yield from _lost(cls, built, lost, variant)
         return
-    if lost := [n for n in ADDED.get(variant, ()) if not shapes.keys() & {n, f"{n}.weight"}]:
+    added = ADDED.get(variant, ())
+    if lost := [name for name in added if not shapes.keys() & {name, f"{name}.weight"}]:
         found = ", ".join(built[True].parameters)
-        yield say("added_lost", lost=" and ".join(lost), layers=layers(variant), found=found)
+        yield say("added_lost", lost=" and ".join(lost), layers=" and ".join(added), found=found)
         return
     found = list(layer_findings(built))
     yield from found
@@ -168,8 +167,7 @@ def layer_findings(built: Built) -> Iterator[Finding]:
 
 def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
-    main, biased = cases_of(variant).main, cases_of(variant).biased
-    right = {name: tuple(each.shape) for name, each in play(biased).module.named_parameters()}
+    main, right = cases_of(variant).main, made(variant)[True]
     name = next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
     if name is None:
         return None
@@ -187,7 +185,7 @@ def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
 
 def _shapes(looks: Looks, found: bool) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
-    alike = candidates(looks.shapes, looks.variant)
+    alike = list(candidates(looks.shapes, looks.variant))
     name = single(looks) or (alike[0] if len(alike) == 1 else "")
     yield say(name) if name else misshapen(looks.shapes, looks.variant)
 
@@ -211,56 +209,15 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
     cases = (*every, drawn(looks.cases.main)[0]) if elsewhere(looks.cls) else every
-    wrong = [case for case in cases if not close(looks.out(case), looks.right(case))]
+    wrong = [case for case in cases if not close(looks.out(case), looks.ours(case))]
     if wrong:
-        yield from _unlike(looks, wrong)
-    elif not close(looks.out(simpler[0]), looks.right(simpler[0])):
+        yield from unlike(looks, wrong)
+    elif not close(looks.out(simpler[0]), looks.ours(simpler[0])):
         out = looks.out(simpler[0])
         divided = looks.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
     elif not looks.variant:
         yield from _stressed(looks)
-
-
-def _unlike(looks: Looks, wrong: list[Case]) -> Iterator[Finding]:
-    """Name the mistake that outputs in some cases come to, or two, or the step to look at."""
-    main, biased = looks.cases.main, looks.cases.biased
-    case = looks.plain(biased if biased in wrong else wrong[0])
-    record = ask(looks.cls, "record", case)
-    if isinstance(record, Failure):
-        yield say("constructor_raises", worded_step(record), error=record.told)
-        return
-    way, out = Followed(record, case), record.seen.out
-    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
-    raised = isinstance(out, Failure)
-    first, again = once(looks.cls, case, Pass(seed=1), Pass(seed=2))
-    if not raised and not close(first.out, again.out, SAME):
-        yield say("random_in_eval", None if all(map(way.made, NAMES.values())) else 2)
-        return
-    if raised:
-        step = None if looks.variant else failing_step(way, out)
-        found = say("forward_raises", step, error=out.told, where=where)
-    else:
-        found = follow(way) or say("other_output", where=where)
-    used = ask(looks.cls, "readings")
-    used = {} if isinstance(used, Failure) else used
-    near = found.step if looks.variant else None
-    name = single(looks, found.step if raised else None, near)
-    if name and raised and not used.get("dropped"):
-        step = STEPS[looks.mistakes[name].step - 1]
-        spoilt = step in play(case, name).steps
-        name = None if spoilt and way.done(step) else name  # what it would have spoilt is there
-    if name:
-        open_in_eval = name == "no_mask" and leaks(looks) is False
-        yield say("future_in_eval") if open_in_eval else say(name, found.step, case=main)
-    elif names := pair(looks, way, found.step) if found.step and not raised else ():
-        yield from (say(each, found.step, case=main) for each in names)
-    else:
-        reads = used.get("names")
-        more = [say("forward_reads", what=from_notebook(used)).text] if reads else []
-        if main not in wrong and not raised:
-            more.append(say("right_elsewhere", where=where).text)
-        yield replace(found, text=together(found.text, *more))
 
 
 def _stressed(looks: Looks) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from helpers.checks.cases import ADDED, Case, known
+from helpers.checks.cases import Case, known
 from helpers.checks.isolate import type_name
 from helpers.variants import alibi_slopes
 
@@ -72,11 +72,6 @@ def sizes(case: Case) -> dict[str, Any]:
         "rope_dim": 2,
     }
     return {name: every[name] for name in VARIANTS.get(case.variant, ())}
-
-
-def layers(variant: str) -> str:
-    """The layers that a change adds, as a message names them."""
-    return " and ".join(ADDED.get(variant, ()))
 
 
 def beside(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -125,15 +120,10 @@ class Alone:
         self.name = type_name(what)
 
 
-def pieces(num_tokens: int) -> list[int]:
-    """How many tokens come at a time: half of them, one, the others."""
-    half = num_tokens // 2
-    return [size for size in (half, 1, num_tokens - half - 1) if size]
-
-
 def _in_pieces(module: nn.Module, x: torch.Tensor, options: dict[str, Any]) -> Any:
-    outs, past = [], ()
-    for piece in x.split(pieces(x.shape[1]), dim=1):
+    half, outs, past = x.shape[1] // 2, [], ()
+    lengths = half, 1, x.shape[1] - half - 1
+    for piece in x.split([each for each in lengths if each], dim=1):
         returned = module(piece, *past, **options)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             return Alone(returned)

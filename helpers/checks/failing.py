@@ -31,7 +31,8 @@ def worded_step(failure: Failure) -> int | None:
 def failing_step(way: Followed, failure: Failure) -> int:
     """The step at which forward raises: the first whose tensors it did not come to."""
     case, worded = way.case, worded_step(failure)
-    name, tensors, numbers = way.record.failing or (_told_name(failure), (), ())
+    told = re.match(r"\w+: (\w+)\(\)", failure.text)  # of torch, where it was never called
+    name, tensors, numbers = way.record.failing or (told[1] if told else "", (), ())
     handled = any(place(each, way.project(part)) for each in tensors for part in NAMES.values())
     if not all(map(way.made, NAMES.values())) and not handled and not _does(name, VIEWING):
         begun = name or any(held.made_of for call in way.record.calls for held in call.gave)
@@ -87,12 +88,6 @@ def _product(way: Followed, tensors: tuple[torch.Tensor, ...], step: int) -> int
             if arranged(found[0], way.case) != "right":
                 return 4 if viewed else 3
     return step
-
-
-def _told_name(failure: Failure) -> str:
-    """The function of torch that an error's text names, where it was never called."""
-    told = re.match(r"\w+: (\w+)\(\)", failure.text)
-    return told[1] if told else ""
 
 
 def _does(name: str, words: tuple[str, ...]) -> bool:

@@ -3,12 +3,14 @@
 The sentences of catalogued mistakes stand in the catalogue; these are all the others.
 """
 
+from dataclasses import replace
 from typing import Any
 
-from helpers.checks.cases import MAIN
+from helpers.checks.cases import MAIN, Case
+from helpers.checks.isolate import Failure
 from helpers.checks.mistakes import MISTAKES, VARIANT_MISTAKES
 from helpers.checks.outcome import Finding
-from helpers.checks.sentences import with_numbers
+from helpers.checks.sentences import legend, together, with_numbers
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
@@ -28,6 +30,14 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
     return Finding(step or usual, sentence.format(**values), None, *kind)
 
 
+def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:
+    """Say what a learner's function or forward raised, and which letters its sizes are."""
+    line = f", in the line `{failure.line}`" if failure.line else ""
+    values = {"what": what, "error": failure.text, "where": case.where, "line": line}
+    found = say("raises", step, **values)
+    return replace(found, text=together(found.text, legend(failure.text, case)))
+
+
 FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     # A class and its constructor
     "too_slow": (
@@ -35,11 +45,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "The class did not answer all questions within {seconds:g} seconds of its own: look for a "
         "loop that does not end, or for work that torch does in one call.",
     ),
-    "built_already": (
-        None,
-        "This is a module already built: hand over the class itself.",
-        "type",
-    ),
+    "built_already": (None, "This is a module already built: hand over the class itself.", "type"),
     "no_module": (1, "{name} is no nn.Module: begin with `class {name}(nn.Module):`.", "type"),
     "no_class": (None, "This is a {name}: hand over a class.", "type"),
     "other_signature": (
@@ -144,10 +150,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "Something is applied to the {name}{after}: they are the plain projection of x, cut into "
         "heads. Look at what happens to them between `{layer}(x)` and the product.",
     ),
-    "tokens_moved": (
-        2,
-        "The {name} of the tokens have changed places. Look at how they are made.",
-    ),
+    "tokens_moved": (2, "The {name} of the tokens have changed places. Look at how they are made."),
     "heads_joined": (
         3,
         "All heads of the {name} go into one product: each head keeps its own head_dim features. "
@@ -181,10 +184,10 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "view or reshape does not do.",
     ),
     # Scores, mask, softmax
-    "scores_flipped": (
+    "heads_left_out": (
         5,
-        "Queries and keys have changed places in the scores. Look at the product: it is "
-        "`queries @ keys.transpose(2, 3)`.",
+        "Only {some} of {num_heads} heads have scores. Look at the loop over heads, and at the "
+        "product: all num_heads of them take part.",
     ),
     "products_not_right": (
         5,
@@ -210,11 +213,6 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         6,
         "Tokens see their future{some}: weights above the diagonal are not 0. Look at the mask: "
         "-inf stands above the diagonal, before the softmax.",
-    ),
-    "masked_late": (
-        6,
-        "The mask comes after the softmax, so the rows of the weights do not sum to 1. Look at the "
-        "mask: set future scores to -inf before the softmax.",
     ),
     "never_masked": (
         6,
@@ -246,11 +244,6 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "Some weights are NaN, though the mask hides the future alone. Look at the softmax: it "
         "runs over the keys, `dim=-1`.",
     ),
-    "softmax_of_columns": (
-        7,
-        "The columns of the weights sum to 1, not the rows: the softmax runs over the queries. "
-        "Look at the softmax: `dim=-1`.",
-    ),
     "not_their_softmax": (
         7,
         "The masked scores are right and the weights are not their softmax; the last row sums to "
@@ -281,11 +274,6 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         10,
         "The heads are not laid side by side: head 0's head_dim features come first, then head "
         "1's. Look at the view or reshape to (b, num_tokens, d_out).",
-    ),
-    "out_proj_unused": (
-        11,
-        "The context never goes through out_proj. Look at the last line: return "
-        "`out_proj(context)`.",
     ),
     "out_changed": (
         11,
@@ -344,19 +332,13 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         6,
         "The mask is a parameter and learns: keep it with `register_buffer`, or unlearned.",
     ),
-    "no_gradient": (
-        2,
-        "No gradient reaches {cut}. Take away `.detach()`, `.data`, `no_grad`.",
-    ),
+    "no_gradient": (2, "No gradient reaches {cut}. Take away `.detach()`, `.data`, `no_grad`."),
     "other_gradients": (
         7,
         "The outputs are right and the gradients are not. Look for `.detach()`, `.data` or "
         "`no_grad` in forward.",
     ),
-    "weights_changed": (
-        2,
-        "forward changes the weights. Look for operations that end in `_`.",
-    ),
+    "weights_changed": (2, "forward changes the weights. Look for operations that end in `_`."),
     "random_in_eval": (
         None,
         "The same x gives other numbers each time in eval mode. Look for what is drawn anew in "
@@ -399,11 +381,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "so far",
     ),
     "layers_to_come": (None, "the constructor has no layer {these} yet.", "so far"),
-    "parts_to_come": (
-        None,
-        "the layers are right. The constructor has no {these} yet.",
-        "so far",
-    ),
+    "parts_to_come": (None, "the layers are right. The constructor has no {these} yet.", "so far"),
     "head_dim_float": (1, "self.head_dim is {size}, a float: `d_out // num_heads` is whole."),
     "head_dim_other": (
         1,
@@ -416,10 +394,7 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "self.dropout is a number: keep a layer, `nn.Dropout(dropout)`, that knows when the module "
         "is in training.",
     ),
-    "mask_trained": (
-        6,
-        "the mask is a parameter and would learn: use `self.register_buffer`.",
-    ),
+    "mask_trained": (6, "the mask is a parameter and would learn: use `self.register_buffer`."),
     "constructor_right": (
         None,
         "the constructor is right. Next is step {next}, {name}: {letters}.",
@@ -430,14 +405,8 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "steps 1 to {number} are right. Next is step {next}, {name}: {letters}.",
         "so far",
     ),
-    "all_right": (
-        None,
-        "all eleven steps are right, in training too.",
-        "right",
-    ),
-    "forward_nothing": (None, "your forward returns nothing: end it with `return`.", "type"),
+    "all_right": (None, "all eleven steps are right, in training too.", "right"),
     "right_up_to": (None, "What it computes is right up to step {number}, {name}."),
-    "forward_stopped": (None, "your forward raises {error}, {where}{line}.", "error"),
     "forward_no_tensors": (
         None,
         "your forward returns {came}: the tensors of a step are expected.",
@@ -460,7 +429,9 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "your forward returns {came} {where}, as step {steps} does, but other numbers. Return an "
         "earlier step's tensors to see how far they are right.",
     ),
-    # The function of an exercise
+    # The function of an exercise, or the forward of a class in progress
+    "raises": (None, "your {what} raises {error}, {where}{line}.", "error"),
+    "nothing": (None, "your {what} returns nothing: end it with `return`.", "type"),
     "no_function": (
         None,
         "a function is expected; this is of type {name}. Hand over the function's name, without "
@@ -474,8 +445,6 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "right, on the whiteboard and everywhere else it was tried.",
         "right",
     ),
-    "function_raises": (None, "your function raises {error}, {where}{line}.", "error"),
-    "function_nothing": (None, "your function returns nothing: end it with `return`.", "type"),
     "other_parts": (
         None,
         "your function returns {came}: `return {names}`, all of them, is expected.",
@@ -536,17 +505,9 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     "numbers_shape": (None, "{wanted} is expected; this has shape {shape}.", "shape"),
     "other_number": (None, "another number is asked for."),
     "other_matrix": (None, "other numbers are asked for."),
-    "no_paper": (
-        None,
-        "a dictionary with the names {names} is expected; this is {came}.",
-        "type",
-    ),
+    "no_paper": (None, "a dictionary with the names {names} is expected; this is {came}.", "type"),
     "paper_so_far": (None, "right so far: {right}. Next is {next}.", "so far"),
-    "no_attention": (
-        None,
-        "a MultiHeadAttention is expected; this is of type {type}.",
-        "type",
-    ),
+    "no_attention": (None, "a MultiHeadAttention is expected; this is of type {type}.", "type"),
     "built_with": (None, "it is built with {name} = {size}; read the sizes again."),
     "built_with_bias": (None, "qkv_bias is on; leave it at False."),
     "no_words": (None, "{wanted}; this is of type {type}.", "type"),

@@ -27,7 +27,7 @@ def follow(way: Followed) -> Finding | None:
     """
     if way.case.variant:
         return _as_far(way)
-    for question in (_projected, scored, _weighed, _valued, _gathered, _combined):
+    for question in (_projected, scored, _weighed, _gathered, _combined):
         if found := question(way):
             return found
     return _returned(way)
@@ -75,12 +75,23 @@ def scored(way: Followed) -> Finding | None:
         ]
         if any(found):
             return min(filter(None, found), key=lambda each: each.step)
-    if not way.scores:
-        for name in ("queries", "keys"):
-            if not way.reached("transpose", name) and not way.reached("view", name):
-                return say("heads_not_neighbours", name=name)
+    if way.scores and (some := len(_heads(way))) < way.case.num_heads:
+        return say("heads_left_out", some=some, num_heads=way.case.num_heads)
+    for name in () if way.scores else ("queries", "keys"):
+        if not way.reached("transpose", name) and not way.reached("view", name):
+            return say("heads_not_neighbours", name=name)
     flipped = exact(way.tensors, way.right["scores"]["scores"].mT, False)
-    return say("scores_flipped" if flipped else "products_not_right")
+    return say("scores_transposed" if flipped else "products_not_right")
+
+
+def _heads(way: Followed) -> set[int]:
+    """The heads that meet in the scores, where all that is handed on is in order."""
+    met: set[int] = set()
+    for meeting in way.scores:
+        (layer,) = meeting.left.made_of
+        places, _ = place(meeting.left.tensor, way.project(NAMES[layer]), way.factors)
+        met.update((places % way.case.d_out // way.case.head_dim).flatten().tolist())
+    return met
 
 
 def scores_there(way: Followed) -> bool:
@@ -141,8 +152,10 @@ def _weighed(way: Followed) -> Finding | None:
     if way.gathers or any((each < 0).any() for each in last):
         last = []  # what is there are scores still, masked ones perhaps
     used = way.in_order([m.left.tensor for m in way.gathers] or last)
-    if used is None:
-        return None if way.there("softmax", "weights") else _unread(way)
+    if used is None:  # they cannot be laid beside the right ones
+        masked = any((each < HIDDEN).any() for each in way.of_scores)
+        lost = say("never_softmaxed" if masked else "never_masked")
+        return None if way.there("softmax", "weights") else lost
     right = weights.reshape(-1, *square)
     if close(used, right, LOOSE):
         return None
@@ -154,25 +167,14 @@ def _weighed(way: Followed) -> Finding | None:
     return weigh(used, scores, right, [each.reshape(-1, *square) for each in matrices])
 
 
-def _unread(way: Followed) -> Finding:
-    """The weights are not there, and what took their place cannot be laid beside them."""
-    masked = any((each < HIDDEN).any() for each in way.of_scores)
-    return say("never_softmaxed" if masked else "never_masked")
-
-
-def _valued(way: Followed) -> Finding | None:
-    """Steps 2 to 4 of the values, as they are handed to the context."""
+def _gathered(way: Followed) -> Finding | None:
+    """Steps 2 to 4 of the values, as they are handed to the context; and step 8, the context."""
     for values in (meeting.right for meeting in way.gathers):
         if values.made_of != {"W_value"}:
             step = 8 if len(values.made_of) == 1 else 2
             return say("others_gathered", step, layers=_and(values.made_of))
         if found := _handed_on(way, values, "W_value", False):
             return found
-    return None
-
-
-def _gathered(way: Followed) -> Finding | None:
-    """Step 8: the context is there."""
     return None if way.there("context", "context") else say("context_not_right")
 
 
@@ -181,7 +183,7 @@ def _combined(way: Followed) -> Finding | None:
     out, context = way.record.seen.out, way.right["context"]["context"]
     if not way.last:
         found = place(out, context) if isinstance(out, torch.Tensor) and out.dim() else None
-        return (found and _laid(found[0], way.case)) or say("out_proj_unused")
+        return (found and _laid(found[0], way.case)) or say("out_proj_missing")
     if len(way.last) > 1:  # head by head, each with its columns of the weight
         placed = all(place(each, context) for each in way.last)
         whole = sum(each.numel() for each in way.last) == context.numel()

@@ -86,10 +86,12 @@ class Followed:
     @cached_property
     def scores(self) -> list[Meeting]:
         """The products that make scores: of tensors, none of which is made of scores."""
-        if not self.meetings or self._mixed(self.meetings[0]):
+        sides = [(meeting.left.made_of, meeting.right.made_of) for meeting in self.meetings]
+        if not sides or {"W_query", "W_key"} in sides[0]:  # made of both already, by no product
             return []
-        first = self.meetings[0].left.made_of | self.meetings[0].right.made_of
-        return [m for m in self.meetings if not any(h.made_of >= first for h in (m.left, m.right))]
+        first = sides[0][0] | sides[0][1]
+        pairs = zip(self.meetings, sides, strict=True)
+        return [meeting for meeting, both in pairs if not any(each >= first for each in both)]
 
     @property
     def by_element(self) -> bool:
@@ -100,11 +102,6 @@ class Followed:
     def of_scores(self) -> list[torch.Tensor]:
         """Every tensor that is made of queries and keys and not of values."""
         return [each.tensor for each in self.held if each.made_of == {"W_query", "W_key"}]
-
-    @staticmethod
-    def _mixed(meeting: Meeting) -> bool:
-        """Whether one side is made of queries and keys already, without a product."""
-        return {"W_query", "W_key"} in (meeting.left.made_of, meeting.right.made_of)
 
     @cached_property
     def gathers(self) -> list[Meeting]:

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 
 from helpers.checks.cases import drawn
-from helpers.checks.findings import say
+from helpers.checks.findings import say, say_raised
 from helpers.checks.isolate import Failure, type_name
 from helpers.checks.mistakes import mistakes_of
-from helpers.checks.observe import ask, elsewhere, kind_of
+from helpers.checks.observe import ask, elsewhere, kind_of, used_by
 from helpers.checks.outcome import Finding
-from helpers.checks.related import related, same_parts, same_tensor, whole
+from helpers.checks.related import is_tensor, related, same_everywhere, same_tensor, whole
 from helpers.checks.right import Parts, Scene, play
-from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
+from helpers.checks.sentences import dropped, from_notebook, together
 from helpers.checks.task import Write, catalogued
 from helpers.trace import STEPS
 
@@ -32,10 +32,8 @@ def judge_function(task: Write, answer: Any) -> Finding:
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
     if not any(faults):
         return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
-    used = ask(answer, "readings")
-    used = {} if isinstance(used, Failure) else used
-    found, why = _slip(task, scenes, returned), ""
-    if not found:
+    used, why = used_by(answer), ""
+    if not (found := _slip(task, scenes, returned)):
         if found := _from_outside(task, answer, used, scenes):
             return found
         found, why = _first(faults, scenes), _likeness(task, scenes, returned, faults)
@@ -54,11 +52,9 @@ def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None)
 
 def _parts(task: Write, reply: Any) -> Parts:
     count = len(task.names)
-    if count > 1 and type(reply) in (list, tuple, torch.Size):
-        return tuple(reply)
-    if count > 1 and type(reply) is torch.Tensor and reply.dim() and len(reply) == count:
-        return tuple(reply.unbind())
-    return (reply,)
+    stacked = type(reply) is torch.Tensor and reply.dim() and len(reply) == count
+    several = stacked or type(reply) in (list, tuple, torch.Size)
+    return tuple(reply) if count > 1 and several else (reply,)
 
 
 # What is wrong
@@ -67,24 +63,20 @@ def _parts(task: Write, reply: Any) -> Parts:
 def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
     """Say what is wrong with what was returned in one place, or None if all parts are right."""
     if type(failure := parts[0] if parts else None) is Failure:
-        values = {"error": failure.text, "where": scene.case.where, "line": line_of(failure)}
-        found = say("function_raises", **values)
-        return replace(found, text=together(found.text, legend(failure.text, scene.case)))
+        return say_raised("function", failure, scene.case)
     if len(parts) == 1 and parts[0] is None:
-        return say("function_nothing")
+        return say("nothing", what="function")
     if len(parts) != len(task.names):
-        came = f"one {_described(parts[0])}" if len(parts) == 1 else f"{len(parts)} things"
+        came = f"{len(parts)} things"
+        if len(parts) == 1:
+            tensor, kind = is_tensor(parts[0]), type_name(parts[0])
+            came = f"one tensor {tuple(parts[0].shape)}" if tensor else f"one thing of type {kind}"
         return say("other_parts", came=came, names=", ".join(task.names))
     for name, part, right in zip(task.names, parts, task.answer(scene), strict=True):
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
         if found := judge(name, part, right, scene, task.letters):
             return found
     return None
-
-
-def _described(part: Any) -> str:
-    tensor = type(part) in (torch.Tensor, torch.nn.Parameter)
-    return f"tensor {tuple(part.shape)}" if tensor else f"thing of type {type_name(part)}"
 
 
 def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -> Finding | None:
@@ -110,8 +102,8 @@ def _tensor_fault(
     """Say what is wrong with a part that must be a tensor."""
     told = {"name": name, "where": scene.case.where, "letters": letters}
     if part is None:
-        return say("function_nothing")
-    if type(part) not in (torch.Tensor, torch.nn.Parameter):
+        return say("nothing", what="function")
+    if not is_tensor(part):
         return say("no_tensor", type=type_name(part), **told)
     if part.shape != right.shape:
         return say("other_shape", shape=tuple(part.shape), right=tuple(right.shape), **told)
@@ -139,7 +131,9 @@ def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     place = scenes[0].case
     first = next(index for index, found in enumerate(faults) if found)
     found, other = faults[first], faults[2]  # the third place is where all sizes differ
-    if first < 2 and other and other.kind == found.kind and _tells_sizes(found):
+    # Sizes that differ tell more of an error, and of a whole number.
+    sized = found.kind == "error" or found.text.endswith("another number is expected.")
+    if first < 2 and other and other.kind == found.kind and sized:
         found = other
     if first:
         return replace(found, text=say("not_everywhere", first=place.called, fault=found.text).text)
@@ -151,11 +145,6 @@ def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     return found
 
 
-def _tells_sizes(found: Finding) -> bool:
-    """Whether a fault is an error or a whole number: sizes that differ tell more of these."""
-    return found.kind == "error" or found.text.endswith("another number is expected.")
-
-
 # Why
 
 
@@ -164,15 +153,12 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
 
     After the exercise's own, every mistake of the catalogue is tried that can be made at its step.
     """
-    number = STEPS.index(task.step) + 1
-    usual, every = task.usual(), mistakes_of(task.variant)
+    number, usual = STEPS.index(task.step) + 1, task.usual()
     known = [slip.mistake for slip in usual]
-    others = [m for m, each in every.items() if number in each.steps and m not in known]
+    every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
+    others = [n for n, each in every.items() if number in each.steps and n not in known]
     for index, slip in enumerate([*usual, *map(catalogued, others)]):
-        if index >= len(usual) and task.right:
-            continue  # a mistake of the whole class, where the exercise is about a part of a step
-        slipped = (task.slipped(slip, scene) for scene in scenes)
-        if all(map(same_parts, returned, slipped)):
+        if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
                 return say("not_repaired")
             return Finding(None, slip.sentence, slip.mistake, "mistake")
@@ -181,10 +167,10 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
 
 def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> Finding | None:
     """Say which name of the notebook, or which typed-in size, the function uses."""
-    if used.get("names"):
+    if used["names"]:
         return say("function_reads", what=from_notebook(used))
     board, other = scenes[0].case.letters, scenes[2].case
-    for size in used.get("constants", ()):
+    for size in used["constants"]:
         for letter in (name for name, each in board.items() if each == size):
             (swapped,) = _asked(task, answer, [scenes[2]], {size: other.letters[letter]})
             if fault(task, scenes[2], swapped) is None:
@@ -202,8 +188,7 @@ def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: l
     scene, parts = scenes[index], returned[index]
     given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
     for part, right in zip(parts, task.answer(scene), strict=False):
-        tensors = type(part) in (torch.Tensor, torch.nn.Parameter) and type(right) is torch.Tensor
-        if tensors and not same_tensor(part, right):
+        if is_tensor(part) and is_tensor(right) and not same_tensor(part, right):
             if any(same_tensor(part, each) for each in given):
                 return say("as_given").text
             alike = part.dtype == right.dtype and right.is_floating_point()

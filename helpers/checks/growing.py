@@ -5,7 +5,7 @@ steps of the right class record, and then among what the classes of the catalogu
 that returns the output is judged as check_attention judges it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,18 +16,20 @@ from helpers.checks.classes import constructed, examine, layer_findings, misshap
 from helpers.checks.dropout import CASE, SHARE, judge_weights
 from helpers.checks.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from helpers.checks.failing import failing_step
-from helpers.checks.findings import say
+from helpers.checks.findings import say, say_raised
 from helpers.checks.follow import follow
 from helpers.checks.followed import Followed
 from helpers.checks.isolate import Failure
 from helpers.checks.match import candidates
 from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import ask, once
-from helpers.checks.outcome import Finding
-from helpers.checks.related import moved, related, same_parts
-from helpers.checks.right import Scene, play
-from helpers.checks.sentences import dropped, from_notebook, legend, line_of, together
+from helpers.checks.observe import ask, once, used_by
+from helpers.checks.outcome import Finding, in_order
+from helpers.checks.related import moved, related, same_everywhere, same_parts
+from helpers.checks.right import Parts, Scene, play
+from helpers.checks.sentences import dropped, from_notebook, together
 from helpers.trace import SHAPES, STEPS
+
+NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
 
 
 def judge_class(cls: Any) -> Finding:
@@ -42,8 +44,10 @@ def judge_class(cls: Any) -> Finding:
     if found := _constructor(built, seen[0].kind != "open"):
         return found
     found = _forward(cls, seen) if begun else _begun(built[True])
-    # of a class that is whole it is seen whether the mask follows it
-    return (_mask_kept(built[True]) or found) if found.kind == "so far" else found
+    if found.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
+        kept = {"attribute": "mask_not_registered", "trained": "mask_trained"}
+        return say(kept[built[True].mask]) if built[True].mask in kept else found
+    return found
 
 
 # The constructor
@@ -64,8 +68,8 @@ def _constructor(built: Built, begun: bool) -> Finding | None:
     if found := next(layer_findings(built), None):
         return found
     if found := misshapen(facts.shapes):
-        alike = candidates(facts.shapes)
-        return say(alike[0]) if alike else found
+        alike = next(candidates(facts.shapes), None)
+        return say(alike) if alike else found
     return _misbuilt(facts)
 
 
@@ -89,11 +93,6 @@ def _misbuilt(facts: Facts) -> Finding | None:
     return None
 
 
-def _mask_kept(facts: Facts) -> Finding | None:
-    """What is wrong with how the mask is kept, as far as the constructor tells."""
-    return {"attribute": say("mask_not_registered"), "trained": say("mask_trained")}.get(facts.mask)
-
-
 def _begun(facts: Facts) -> Finding:
     """Say what the constructor has, where forward is still open."""
     lacking = [name for name in ATTRIBUTES if name not in facts.sizes]
@@ -114,10 +113,8 @@ def _right_up_to(number: int) -> Finding:
 
 
 def _forward(cls: Any, seen: list[Seen]) -> Finding:
-    used = ask(cls, "readings")
-    used = {} if isinstance(used, Failure) else used
-    scenes, reads = [play(case) for case in PLACES], ""
-    right = [number for number, step in _numbered() if _all_same(seen, scenes, step)]
+    returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
+    right = _steps_like(returned)
     if right and right[-1] == len(STEPS):
         return _finished(cls)
     if all(each.kind == "none" for each in seen):
@@ -125,8 +122,8 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     elif right:
         found = _dropout(cls, right[-1]) or _right_up_to(right[-1])
     else:
-        found = _known(seen) or _wrong(_way(cls), seen, scenes)
-        if used.get("names") and not found.mistake:
+        found = _known(returned) or _wrong(_way(cls), seen, returned)
+        if used["names"] and not found.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
     return replace(found, text=together(found.text, dropped(used), reads))
 
@@ -137,32 +134,24 @@ def _way(cls: Any) -> Followed | None:
     return Followed(record, BIASED) if isinstance(record, Record) else None
 
 
-def _numbered() -> list[tuple[int, str]]:
-    """The steps that forward may end with, and their numbers."""
-    return list(enumerate(STEPS, start=1))[1:]
-
-
-def _all_same(seen: Sequence[Seen], scenes: Sequence[Scene], step: str) -> bool:
-    """Whether what was returned everywhere is what the scenes record at a step."""
-    return all(
-        same_parts(each.parts or (each.out,), scene.at(step))
-        for each, scene in zip(seen, scenes, strict=True)
-    )
+def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
+    """The steps, of our class with mistakes, whose tensors are what was returned everywhere."""
+    scenes = [play(case, *mistakes) for case in PLACES]
+    return [n for n, step in NUMBERED if same_everywhere(returned, (s.at(step) for s in scenes))]
 
 
 def _finished(cls: Any) -> Finding:
     """All eleven steps are there: what check_attention says first."""
     found = list(examine(cls))
-    wrong = [each for each in found if each.kind != "remark"]
-    if not wrong:
-        right = say("all_right")
-        return replace(right, text=together(right.text, *(each.text for each in found)))
-    return min(wrong, key=lambda each: each.step or len(STEPS) + 1)
+    if wrong := in_order(found):
+        return wrong[0]
+    right = say("all_right")
+    return replace(right, text=together(right.text, *(each.text for each in found)))
 
 
 def _nothing(cls: Any) -> Finding:
     """forward returns None: say so, and how far what it computes is right."""
-    found, way, number = say("forward_nothing"), _way(cls), 1
+    found, way, number = say("nothing", what="forward"), _way(cls), 1
     while way and number < len(STEPS) and way.done(STEPS[number]):
         number += 1
     if number == 1:
@@ -186,79 +175,74 @@ def _dropout(cls: Any, number: int) -> Finding | None:
     return judge_weights(first, second, still) if number == 7 else None
 
 
-def _known(seen: list[Seen]) -> Finding | None:
+def _known(returned: Sequence[Parts]) -> Finding | None:
     """The first mistake whose class records, at some step, what was returned everywhere."""
-    scenes = {name: [play(case, name) for case in PLACES] for name in MISTAKES}
-    found = [
-        name
-        for name, wrong in scenes.items()
-        if any(_all_same(seen, wrong, step) for step in STEPS)
-    ]
+    found = [name for name in MISTAKES if _steps_like(returned, name)]
     # Several mistakes may raise the same error; equal numbers are no such accident.
-    raised = any(isinstance(each.out, Failure) for each in seen)
+    raised = any(isinstance(parts[0], Failure) for parts in returned)
     if not found or raised and len(found) > 1:
         return None
     known = MISTAKES[found[0]]
     return Finding(known.step, known.told, known.identifier, "mistake")
 
 
-def _wrong(way: Followed | None, seen: list[Seen], scenes: list[Scene]) -> Finding:
+def _wrong(way: Followed | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
     """Describe what was returned where no class of the catalogue returns it."""
-    right = [
-        any(_all_same([each], [scene], step) for step in STEPS)
-        for each, scene in zip(seen, scenes, strict=True)
-    ]
-    at = right.index(False) if False in right else 0
+    scenes = [play(case) for case in PLACES]
+    wrong = (
+        index
+        for index, (parts, scene) in enumerate(zip(returned, scenes, strict=True))
+        if not any(same_parts(parts, scene.at(step)) for step in STEPS)
+    )
+    at = next(wrong, 0)
     if isinstance(seen[at].out, Failure) and isinstance(seen[2].out, Failure):
         at = 2  # where all sizes differ
     here, scene = seen[at], scenes[at]
     if isinstance(here.out, Failure) and not here.parts:
         step = failing_step(way, here.out) if way and way.record.failing else None
-        values = {"error": here.out.text, "where": scene.case.where, "line": line_of(here.out)}
-        found = say("forward_stopped", step, **values)
-        return replace(found, text=together(found.text, legend(here.out.text, scene.case)))
+        return say_raised("forward", here.out, scene.case, step)
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)
     return _other_tensors(way, here.parts, scene)
 
 
-def _other_tensors(way: Followed | None, parts: Sequence[torch.Tensor], scene: Scene) -> Finding:
+def _other_tensors(way: Followed | None, parts: Parts, scene: Scene) -> Finding:
     """Describe tensors that are wrong: the step at which they go wrong, or what they look like."""
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
-    alike = [
-        (number, step)
-        for number, step in enumerate(scene.steps, start=1)
+    alike = {
+        number: step
+        for number, step in NUMBERED
         if shapes == [tuple(each.shape) for each in scene[step].values()]
-    ]
+    }
     if not alike:
         return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
-    if len(parts) == 1 and (like := _moved_like(parts[0], alike, scene)):
-        return like
-    found = follow(way) if way else None
-    if found and found.step and found.step <= alike[-1][0]:
+    single = alike if len(parts) == 1 else {}
+    rights = {step: next(iter(scene[step].values())) for step in single.values()}
+    found = _not_yet((n, moved(parts[0], rights[step])) for n, step in single.items())
+    followed = follow(way) if way and not found else None
+    if followed and followed.step and followed.step <= max(alike):
+        return followed
+    found = found or _not_yet(
+        (n, related(step, parts[0], rights[step], scene)) for n, step in single.items()
+    )
+    if found:
         return found
-    for number, step in alike if len(parts) == 1 else ():
-        (wanted,) = scene[step].values()
-        if like := related(step, parts[0], wanted, scene):
-            said = say("not_yet", number, name=step)
-            return replace(said, text=together(said.text, like))
-    for number, step in alike:
+    for number, step in alike.items():
         wanted = list(scene[step].values())
         if len(parts) > 1 and all(any(close(p, w) for w in wanted) for p in parts):
             return say("other_sequence", number, names=", ".join(scene[step]))
-    steps = " or ".join(f"{number} ({step})" for number, step in alike)
+    steps = " or ".join(f"{number} ({step})" for number, step in alike.items())
     return say("other_numbers_returned", came=came, where=where, steps=steps)
 
 
-def _moved_like(part: torch.Tensor, alike: list, scene: Scene) -> Finding | None:
-    """The step whose right numbers were returned scaled, or in other places."""
-    for number, step in alike:
-        (wanted,) = scene[step].values()
-        if like := moved(part, wanted):
-            said = say("not_yet", number, name=step)
+def _not_yet(told: Iterable[tuple[int, str]]) -> Finding | None:
+    """The first step, by its number, of which it can be told how what was returned is like it."""
+    for number, like in told:
+        if like:
+            said = say("not_yet", number, name=STEPS[number - 1])
             return replace(said, text=together(said.text, like))
     return None

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from helpers.checks.world import World
+from helpers.checks.world import World, silenced
 
 OURS = tuple(str(place) for place in (Path(__file__).parents[1], Path(torch.__file__).parent))
 TICK = 0.05  # seconds between two looks at the clock
@@ -58,10 +58,11 @@ class Clock:
 
     Args:
         seconds: that may pass.
+        world: what is put back after each call, if anything is.
     """
 
-    def __init__(self, seconds: float):
-        self.seconds, self.passed = seconds, 0.0
+    def __init__(self, seconds: float, world: World | None = None):
+        self.seconds, self.world, self.passed = seconds, world, 0.0
         self.since: float | None = None
         self.rung: type[BaseException] | None = None
         self.queue = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
@@ -97,8 +98,7 @@ class Clock:
             return 0.2 * now + 0.8 * time.process_time()
 
 
-_clocks: list[Clock | None] = []
-_worlds: list[World] = []
+_clocks: list[Clock | None] = []  # the last one counts; None while code of ours runs
 
 
 def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -119,8 +119,8 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     finally:
         if begun:
             clock.stop()
-        if _worlds and (clock is not None or not _clocks):  # code of ours changes nothing
-            _worlds[-1].put_back()
+        if clock is not None and clock.world is not None:
+            clock.world.put_back()
 
 
 @contextlib.contextmanager
@@ -138,9 +138,9 @@ def ours() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def timed(seconds: float) -> Iterator[Clock]:
+def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
     """Stop a learner's code after so many seconds, for all attempts in the body together."""
-    clock = Clock(seconds)
+    clock = Clock(seconds, world)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     with (_alarm if main else _watchdog)(clock):
         _clocks.append(clock)
@@ -158,13 +158,8 @@ def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
         seconds: for all attempts in the body together.
         owners: classes of the learner's whose attributes are put back too.
     """
-    world = World(owners)
-    with world.silence(), timed(seconds) as clock:
-        _worlds.append(world)
-        try:
-            yield clock
-        finally:
-            _worlds.pop()
+    with silenced(owners) as world, timed(seconds, world) as clock:
+        yield clock
 
 
 @contextlib.contextmanager

@@ -1,6 +1,11 @@
 """What is known of one mistake of the catalogue."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from helpers.trace import STEPS
 
 
 @dataclass(frozen=True)
@@ -35,3 +40,14 @@ class Mistake:
     def steps(self) -> tuple[int, ...]:
         """Every step at which this same function can be written, the usual one first."""
         return (self.step, *self.also)
+
+
+def _making(step: int) -> Callable[..., Mistake]:
+    def make(identifier: str, *rest: Any, **more: Any) -> Mistake:
+        return Mistake(identifier, step, *rest, **more)
+
+    return make
+
+
+# at.softmax("no_scale", ...) is a mistake of step 7.
+at = SimpleNamespace(**{name: _making(number) for number, name in enumerate(STEPS, start=1)})

@@ -15,7 +15,7 @@ import zlib
 
 from helpers import attention, variants
 from helpers.checks.fitted import fitted
-from helpers.checks.mistake import Mistake
+from helpers.checks.mistake import Mistake, at
 from helpers.checks.variant_mistakes import VARIANT_MISTAKES
 
 # Lines of the lecture's class as they stand in helpers.variants.
@@ -73,10 +73,7 @@ def show_lines(*identifiers: str) -> str:
     """
     right, wrong = (
         [line.split("  # ")[0].strip() for line in source.splitlines()]
-        for source in (
-            edited_source(variant=_variant_of(identifiers)),
-            edited_source(*identifiers),
-        )
+        for source in (edited_source(variant=_variant_of(identifiers)), edited_source(*identifiers))
     )
     changes = difflib.ndiff(right, wrong)
     return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
@@ -188,32 +185,27 @@ def _each(old: str, new: str) -> tuple[tuple[str, str], ...]:
 
 
 _LIST = (
-    # 1 shape
-    Mistake(
+    at.shape(
         "no_super_init",
-        1,
         "The constructor never calls `super().__init__()`: make it the first line of `__init__`.",
         "Without it nn.Module cannot hold layers, parameters or buffers.",
         (("super().__init__()\n", "pass\n"),),
     ),
-    Mistake(
+    at.shape(
         "sizes_swapped",
-        1,
         "b and num_tokens are read off x in the wrong order: x is (b, num_tokens, d_in), so write "
         "`b, num_tokens, d_in = x.shape`.",
         "Tokens of different sequences are mixed, and the output has its first two sizes swapped.",
         ((_SIZES, "num_tokens, b, _ = x.shape"),),
     ),
-    Mistake(
+    at.shape(
         "context_length_for_num_tokens",
-        1,
         "context_length is taken for num_tokens: read num_tokens off `x.shape` in each forward.",
         "context_length is only the most tokens allowed; a shorter text has to work too.",
         ((_SIZES, "b, num_tokens = x.shape[0], self.context_length"),),
     ),
-    Mistake(
+    at.shape(
         "d_out_per_head",
-        1,
         "Every head is d_out features wide: d_out counts all heads together, so head_dim is "
         "`d_out // num_heads`, and W_query, W_key, W_value are d_in to d_out.",
         "Multi-head attention shares the same d_out features out; more heads cost no parameters.",
@@ -224,140 +216,121 @@ _LIST = (
             (_COMBINE, "context = context.contiguous().view(b, num_tokens, -1)"),
         ),
     ),
-    Mistake(
+    at.shape(
         "head_dim_not_divided",
-        1,
         "head_dim is set to d_out: it is `d_out // num_heads`.",
         "The features of all heads together make d_out; the view cannot find num_heads times more.",
         (("self.head_dim = d_out // num_heads", "self.head_dim = d_out"),),
         also=(3,),
     ),
-    Mistake(
+    at.shape(
         "head_dim_from_d_in",
-        1,
         "head_dim is worked out from d_in: it is `d_out // num_heads`.",
         "The heads share the projected features; only where d_in = d_out does this go unnoticed.",
         (("self.head_dim = d_out // num_heads", "self.head_dim = d_in // num_heads"),),
         also=(3,),
     ),
-    Mistake(
+    at.shape(
         "input_changed",
-        1,
         "forward changes its input x in place: leave x as it is and give the result a new name.",
         "The caller's tensor is used again, by a residual connection for one.",
         ((_SIZES, _SIZES + "\n        x -= x.mean(dim=-1, keepdim=True)"),),
         also=(2,),
     ),
-    # 2 project
-    Mistake(
+    at.project(
         "keys_from_W_query",
-        2,
         "W_query makes the keys too: use `keys = W_key(x)`.",
         "The scores are then symmetric: what one asks, it is asked back; W_key learns nothing.",
         ((_KEYS, "keys = self.W_query(x)"),),
         also=(5,),
     ),
-    Mistake(
+    at.project(
         "queries_from_W_key",
-        2,
         "W_key makes the queries too: use `queries = W_query(x)`.",
         "The scores are then symmetric: what one asks, it is asked back; W_query learns nothing.",
         ((_QUERIES, "queries = self.W_key(x)"),),
         also=(5,),
     ),
-    Mistake(
+    at.project(
         "queries_from_W_value",
-        2,
         "W_value makes the queries: use `queries = W_query(x)`.",
         "What a token offers and what it looks for are two things; W_query learns nothing.",
         ((_QUERIES, "queries = self.W_value(x)"),),
         also=(5,),
     ),
-    Mistake(
+    at.project(
         "keys_from_W_value",
-        2,
         "W_value makes the keys: use `keys = W_key(x)`.",
         "What a token offers and how it is found are two things; W_key learns nothing.",
         ((_KEYS, "keys = self.W_value(x)"),),
         also=(5,),
     ),
-    Mistake(
+    at.project(
         "queries_and_values_swapped",
-        2,
         "W_query and W_value are swapped: use `queries = W_query(x)` and `values = W_value(x)`.",
         "A trained checkpoint gives nonsense: its matrices play each other's part.",
         ((_QUERIES, "queries = self.W_value(x)"), (_VALUES, "values = self.W_query(x)")),
     ),
-    Mistake(
+    at.project(
         "keys_and_values_swapped",
-        2,
         "W_key and W_value are swapped: use `keys = W_key(x)` and `values = W_value(x)`.",
         "A trained checkpoint gives nonsense: its matrices play each other's part.",
         ((_KEYS, "keys = self.W_value(x)"), (_VALUES, "values = self.W_key(x)")),
     ),
-    Mistake(
+    at.project(
         "weights_tied",
-        2,
         "W_query, W_key and W_value are not three layers of their own: build one nn.Linear for "
         "each in the constructor.",
         "One matrix cannot learn what to look for, how to be found and what to offer.",
         ((_W_KEY, "self.W_key = self.W_query"),),
     ),
-    Mistake(
+    at.project(
         "weights_not_transposed",
-        2,
         "x is multiplied by `.weight` as it is stored, (d_out, d_in): call the layer, `W_query(x)`,"
         " or multiply by `W_query.weight.T`.",
         "Where d_in = d_out it runs and gives other numbers.",
         _each(_QUERIES, "queries = x @ self.W_query.weight"),
     ),
-    Mistake(
+    at.project(
         "d_in_and_d_out_swapped",
-        2,
         "W_query, W_key and W_value are built as d_out to d_in: `nn.Linear(d_in, d_out)` takes the "
         "input's width first.",
         "x is d_in wide; only where d_in = d_out does this go unnoticed.",
         _each(_W_QUERY, "self.W_query = nn.Linear(d_out, d_in, bias=qkv_bias)"),
     ),
-    Mistake(
+    at.project(
         "projected_to_d_in",
-        2,
         "W_query, W_key and W_value are built as d_in to d_in: they lead to d_out, "
         "`nn.Linear(d_in, d_out)`.",
         "The heads need d_out features to share; only where d_in = d_out does this go unnoticed.",
         _each(_W_QUERY, "self.W_query = nn.Linear(d_in, d_in, bias=qkv_bias)"),
     ),
-    Mistake(
+    at.project(
         "bias_missing",
-        2,
         "qkv_bias=True gives no bias: pass `bias=qkv_bias` to W_query, W_key and W_value.",
         "GPT-2's published weights have these biases and would not load.",
         _each(_W_QUERY, "self.W_query = nn.Linear(d_in, d_out, bias=False)"),
     ),
-    Mistake(
+    at.project(
         "bias_always",
-        2,
         "qkv_bias=False still gives a bias: pass `bias=qkv_bias` to W_query, W_key and W_value.",
         "The lecture's weights have no bias, so the parameters and the random stream differ.",
         _each(_W_QUERY, "self.W_query = nn.Linear(d_in, d_out, bias=True)"),
     ),
-    Mistake(
+    at.project(
         "bias_by_default",
-        2,
         "Without qkv_bias the layers get a bias: its default is False, in the constructor.",
         "Whoever leaves the argument out gets other parameters than the lecture's.",
         (("qkv_bias: bool = False", "qkv_bias: bool = True"),),
     ),
-    Mistake(
+    at.project(
         "bias_not_added",
-        2,
         "The biases of W_query, W_key and W_value are never added: call the layers, `W_query(x)`.",
         "The biases are stored and never learn.",
         _each(_QUERIES, "queries = x @ self.W_query.weight.T"),
     ),
-    Mistake(
+    at.project(
         "layers_in_plain_list",
-        2,
         "Layers in a plain list are not registered: keep them as attributes, or in an "
         "`nn.ModuleList`.",
         "parameters() does not list them: no optimizer trains them, no checkpoint saves them.",
@@ -367,42 +340,36 @@ _LIST = (
             ("check_input(x, self.W_query, self.context_length)", "pass"),
         ),
     ),
-    Mistake(
+    at.project(
         "queries_detached",
-        2,
         "The queries are cut out of the gradient: take away `.detach()`, `.data` or `no_grad`.",
         "W_query keeps its random start for ever.",
         ((_QUERIES, "queries = self.W_query(x).detach()"),),
         also=(3, 4),
     ),
-    Mistake(
+    at.project(
         "keys_detached",
-        2,
         "The keys are cut out of the gradient: take away `.detach()`, `.data` or `no_grad`.",
         "W_key keeps its random start for ever.",
         ((_KEYS, "keys = self.W_key(x).detach()"),),
         also=(3, 4, 5),
     ),
-    Mistake(
+    at.project(
         "values_detached",
-        2,
         "The values are cut out of the gradient: take away `.detach()`, `.data` or `no_grad`.",
         "W_value keeps its random start for ever.",
         ((_VALUES, "values = self.W_value(x).detach()"),),
         also=(3, 4, 8),
     ),
-    Mistake(
+    at.project(
         "no_grad",
-        2,
         "forward runs without gradients: take away `no_grad`, `.detach()` or `.data`.",
         "The right numbers come out, and nothing ever learns.",
         (("    def forward(", "    @torch.no_grad()\n    def forward("),),
         also=(11,),
     ),
-    # 3 view
-    Mistake(
+    at.view(
         "view_straight",
-        3,
         "The view goes straight to (b, num_heads, num_tokens, head_dim): view to (b, num_tokens, "
         "num_heads, head_dim) first, then swap dims 1 and 2.",
         "A view keeps the order in memory, so each head gets whole tokens and not its features.",
@@ -412,9 +379,8 @@ _LIST = (
         ),
         also=(4,),
     ),
-    Mistake(
+    at.view(
         "view_tokens_last",
-        3,
         "The view goes to (b, num_heads, head_dim, num_tokens): view to (b, num_tokens, num_heads, "
         "head_dim) first, then swap dims 1 and 2.",
         "A view keeps the order in memory, so tokens and features are mixed up.",
@@ -424,9 +390,8 @@ _LIST = (
         ),
         also=(4,),
     ),
-    Mistake(
+    at.view(
         "head_dim_before_heads",
-        3,
         "The view puts head_dim before num_heads, so each head gets every num_heads-th feature: "
         "view to (b, num_tokens, num_heads, head_dim).",
         "A head's features are neighbours, its rows of the weight; checkpoints rely on it.",
@@ -436,18 +401,16 @@ _LIST = (
         ),
         also=(4,),
     ),
-    Mistake(
+    at.view(
         "heads_and_head_dim_swapped",
-        3,
         "num_heads and head_dim change places, so there are head_dim heads of num_heads features: "
         "view to (b, num_tokens, num_heads, head_dim).",
         "The shapes come out right, with another number of heads than asked for.",
         ((_SPLIT, "split = (b, num_tokens, self.head_dim, self.num_heads)"),),
         also=(1,),
     ),
-    Mistake(
+    at.view(
         "view_mixes_batch",
-        3,
         "The view puts num_tokens before b: view to (b, num_tokens, num_heads, head_dim).",
         "Tokens of different sequences meet; a batch of one hides it.",
         (
@@ -456,104 +419,89 @@ _LIST = (
         ),
         also=(1, 4),
     ),
-    # 4 transpose
-    Mistake(
+    at.transpose(
         "no_transpose",
-        4,
         "The queries, keys and values are not grouped by head: swap dims 1 and 2 of all three, "
         "`transpose(1, 2)`, before the scores.",
         "Heads then attend to heads inside each token, and tokens never meet.",
         _each(_SWAP_QUERIES, "queries = queries.contiguous()"),
     ),
-    Mistake(
+    at.transpose(
         "queries_not_transposed",
-        4,
         "The queries are not grouped by head: swap their dims 1 and 2, as for keys and values.",
         "`@` pairs the heads of one with the tokens of the other.",
         ((_SWAP_QUERIES, "queries = queries.contiguous()"),),
     ),
-    Mistake(
+    at.transpose(
         "keys_not_transposed",
-        4,
         "The keys are not grouped by head: swap their dims 1 and 2, as for queries and values.",
         "`@` pairs the heads of one with the tokens of the other.",
         ((_SWAP_KEYS, "keys = keys.contiguous()"),),
     ),
-    Mistake(
+    at.transpose(
         "values_not_transposed",
-        4,
         "The values are not grouped by head: swap their dims 1 and 2, as for queries and keys.",
         "`@` pairs the tokens of one with the heads of the other.",
         ((_SWAP_VALUES, "values = values.contiguous()"),),
     ),
-    Mistake(
+    at.transpose(
         "features_before_tokens",
-        4,
         "The transpose swaps dims 1 and 3: swap num_tokens and num_heads, `transpose(1, 2)`.",
         "Features end up where the heads belong.",
         _each(_SWAP_QUERIES, "queries = queries.transpose(1, 3)"),
     ),
-    Mistake(
+    at.transpose(
         "heads_last",
-        4,
         "The transpose swaps dims 2 and 3: swap num_tokens and num_heads, `transpose(1, 2)`.",
         "Every token becomes a head of its own, and tokens never meet.",
         _each(_SWAP_QUERIES, "queries = queries.transpose(2, 3)"),
     ),
-    # 5 scores
-    Mistake(
+    at.scores(
         "scores_transposed",
-        5,
         "Queries and keys have changed places: the scores are `queries @ keys.transpose(2, 3)`, "
         "queries from W_query and keys from W_key.",
         "Row i must say what token i looks for; the softmax runs along rows.",
         ((_SCORES, "scores = keys @ queries.transpose(2, 3)"),),
         also=(2,),
     ),
-    Mistake(
+    at.scores(
         "keys_not_flipped",
-        5,
         "queries and keys are multiplied as they are: swap the last two dims of keys, "
         "`queries @ keys.transpose(2, 3)`.",
         "A score is a dot product over head_dim; only where num_tokens = head_dim does this run.",
         ((_SCORES, "scores = queries @ keys"),),
     ),
-    Mistake(
+    at.scores(
         "keys_viewed",
-        5,
         "The last two dims of keys are relabelled by a view or reshape: swap them, "
         "`keys.transpose(2, 3)`.",
         "The shape comes out right, but a view keeps the order and mixes tokens with features.",
         ((_SCORES, "scores = queries @ keys.reshape(b, self.num_heads, self.head_dim, -1)"),),
     ),
-    Mistake(
+    at.scores(
         "products_not_summed",
-        5,
         "queries and keys are multiplied element by element: a score is a dot product, "
         "`queries @ keys.transpose(2, 3)`.",
         "Each token would meet only itself, and head_dim is never summed.",
         ((_SCORES, "scores = queries * keys"),),
     ),
-    Mistake(
+    at.scores(
         "scores_summed_over_heads",
-        5,
         "All heads use the same scores, summed over all d_out features: keep one matrix of scores "
         "for each head.",
         "Several heads that look at the same tokens are one head.",
         ((_SCORES, _SCORES + "\n        scores = scores.sum(dim=1, keepdim=True)"),),
         also=(3, 4),
     ),
-    Mistake(
+    at.scores(
         "scores_of_first_head",
-        5,
         "All heads use the first head's scores: keep one matrix of scores for each head.",
         "Several heads that look at the same tokens are one head.",
         ((_SCORES, "scores = queries[:, :1] @ keys[:, :1].transpose(2, 3)"),),
         also=(6, 7, 8),
     ),
-    Mistake(
+    at.scores(
         "scores_as_cosines",
-        5,
         "Queries and keys are brought to length 1 before the product: a score is the plain dot "
         "product.",
         "Cosines lie between -1 and 1, so the weights stay nearly even.",
@@ -565,97 +513,81 @@ _LIST = (
             ),
         ),
     ),
-    # 6 mask
-    Mistake(
+    at.mask(
         "no_mask",
-        6,
         "No score is masked: set the scores of future tokens to -inf before the softmax, and use "
         "the result (`masked_fill` returns a new tensor).",
         "Every token sees the words it should learn to predict.",
         ((_MASKED, "masked = scores"),),
     ),
-    Mistake(
+    at.mask(
         "mask_inverted",
-        6,
         "The mask is the wrong way round, it hides the token itself and its past: hide what lies "
         "above the diagonal (`masked_fill` drops where True, torch's SDPA keeps where True).",
         "The last token has nothing left to look at: its row is NaN.",
         ((_MASKED, "masked = scores.masked_fill_(~future, -torch.inf)"),),
     ),
-    Mistake(
+    at.mask(
         "past_masked",
-        6,
         "The past is masked and the future left open: hide what lies above the diagonal, "
         "`triu(diagonal=1)`.",
         "Every token sees the words it should learn to predict, and none it has read.",
         ((_FUTURE, "future = torch.ones(num_tokens, num_tokens, device=x.device).tril(-1) > 0"),),
     ),
-    Mistake(
+    at.mask(
         "diagonal_masked",
-        6,
         "The diagonal is masked, so no token sees itself: begin one above the diagonal, "
         "`triu(diagonal=1)`.",
         "The first token has nothing left to look at: its row is NaN.",
         ((_FUTURE, "future = torch.ones(num_tokens, num_tokens, device=x.device).triu(0) > 0"),),
     ),
-    Mistake(
+    at.mask(
         "mask_off_by_one",
-        6,
         "Every token sees one token of its future: begin the mask one above the diagonal, "
         "`triu(diagonal=1)`.",
         "The next word is the one to be predicted.",
         ((_FUTURE, "future = torch.ones(num_tokens, num_tokens, device=x.device).triu(2) > 0"),),
     ),
-    Mistake(
+    at.mask(
         "mask_zero",
-        6,
         "Future scores are set to 0, or to a tiny number: set them to -inf.",
         "exp(0) is 1: the future keeps a share of the weights.",
         ((_MASKED, "masked = scores.masked_fill_(future, 0.0)"),),
     ),
-    Mistake(
+    at.mask(
         "mask_too_weak",
-        6,
         "Future scores are set to a moderate number: set them to -inf.",
         "Other scores may lie below it, and then the future wins.",
         ((_MASKED, "masked = scores.masked_fill_(future, -10.0)"),),
     ),
-    Mistake(
+    at.mask(
         "mask_plus_inf",
-        6,
         "Future scores are set to +inf: set them to -inf.",
         "The softmax of +inf is NaN.",
         ((_MASKED, "masked = scores.masked_fill_(future, torch.inf)"),),
     ),
-    Mistake(
+    at.mask(
         "mask_times_inf",
-        6,
         "The mask is multiplied by -inf and added: use `masked_fill(future, -torch.inf)`.",
         "0 times inf is NaN, so the past is lost too.",
         ((_MASKED, "masked = scores + future * -torch.inf"),),
     ),
-    Mistake(
+    at.mask(
         "mask_added",
-        6,
         "The mask of ones is added to the scores: fill with -inf where it is True, "
         "`masked_fill(future, -torch.inf)`.",
         "Future tokens get a higher score, not none.",
         ((_MASKED, "masked = scores + future"),),
     ),
-    Mistake(
+    at.mask(
         "mask_after_softmax",
-        6,
         "The mask comes after the softmax: mask the scores with -inf before it.",
         "The rows no longer sum to 1: the first token keeps a small share of itself.",
-        (
-            (_MASKED, "masked = scores"),
-            (_SOFTMAX, _SOFTMAX + ".masked_fill(future, 0.0)"),
-        ),
+        ((_MASKED, "masked = scores"), (_SOFTMAX, _SOFTMAX + ".masked_fill(future, 0.0)")),
         also=(7,),
     ),
-    Mistake(
+    at.mask(
         "mask_after_softmax_renormalised",
-        6,
         "The mask comes after the softmax and the rows are divided by their sum: mask the scores "
         "with -inf before the softmax.",
         "A high score in the future rounds all others to 0, and 0 / 0 is NaN.",
@@ -669,16 +601,14 @@ _LIST = (
         ),
         also=(7,),
     ),
-    Mistake(
+    at.mask(
         "mask_not_cut",
-        6,
         "The mask is not cut to num_tokens: use `mask[:num_tokens, :num_tokens]`.",
         "It is made for context_length tokens; a shorter text has to work too.",
         ((_FUTURE, "future = self.mask"),),
     ),
-    Mistake(
+    at.mask(
         "mask_on_first_head",
-        6,
         "Only the first head is masked: a mask (num_tokens, num_tokens) broadcasts to all heads.",
         "The other heads see the words they should learn to predict.",
         (
@@ -689,9 +619,8 @@ _LIST = (
             ),
         ),
     ),
-    Mistake(
+    at.mask(
         "mask_on_first_item",
-        6,
         "Only the first sequence of the batch is masked: a mask (num_tokens, num_tokens) "
         "broadcasts to the whole batch.",
         "The other sequences see the words they should learn to predict; b = 1 hides it.",
@@ -703,9 +632,8 @@ _LIST = (
             ),
         ),
     ),
-    Mistake(
+    at.mask(
         "mask_not_registered",
-        6,
         "The mask is a plain attribute and does not follow `.to(device)`: keep it with "
         '`self.register_buffer("mask", ...)`.',
         "On a GPU the scores and the mask lie on two devices, and forward fails.",
@@ -716,268 +644,230 @@ _LIST = (
             ),
         ),
     ),
-    # 7 softmax
-    Mistake(
+    at.softmax(
         "no_scale",
-        7,
         "The scores are not scaled: divide them by the square root of head_dim before the softmax.",
         "Long dot products push the softmax to 0 and 1, where its gradient vanishes.",
         ((_SCALED, "scaled = masked"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_sqrt_d_out",
-        7,
         "The scores are divided by the square root of d_out; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products, not d_out, so the weights come out too even.",
         ((_SCALED, "scaled = masked.div_(self.d_out**0.5)"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_sqrt_d_in",
-        7,
         "The scores are divided by the square root of d_in; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products; what the input was as wide as does not matter.",
         ((_SCALED, "scaled = masked.div_(self.d_in**0.5)"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_head_dim",
-        7,
         "The scores are divided by head_dim; it should be its square root. Look at the line "
         "before the softmax.",
         "The spread of a sum of head_dim products grows with the square root.",
         ((_SCALED, "scaled = masked.div_(self.head_dim)"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_sqrt_num_heads",
-        7,
         "The scores are divided by the square root of num_heads; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "A score sums head_dim products; how many heads there are does not matter.",
         ((_SCALED, "scaled = masked.div_(self.num_heads**0.5)"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_sqrt_num_tokens",
-        7,
         "The scores are divided by the square root of num_tokens; it should be the square root of "
         "head_dim. Look at the line before the softmax.",
         "The same tokens would get other weights whenever the text grows.",
         ((_SCALED, "scaled = masked.div_(num_tokens**0.5)"),),
     ),
-    Mistake(
+    at.softmax(
         "scale_multiplied",
-        7,
         "The scores are multiplied by the square root of head_dim; divide by it. Look at the line "
         "before the softmax.",
         "The weights are pushed to 0 and 1, where the gradient vanishes.",
         ((_SCALED, "scaled = masked.mul_(self.head_dim**0.5)"),),
     ),
-    Mistake(
+    at.softmax(
         "scaled_after_softmax",
-        7,
         "The weights are divided by the square root of head_dim after the softmax: divide the "
         "scores before it.",
         "The rows of the weights no longer sum to 1.",
         ((_SCALED, "scaled = masked"), (_SOFTMAX, _SOFTMAX + " / self.head_dim**0.5")),
     ),
-    Mistake(
+    at.softmax(
         "no_softmax",
-        7,
         "The scores are used as weights without a softmax: apply `torch.softmax(scaled, dim=-1)`.",
         "Weights are shares: none below 0, and 1 in all.",
         ((_MASKED, "masked = scores.masked_fill_(future, 0.0)"), (_SOFTMAX, "weights = scaled")),
     ),
-    Mistake(
+    at.softmax(
         "sigmoid_for_softmax",
-        7,
         "Each score goes through a sigmoid: apply `torch.softmax(scaled, dim=-1)`.",
         "A row of weights then sums to anything, so the context grows with the number of tokens.",
         ((_SOFTMAX, "weights = torch.sigmoid(scaled)"),),
     ),
-    Mistake(
+    at.softmax(
         "softmax_twice",
-        7,
         "The softmax is applied twice: once is right. Look between the mask and the dropout.",
         "The second one levels the weights and gives the future a share again.",
         ((_SOFTMAX, _SOFTMAX + ".softmax(dim=-1)"),),
     ),
-    Mistake(
+    at.softmax(
         "softmax_over_queries",
-        7,
         "The softmax runs over the queries: run it over the keys, `dim=-1`.",
         "Each token's own weights must sum to 1; here the columns do.",
         ((_SOFTMAX, "weights = torch.softmax(scaled, dim=-2)"),),
     ),
-    Mistake(
+    at.softmax(
         "softmax_over_heads",
-        7,
         "The softmax runs over the heads (`dim=1`): run it over the keys, `dim=-1`.",
         "The heads compete, and the masked scores are NaN.",
         ((_SOFTMAX, "weights = torch.softmax(scaled, dim=1)"),),
     ),
-    Mistake(
+    at.softmax(
         "softmax_over_batch",
-        7,
         "The softmax runs over the batch (`dim=0`): run it over the keys, `dim=-1`.",
         "Sequences that have nothing to do with each other compete; masked scores are NaN.",
         ((_SOFTMAX, "weights = torch.softmax(scaled, dim=0)"),),
     ),
-    Mistake(
+    at.softmax(
         "softmax_over_all_pairs",
-        7,
         "The softmax runs over queries and keys together: run it over the keys alone, `dim=-1`.",
         "Each token's own weights must sum to 1; here all tokens share one sum.",
         ((_SOFTMAX, "weights = torch.softmax(scaled.flatten(2), dim=-1).view_as(scaled)"),),
     ),
-    Mistake(
+    at.softmax(
         "weights_detached",
-        7,
         "The weights are cut out of the gradient: take away `.detach()`, `.data` or `no_grad`.",
         "W_query and W_key keep their random start for ever.",
         ((_SOFTMAX, _SOFTMAX + ".detach()"),),
         also=(2, 5, 6, 8),
     ),
-    Mistake(
+    at.softmax(
         "dropout_missing",
-        7,
         "No weight is dropped in training: apply `dropout` to the weights after the softmax.",
         "The dropout asked for has no effect, and the model overfits sooner.",
         ((_DROPOUT, "pass"),),
     ),
-    Mistake(
+    at.softmax(
         "dropout_on_scores",
-        7,
         "Dropout hits the scores before the softmax: apply it to the weights after the softmax.",
         "A score of 0 is no weight of 0: exp(0) is 1, so nothing is dropped.",
         ((_SCALED, "scaled = self.dropout(masked.div_(self.head_dim**0.5))"), (_DROPOUT, "pass")),
         also=(5, 6),
     ),
-    Mistake(
+    at.softmax(
         "dropout_on_context",
-        7,
         "Dropout hits the context: apply it to the weights, between the softmax and the context.",
         "It should hide whole tokens from a head, not single features.",
         ((_DROPOUT, "pass"), (_CONTEXT, "context = self.dropout(weights @ values)")),
         also=(8, 9, 10),
     ),
-    Mistake(
+    at.softmax(
         "dropout_on_output",
-        7,
         "Dropout hits the output: apply it to the weights, between the softmax and the context.",
         "It should hide whole tokens from a head, not single features.",
         ((_DROPOUT, "pass"), (_OUT, "out = self.dropout(self.out_proj(context))")),
         also=(11,),
     ),
-    Mistake(
+    at.softmax(
         "dropout_in_eval",
-        7,
         "Weights are dropped in eval mode too: use `nn.Dropout`, or pass `training=self.training`.",
         "The same text gives other results each time it is read.",
         ((_DROPOUT, "weights = nn.functional.dropout(weights, self.dropout.p)"),),
     ),
-    Mistake(
+    at.softmax(
         "dropout_inverted",
-        7,
         "The share dropout is kept and the rest dropped: `nn.Dropout(dropout)` takes the share "
         "that is set to zero.",
         "At 0.1 nine weights in ten are lost.",
         (("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)"),),
     ),
-    Mistake(
+    at.softmax(
         "dropout_not_scaled_up",
-        7,
         "The weights that dropout keeps are not divided by 1 - dropout: `nn.Dropout` does it.",
         "In training the context is smaller than in eval mode.",
         ((_DROPOUT, _DROPOUT + " * (1 - self.dropout.p if self.training else 1)"),),
     ),
-    # 8 context
-    Mistake(
+    at.context(
         "keys_for_values",
-        8,
         "The weights are multiplied with the keys: the context is `weights @ values`, values from "
         "W_value.",
         "Keys say how a token is found, values what it offers; W_value learns nothing.",
         ((_CONTEXT, "context = weights @ keys"),),
         also=(2,),
     ),
-    Mistake(
+    at.context(
         "queries_for_values",
-        8,
         "The weights are multiplied with the queries: the context is `weights @ values`, values "
         "from W_value.",
         "Queries say what a token looks for, values what it offers; W_value learns nothing.",
         ((_CONTEXT, "context = weights @ queries"),),
         also=(2,),
     ),
-    Mistake(
+    at.context(
         "weights_transposed",
-        8,
         "The weights are transposed: the context is `weights @ values`.",
         "Each token then gathers from its future, with weights that belong to other tokens.",
         ((_CONTEXT, "context = weights.transpose(2, 3) @ values"),),
     ),
-    Mistake(
+    at.context(
         "values_added",
-        8,
         "The token's own values are added to the context: the context is `weights @ values`.",
         "A residual connection belongs around the whole attention, not inside it.",
         ((_CONTEXT, "context = weights @ values + values"),),
     ),
-    Mistake(
+    at.context(
         "context_detached",
-        8,
         "The context is cut out of the gradient: take away `.detach()`, `.data` or `no_grad`.",
         "Only out_proj learns.",
         ((_CONTEXT, "context = (weights @ values).detach()"),),
         also=(9, 10),
     ),
-    # 9 reformat
-    Mistake(
+    at.reformat(
         "no_transpose_back",
-        9,
         "Tokens and heads are not swapped back: `context.transpose(1, 2)` comes before the heads "
         "are combined.",
         "The view then cuts heads across tokens; one head hides it.",
         ((_REFORMAT, "context = context.contiguous()"),),
         also=(10,),
     ),
-    Mistake(
+    at.reformat(
         "features_swapped_back",
-        9,
         "Features and heads are swapped back: swap tokens and heads, `context.transpose(1, 2)`.",
         "The view then reads features where it expects tokens.",
         ((_REFORMAT, "context = context.transpose(1, 3)"),),
         also=(10,),
     ),
-    Mistake(
+    at.reformat(
         "last_dims_swapped_back",
-        9,
         "The last two dims are swapped: swap tokens and heads, `context.transpose(1, 2)`.",
         "The view then reads features where it expects tokens.",
         ((_REFORMAT, "context = context.transpose(2, 3)"),),
         also=(10,),
     ),
-    # 10 combine
-    Mistake(
+    at.combine(
         "not_contiguous",
-        10,
         "view is called on a transposed tensor: make it contiguous first, "
         "`context.contiguous().view(...)`.",
         "A transpose leaves the memory as it was, and a view cannot join what is not side by side.",
         ((_COMBINE, "context = context.view(b, num_tokens, self.d_out)"),),
     ),
-    Mistake(
+    at.combine(
         "heads_interleaved",
-        10,
         "The features of the heads are interleaved: lay whole heads side by side, "
         "(b, num_tokens, num_heads, head_dim) to (b, num_tokens, d_out).",
         "out_proj and every checkpoint expect head 0's features first, then head 1's.",
         ((_COMBINE, "context = context.transpose(2, 3).reshape(b, num_tokens, self.d_out)"),),
         also=(9,),
     ),
-    Mistake(
+    at.combine(
         "heads_averaged",
-        10,
         "The heads are averaged: lay them side by side, `view(b, num_tokens, d_out)`.",
         "What tells the heads apart is lost.",
         (
@@ -985,9 +875,8 @@ _LIST = (
             (_COMBINE, "context = context.mean(dim=2)"),
         ),
     ),
-    Mistake(
+    at.combine(
         "heads_summed",
-        10,
         "The heads are summed: lay them side by side, `view(b, num_tokens, d_out)`.",
         "What tells the heads apart is lost.",
         (
@@ -995,80 +884,68 @@ _LIST = (
             (_COMBINE, "context = context.sum(dim=2)"),
         ),
     ),
-    # 11 out_proj
-    Mistake(
+    at.out_proj(
         "out_proj_missing",
-        11,
         "out_proj is never applied: return `out_proj(context)`.",
         "Without it the heads never mix.",
         ((_OUT, "out = context"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_twice",
-        11,
         "out_proj is applied twice: once is right.",
         "A trained checkpoint gives other numbers.",
         ((_OUT, "out = self.out_proj(self.out_proj(context))"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_transposed",
-        11,
         "out_proj's weight is used transposed: call the layer, `out_proj(context)`.",
         "The weight is square, so the shape does not tell.",
         ((_OUT, "out = context @ self.out_proj.weight + self.out_proj.bias"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_without_bias",
-        11,
         "out_proj has no bias: build it as `nn.Linear(d_out, d_out)`.",
         "The lecture's out_proj has one, whatever qkv_bias says.",
         ((_OUT_PROJ, "self.out_proj = nn.Linear(d_out, d_out, bias=False)"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_bias_from_qkv",
-        11,
         "out_proj's bias depends on qkv_bias: build it as `nn.Linear(d_out, d_out)`.",
         "The lecture's out_proj has a bias, whatever qkv_bias says.",
         ((_OUT_PROJ, "self.out_proj = nn.Linear(d_out, d_out, bias=qkv_bias)"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_bias_not_added",
-        11,
         "out_proj's bias is never added: call the layer, `out_proj(context)`.",
         "The bias is stored and never learns.",
         ((_OUT, "out = context @ self.out_proj.weight.T"),),
     ),
-    Mistake(
+    at.out_proj(
         "out_proj_to_d_in",
-        11,
         "out_proj leads back to d_in: build it as `nn.Linear(d_out, d_out)`.",
         "The output is d_out wide; only where d_in = d_out does this go unnoticed.",
         ((_OUT_PROJ, "self.out_proj = nn.Linear(d_out, d_in)"),),
     ),
-    Mistake(
+    at.out_proj(
         "input_added",
-        11,
         "The input x is added to the output: return `out_proj(context)` alone.",
         "The residual connection belongs to the block around attention, where both widths agree.",
         ((_OUT, "out = self.out_proj(context) + x"),),
     ),
-    Mistake(
+    at.out_proj(
         "context_added",
-        11,
         "The context is added to the output: return `out_proj(context)` alone.",
         "A trained checkpoint gives other numbers.",
         ((_OUT, "out = self.out_proj(context) + context"),),
     ),
-    Mistake(
+    at.out_proj(
         "tuple_returned",
-        11,
         "forward returns a tuple: return the output tensor alone.",
         "The next layer expects one tensor (b, num_tokens, d_out).",
         (("return out", "return out, weights"),),
     ),
-    Mistake(
+    at.out_proj(
         "nothing_returned",
-        11,
         "forward returns nothing: end it with `return out`.",
         "A Python function without return gives None.",
         (("        return out", "        pass"),),

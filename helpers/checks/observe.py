@@ -19,8 +19,7 @@ from helpers.checks.contract import Alone, called, sizes
 from helpers.checks.facts import ATTRIBUTES, Facts, Pass, Record, Seen
 from helpers.checks.isolate import Clock, Failure, attempt, isolated, ours, type_name
 from helpers.checks.line_up import verdicts
-from helpers.checks.plain import decode, encode
-from helpers.checks.plain import known as carried
+from helpers.checks.plain import carry, decode, encode
 from helpers.checks.recorder import Call, Held, Meeting, Recorder, Watch, marked
 from helpers.checks.use import readings, with_constants
 
@@ -51,6 +50,12 @@ def ask(answer: Any, question: str, *arguments: Any) -> Any:
         told = answer.ask({"question": question, "arguments": encode(list(arguments), DEEP)})
         return attempt(lambda: decode(told["reply"]))
     return attempt(QUESTIONS[question], answer, *arguments)
+
+
+def used_by(answer: Any) -> dict[str, list]:
+    """What readings says of an answer; nothing where it cannot be read."""
+    told = ask(answer, "readings")
+    return {"names": [], "constants": [], "dropped": []} | (told if type(told) is dict else {})
 
 
 def kind_of(answer: Any) -> tuple[str, str]:
@@ -161,7 +166,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-carried(Case, Pass, Seen, Record, Facts, Call, Held)
+carry(Case, Pass, Seen, Record, Facts, Call, Held)
 
 
 # How they are answered
@@ -215,9 +220,6 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
 
 def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
     """Describe what a forward returned."""
-    if isinstance(returned, Alone):
-        text = f"forward returns {returned.name}, not a pair"
-        return Seen(Failure(text), returned.name, "single", (), None, changed)
     returned = tuple(returned) if inspect.isgenerator(returned) else returned
     several = isinstance(returned, tuple | list)
     parts = tuple(returned) if several else (returned,)
@@ -225,10 +227,13 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
         parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
         out, kind = parts[0].to(torch.float32).clone(), "tuple" if several else "tensor"
         return Seen(out, str(parts[0].dtype), kind, parts, None, changed)
+    name, wanted = type_name(returned), "tensor"
     kind = "none" if returned is None else "open" if parts and parts[0] is ... else "other"
+    if isinstance(returned, Alone):
+        name, wanted, kind = returned.name, "pair", "single"
     shown = tuple(p if isinstance(p, torch.Tensor) or p is ... else type_name(p) for p in parts)
-    text = f"forward returns {type_name(returned)}, not a tensor"
-    return Seen(Failure(text), type_name(returned), kind, shown, None, changed)
+    text = f"forward returns {name}, not a {wanted}"
+    return Seen(Failure(text), name, kind, shown, None, changed)
 
 
 def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:

@@ -35,12 +35,8 @@ class Order:
     lines: dict[str, Line]
 
 
-# What each step needs from others, so that its line finds what it reads.
+# The steps that a step needs, so that its line finds what it reads; else the one before.
 NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
-
-
-def _needs(step: int) -> tuple[int, ...]:
-    return NEEDS.get(step, (step - 1,))
 
 
 FORWARD = Order(
@@ -101,8 +97,6 @@ def judge_order(task: Order, answer: Any) -> Finding:
 
 def as_letters(answer: Any) -> Sequence[str] | None:
     """Return what was handed in as capital letters, or None where it is no text."""
-    if answer is ... or answer is None:
-        return ()
     if type(answer) in (list, tuple) and all(type(each) is str for each in answer):
         answer = " ".join(answer)
     if type(answer) is not str:
@@ -118,7 +112,8 @@ def misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding |
         return Finding(None, f"{where}: there is no such line; they are A to {last}.", kind="value")
     line = task.lines[letter]
     shown = f"{where}, `{line.code}`"
-    if lacking := [step for step in _needs(line.step) if step not in done]:
+    needed = NEEDS.get(line.step, (line.step - 1,))
+    if lacking := [step for step in needed if step not in done]:
         before = " and ".join(f"{step} ({STEPS[step - 1]})" for step in lacking)
         text = f"{shown}: this comes too early. No line above it takes step {before}."
         return Finding(None, text, kind="value")

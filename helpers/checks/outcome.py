@@ -63,11 +63,6 @@ class Outcome:
         return self.mistakes[0] if self.mistakes else None
 
     @property
-    def right(self) -> Rows:
-        """The right numbers beside theirs."""
-        return self.expected
-
-    @property
     def title(self) -> str:
         """The exercise, or in one or two words what is said of a class."""
         return self.exercise or ("passed" if self.passed else "not yet")
@@ -140,10 +135,15 @@ class Finding:
         return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes)
 
 
+def in_order(findings: list[Finding]) -> list[Finding]:
+    """What is wrong, the first step first; remarks are left out."""
+    wrong = (each for each in findings if each.kind != "remark")
+    return sorted(wrong, key=lambda each: each.step or len(STEPS) + 1)
+
+
 def verdict(findings: list[Finding]) -> Outcome:
     """Put together what was found in a class, the first step first; remarks if it passes."""
-    found = [each for each in findings if each.kind != "remark"]
-    found.sort(key=lambda each: each.step or len(STEPS) + 1)
+    found = in_order(findings)
     if not found:
         text = "All eleven steps are right: outputs, gradients, dropout and mask agree."
         return Outcome("", "right", " ".join([text, *(each.text for each in findings)]))
@@ -152,10 +152,9 @@ def verdict(findings: list[Finding]) -> Outcome:
     first, kind = found[0], "mistake" if mistakes else "value"
     if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
         kind = first.kind
-    if first.theirs is None or first.right is None:
-        return Outcome("", kind, message, first.step, mistakes)
-    theirs, right = (tuple(map(tuple, each.tolist())) for each in (first.theirs, first.right))
-    return Outcome("", kind, message, first.step, mistakes, "", theirs, right, first.caption)
+    shown = (first.theirs, first.right) if first.theirs is not None else ()
+    rows = (tuple(map(tuple, each.tolist())) for each in shown)
+    return Outcome("", kind, message, first.step, mistakes, "", *rows, caption=first.caption)
 
 
 def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> Outcome:
@@ -175,8 +174,7 @@ def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> O
 def _table(title: str, rows: Rows, right: Rows) -> str:
     body = ""
     for row, expected in zip(rows, right, strict=True):
-        for one, two in zip((f"{x:.4f}" for x in row), (f"{x:.4f}" for x in expected), strict=True):
-            body += f"<td>{one}</td>" if one == two else f"<td><strong>{one}</strong></td>"
-        body += "</tr><tr>"
-    body = body.removesuffix("</tr><tr>")
-    return f"<table><caption>{escape(title)}</caption><tbody><tr>{body}</tr></tbody></table>"
+        pairs = ((f"{x:.4f}", f"{y:.4f}") for x, y in zip(row, expected, strict=True))
+        shown = (one if one == two else f"<strong>{one}</strong>" for one, two in pairs)
+        body += f"<tr>{''.join(f'<td>{each}</td>' for each in shown)}</tr>"
+    return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"

@@ -75,14 +75,12 @@ def arranged(places: torch.Tensor, case: Case) -> str:
 
     Returns:
         right; part (not all features of a head); repeated (some heads twice, others missing);
-        order (tokens in another order); heads joined; one token (heads meet inside each token);
-        sequences (tokens of one place in different sequences meet); mixed.
+        order (tokens in another order); heads joined; sequences (tokens of one place in different
+        sequences meet); mixed.
     """
     token, feature = places // case.d_out, places % case.d_out
     head, within = feature // case.head_dim, feature % case.head_dim
     rows, columns = places.shape[-2:]
-    if rows > 1 and (token == token[..., :1, :1]).all():
-        return "one token"
     if columns == case.d_out > case.head_dim and (token == token[..., :1]).all():
         return "heads joined"
     if (token != token[..., :1]).any() or (head != head[..., :1, :1]).any():

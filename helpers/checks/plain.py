@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.checks.isolate import Failure, attempt
+from helpers.checks.isolate import Failure, attempt, type_name
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
@@ -26,7 +26,7 @@ DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, t
 KNOWN: dict[str, type] = {}  # dataclasses that may travel
 
 
-def known(*classes: type) -> None:
+def carry(*classes: type) -> None:
     """Let dataclasses travel, field by field."""
     KNOWN.update({each.__name__: each for each in classes})
 
@@ -43,7 +43,7 @@ def encode(value: Any, depth: int = DEEP) -> Any:
 
 
 def _stand_in(value: Any) -> dict[str, str]:
-    name = attempt(lambda: str(type(value).__name__)[:40])
+    name = attempt(type_name, value)
     return {"type": name if type(name) is str else "object"}
 
 
@@ -91,9 +91,8 @@ def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
     if tensor.numel() > MOST:
         return plain
-    if (
-        not tensor.is_contiguous() and 0 not in tensor.stride()
-    ):  # strides decide whether a view is possible
+    # Strides decide whether a view is possible.
+    if not tensor.is_contiguous() and 0 not in tensor.stride():
         plain["strides"] = list(tensor.stride())
     flat = tensor.cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
     data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""

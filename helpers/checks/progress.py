@@ -71,10 +71,15 @@ def picture() -> Picture:
         done = read(path)
     except (OSError, Unusable) as error:
         done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
+    return draw_progress(done, grouped(*TASKS, *MORE) | {"by hand": list(SHEET)}, note)
+
+
+def grouped(*identifiers: str) -> dict[str, list[str]]:
+    """Put exercises together by what stands before the dot, the name of a step for one."""
     groups: dict[str, list[str]] = {}
-    for identifier in (*TASKS, *MORE):
+    for identifier in identifiers:
         groups.setdefault(identifier.partition(".")[0], []).append(identifier)
-    return draw_progress(done, groups | {"by hand": list(SHEET)}, note)
+    return groups
 
 
 def steps_done() -> set[str]:
@@ -83,10 +88,7 @@ def steps_done() -> set[str]:
         done = set(read(file()))
     except (OSError, Unusable):
         return set()
-    groups: dict[str, set[str]] = {}
-    for identifier in TASKS:
-        groups.setdefault(identifier.partition(".")[0], set()).add(identifier)
-    return {name for name, group in groups.items() if group <= done}
+    return {name for name, group in grouped(*TASKS).items() if done.issuperset(group)}
 
 
 tell_done(steps_done)

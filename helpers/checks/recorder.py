@@ -1,7 +1,7 @@
 """Watch the operations of torch: what each was given, what it gave, and what that is made of."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -50,7 +50,7 @@ class Recorder(Mode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         """Run the operation and keep copies."""
         with ours():
-            given = tuple(_held([*args, *(kwargs or {}).values()]))
+            given = tuple(_held((args, kwargs)))
         result = operation(*args, **(kwargs or {}))
         with ours():
             gave = [result]
@@ -72,19 +72,17 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call function and look whether it returns."""
-        kwargs = kwargs or {}
         try:
-            result = function(*args, **kwargs)
-            tracked = any(each.requires_grad for each in _tensors([*args, *kwargs.values()]))
+            result = function(*args, **(kwargs or {}))
+            tracked = any(each.requires_grad for each in _tensors((args, kwargs)))
             floating = isinstance(result, torch.Tensor) and result.is_floating_point()
             if tracked and self.cut is None and floating and not result.requires_grad:
                 self.cut = result.detach().clone()
             return result
         except Exception:
-            name = getattr(function, "__name__", "")
-            given = [*args, *kwargs.values()]
-            tensors = tuple(held.tensor for held in _held(given))
-            self.failing = name, tensors, tuple(each for each in _flat(given) if type(each) is int)
+            tensors = tuple(held.tensor for held in _held((args, kwargs)))
+            numbers = tuple(each for each in _flat((args, kwargs)) if type(each) is int)
+            self.failing = getattr(function, "__name__", ""), tensors, numbers
             raise
 
 
@@ -97,7 +95,7 @@ class Meeting(Mode):
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         """Run the operation after a look at the devices of its tensors; single numbers are free."""
-        tensors = [each for each in _tensors([*args, *(kwargs or {}).values()]) if each.dim()]
+        tensors = [each for each in _tensors((args, kwargs)) if each.dim()]
         name = operation._schema.name.removeprefix("aten::")
         to = (kwargs or {}).get("device")
         if name == "_to_copy" and to is not None and to.type == "cpu" and tensors:
@@ -119,30 +117,25 @@ def marked(calls: list[Call], others: dict[str, list[Call]]) -> Iterator[Call]:
             for name, other in others.items()
             if index < len(other) and other[index].name == call.name
         }
-        yield replace(
-            call,
-            given=_made_of(call.given, {name: twin.given for name, twin in twins.items()}),
-            gave=_made_of(call.gave, {name: twin.gave for name, twin in twins.items()}),
-        )
+        given = _made_of(call.given, {name: twin.given for name, twin in twins.items()})
+        gave = _made_of(call.gave, {name: twin.gave for name, twin in twins.items()})
+        yield Call(call.name, given, gave)
 
 
 def _made_of(held: tuple[Held, ...], twins: dict[str, tuple[Held, ...]]) -> tuple[Held, ...]:
     return tuple(
-        Held(
-            each.tensor,
-            frozenset(
-                name
-                for name, twin in twins.items()
-                if place < len(twin) and _moved(twin[place].tensor, each.tensor)
-            ),
-        )
-        for place, each in enumerate(held)
+        Held(one.tensor, frozenset(n for n, twin in twins.items() if _moved(one, twin[i : i + 1])))
+        for i, one in enumerate(held)
     )
 
 
-def _moved(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether some number is another one, each measured by its own size."""
-    return one.shape != other.shape or not torch.allclose(one, other, 1e-6, 1e-6, equal_nan=True)
+def _moved(one: Held, twin: tuple[Held, ...]) -> bool:
+    """Whether some number of a twin, if there is one, is another; each is measured by its size."""
+    return any(
+        one.tensor.shape != each.tensor.shape
+        or not torch.allclose(each.tensor, one.tensor, 1e-6, 1e-6, equal_nan=True)
+        for each in twin
+    )
 
 
 def _held(values: Iterable[Any]) -> Iterator[Held]:
@@ -157,7 +150,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        if isinstance(value, tuple | list):
-            yield from _flat(value)
+        if isinstance(value, tuple | list | dict):
+            yield from _flat(value.values() if isinstance(value, dict) else value)
         else:
             yield value

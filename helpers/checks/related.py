@@ -1,6 +1,7 @@
 """Lay an answer beside another: whether they agree, and if not, how they are related."""
 
 import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from helpers.checks.isolate import Failure
 from helpers.checks.right import Parts, Scene
 from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
+
+
+def is_tensor(part: Any) -> bool:
+    """Whether something is a plain tensor; a class made of it may do anything."""
+    return type(part) in (torch.Tensor, torch.nn.Parameter)
 
 
 def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -27,12 +33,17 @@ def same_parts(parts: Parts, others: Parts) -> bool:
     return len(parts) == len(others) and all(map(_agree, parts, others))
 
 
+def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:
+    """Whether what was returned in several cases is what others give there."""
+    return all(map(same_parts, returned, others))
+
+
 def _agree(one: Any, other: Any) -> bool:
     if isinstance(other, Failure):
         return type(one) is Failure and one.text == other.text
     if isinstance(other, int):
         return whole(one) == other
-    if type(one) not in (torch.Tensor, torch.nn.Parameter):
+    if not is_tensor(one):
         return False
     if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
         return False  # many mistakes end in NaN everywhere: that names none of them

@@ -8,13 +8,13 @@ import torch
 
 from helpers import variants
 from helpers.attention import MultiHeadAttention
-from helpers.checks.cases import Case, fill
-from helpers.checks.contract import called, sizes
+from helpers.checks.cases import Case
+from helpers.checks.contract import called
 from helpers.checks.facts import Pass, Seen
 from helpers.checks.fitted import fitted
 from helpers.checks.isolate import Failure, attempt, ours
 from helpers.checks.mistakes import wrong_class
-from helpers.checks.observe import run
+from helpers.checks.observe import build, run
 
 Parts = tuple[Any, ...]
 
@@ -56,14 +56,11 @@ def play(case: Case, *mistakes: str) -> Scene:
     def record(name: str, **tensors: torch.Tensor) -> None:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
-    def build() -> MultiHeadAttention:
-        module = cls(*case.arguments, qkv_bias=case.qkv_bias, **sizes(case))
-        fill(module, case)
-        return module.eval()
+    def made() -> MultiHeadAttention:
+        return build(planted(*mistakes, variant=case.variant), case)
 
     with ours(), torch.random.fork_rng(devices=[]), torch.no_grad():
-        cls = planted(*mistakes, variant=case.variant)
-        module = attempt(build) if mistakes else build()  # a planted mistake may raise
+        module = attempt(made) if mistakes else made()  # a mistake may raise, two may collide
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
         out = attempt(called, module, case, case.x, record=record)

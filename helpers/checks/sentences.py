@@ -27,11 +27,6 @@ def together(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def line_of(failure: Any) -> str:
-    """Say in which line of the learner's something was raised, where that is known."""
-    return f", in the line `{failure.line}`" if failure.line else ""
-
-
 def legend(text: str, case: Case) -> str:
     """Say which letters the sizes in an error's text are, where all sizes differ."""
     sizes = {size: name for name, size in case.letters.items()}
@@ -42,14 +37,14 @@ def legend(text: str, case: Case) -> str:
     return f"Here {', '.join(named)}." if named and distinct else ""
 
 
-def from_notebook(used: dict) -> str:
+def from_notebook(used: dict[str, list]) -> str:
     """Name what a function reads of the notebook, as use.readings found it."""
     return ", ".join(f"`{name}` of the notebook, {what}" for name, what in used["names"])
 
 
-def dropped(used: dict) -> str:
+def dropped(used: dict[str, list]) -> str:
     """Say which result the code makes and drops."""
-    names = used.get("dropped")
+    names = used["dropped"]
     return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
 
 

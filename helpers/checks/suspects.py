@@ -102,14 +102,10 @@ def judge_test(test: Any) -> Finding:
     if rejected:
         return _rejects(rejected, verdicts)
     missed = [each for each in WRONG if verdicts[each] is True]
-    return _lets_through(missed) if missed else _catches_all()
-
-
-def _catches_all() -> Finding:
-    text = (
-        f"Your test catches all {len(WRONG)} wrong classes and lets {len(RIGHT)} right ones pass."
-    )
-    return Finding(None, text, kind="right")
+    if missed:
+        return _lets_through(missed)
+    caught, passed = f"all {len(WRONG)} wrong classes", f"{len(RIGHT)} right ones"
+    return Finding(None, f"Your test catches {caught} and lets {passed} pass.", kind="right")
 
 
 def _rejects(rejected: list[str], verdicts: dict[str, Any]) -> Finding:

@@ -111,21 +111,9 @@ def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
     if found:
         return
     if close(once_, twice) and not close(once_, still):
-        yield say("future_in_training" if leaks(looks) else "mode_matters")
+        yield say("future_in_training" if looks.leaks() else "mode_matters")
     elif told:
         yield told
-
-
-def leaks(looks: Looks) -> bool | None:
-    """Whether in training the last token moves the output of the first; None if it fails."""
-    main = looks.cases.main
-    x = main.x
-    other = x.clone()
-    other[:, -1] += 1
-    one, two = once(looks.cls, main, Pass(x, train=True), Pass(other, train=True))
-    if isinstance(one.out, Failure) or isinstance(two.out, Failure):
-        return None
-    return not close(one.out[:, 0], two.out[:, 0])
 
 
 def judge_state(looks: Looks, found: bool) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 VARIANT_MISTAKES maps identifiers to Mistakes, variant by variant.
 """
 
-from helpers.checks.mistake import Mistake
+from helpers.checks.mistake import Mistake, at
 
 # As many tokens come out as queries were made.
 _TOKENS_OF_OTHER = (
@@ -19,17 +19,13 @@ _TOKENS_OF_OTHER = (
 
 _LIST = (
     # gqa
-    Mistake(
+    at.transpose(
         "kv_heads_tiled",
-        4,
         "Key heads are dealt out in turn, 0, 1, 0, 1: neighbours share one, so write "
         "`keys.repeat_interleave(group, dim=1)`, and values alike.",
         "Weights trained with neighbours sharing give other numbers, and no shape says so.",
         (
-            (
-                "keys = keys.repeat_interleave(group, dim=1)",
-                "keys = keys.repeat(1, group, 1, 1)",
-            ),
+            ("keys = keys.repeat_interleave(group, dim=1)", "keys = keys.repeat(1, group, 1, 1)"),
             (
                 "values = values.repeat_interleave(group, dim=1)",
                 "values = values.repeat(1, group, 1, 1)",
@@ -37,9 +33,8 @@ _LIST = (
         ),
         variant="gqa",
     ),
-    Mistake(
+    at.transpose(
         "values_tiled",
-        4,
         "Keys are repeated for neighbours, values are dealt out in turn: use "
         "`repeat_interleave` for both.",
         "A head then weighs the tokens by one head and mixes the values of another.",
@@ -52,22 +47,15 @@ _LIST = (
         variant="gqa",
     ),
     # norm
-    Mistake(
+    at.transpose(
         "norm_queries_only",
-        4,
         "Keys are not normed: norm queries and keys, each with its own weights.",
         "A score is a product of both lengths; one that grows is enough to saturate the softmax.",
-        (
-            (
-                "call.mha.key_norm(keys), values",
-                "keys, values",
-            ),
-        ),
+        (("call.mha.key_norm(keys), values", "keys, values"),),
         variant="norm",
     ),
-    Mistake(
+    at.transpose(
         "norm_values_too",
-        4,
         "Values are normed as well: norm queries and keys only.",
         "Values carry what a token offers, its length included.",
         (
@@ -79,37 +67,24 @@ _LIST = (
         variant="norm",
     ),
     # rope
-    Mistake(
+    at.transpose(
         "rope_other_pairing",
-        4,
         'Other features turn together than in the reference: "halves" pairs feature p with p + '
         'head_dim / 2, "neighbours" 2 p with 2 p + 1.',
         "Weights made for one pairing are wrong with the other, a little, at every token but "
         "the first.",
-        (
-            (
-                'if pairing == "halves" else',
-                'if pairing != "halves" else',
-            ),
-        ),
+        (('if pairing == "halves" else', 'if pairing != "halves" else'),),
         variant="rope",
     ),
-    Mistake(
+    at.transpose(
         "rope_keys_not_turned",
-        4,
         "Only queries are turned: turn keys by their own positions too.",
         "A score then depends on where the query stands, not on the distance.",
-        (
-            (
-                "self.turned(keys, call.end), values",
-                "keys, values",
-            ),
-        ),
+        (("self.turned(keys, call.end), values", "keys, values"),),
         variant="rope",
     ),
-    Mistake(
+    at.transpose(
         "rope_values_turned",
-        4,
         "Values are turned as well: turn queries and keys only.",
         "Positions are meant for the scores; the mix of values would turn with them.",
         (
@@ -120,9 +95,8 @@ _LIST = (
         ),
         variant="rope",
     ),
-    Mistake(
+    at.transpose(
         "rope_opposite_turns",
-        4,
         "Queries and keys turn in opposite directions: turn both by plus their position.",
         "The angle between them is then the sum of their positions, not the difference.",
         (
@@ -134,50 +108,31 @@ _LIST = (
         ),
         variant="rope",
     ),
-    Mistake(
+    at.transpose(
         "rope_angles_half",
-        4,
         "The angles fall half as fast: pair p of P turns by `base ** (-p / P)`, P = head_dim / 2.",
         "Written with features, it is -2 p / head_dim: the 2 is easily lost.",
-        (
-            (
-                "device=vectors.device) / pairs\n",
-                "device=vectors.device) / (2 * pairs)\n",
-            ),
-        ),
+        (("device=vectors.device) / pairs\n", "device=vectors.device) / (2 * pairs)\n"),),
         variant="rope",
     ),
     # alibi
-    Mistake(
+    at.scores(
         "alibi_bonus",
-        5,
         "Distance is rewarded: subtract slope * distance from the scores.",
         "Far tokens get the most weight, the reverse of what is meant.",
-        (
-            (
-                "return (scores - price,)",
-                "return (scores + price,)",
-            ),
-        ),
+        (("return (scores - price,)", "return (scores + price,)"),),
         variant="alibi",
     ),
-    Mistake(
+    at.scores(
         "alibi_divided",
-        5,
         "The price is divided by sqrt(head_dim): it belongs to the scaled scores, so multiply "
         "it by the root at step 5 or subtract it after the division.",
         "Every head then looks sqrt(head_dim) times as far as its slope says.",
-        (
-            (
-                ".to(scores) * call.mha.key_dim**0.5",
-                ".to(scores)",
-            ),
-        ),
+        ((".to(scores) * call.mha.key_dim**0.5", ".to(scores)"),),
         variant="alibi",
     ),
-    Mistake(
+    at.scores(
         "alibi_slopes_reversed",
-        5,
         "The slopes stand in reverse order: head 0 pays most.",
         "Trained heads rely on their own reach.",
         (
@@ -189,65 +144,40 @@ _LIST = (
         variant="alibi",
     ),
     # cap
-    Mistake(
+    at.scores(
         "cap_before_scale",
-        5,
         "The cap is put on scores that are not scaled yet: cap `scores / head_dim**0.5`.",
         "The limit is then sqrt(head_dim) times lower than meant.",
-        (
-            (
-                "limit = self.limit * call.mha.key_dim**0.5",
-                "limit = self.limit",
-            ),
-        ),
+        (("limit = self.limit * call.mha.key_dim**0.5", "limit = self.limit"),),
         variant="cap",
     ),
     # window
-    Mistake(
+    at.mask(
         "window_one_long",
-        6,
         "The window holds a token too many: itself and size - 1 before it, so hide distances >= "
         "size.",
         "Texts shorter than the window do not show it.",
-        (
-            (
-                "hidden.device) >= self.size),)",
-                "hidden.device) > self.size),)",
-            ),
-        ),
+        (("hidden.device) >= self.size),)", "hidden.device) > self.size),)"),),
         variant="window",
     ),
-    Mistake(
+    at.mask(
         "window_one_short",
-        6,
         "The window holds a token too few: itself and size - 1 before it, so hide distances >= "
         "size.",
         "A window of 1 would hide everything.",
-        (
-            (
-                "hidden.device) >= self.size),)",
-                "hidden.device) >= self.size - 1),)",
-            ),
-        ),
+        (("hidden.device) >= self.size),)", "hidden.device) >= self.size - 1),)"),),
         variant="window",
     ),
-    Mistake(
+    at.mask(
         "window_instead_of_mask",
-        6,
         "The window replaces the causal mask: hide the future as well.",
         "A distance below 0 is below any window, so every later token is seen.",
-        (
-            (
-                "return (hidden | (distances(",
-                "return (hidden & False | (distances(",
-            ),
-        ),
+        (("return (hidden | (distances(", "return (hidden & False | (distances("),),
         variant="window",
     ),
     # padding
-    Mistake(
+    at.mask(
         "padding_after_softmax",
-        6,
         "Padding is hidden after the softmax: set its scores to -inf before.",
         "It took its share of each row; what stays no longer adds up to 1.",
         (
@@ -264,36 +194,23 @@ _LIST = (
         ),
         variant="padding",
     ),
-    Mistake(
+    at.mask(
         "padding_polarity",
-        6,
         "Real tokens are hidden and padding is seen: is_padding is True where a token is filling.",
         "torch's own modules disagree: key_padding_mask is True for padding, SDPA's attn_mask "
         "for what is seen.",
-        (
-            (
-                "hidden | self.is_padding[",
-                "hidden | ~self.is_padding[",
-            ),
-        ),
+        (("hidden | self.is_padding[", "hidden | ~self.is_padding["),),
         variant="padding",
     ),
-    Mistake(
+    at.mask(
         "padding_nan",
-        6,
         "A row where all is hidden becomes NaN: let a query that sees nothing see everything.",
         "Nobody reads its output, but NaN reaches every gradient.",
-        (
-            (
-                "return (hidden & ~hidden.all(dim=-1, keepdim=True),)",
-                "return (hidden,)",
-            ),
-        ),
+        (("return (hidden & ~hidden.all(dim=-1, keepdim=True),)", "return (hidden,)"),),
         variant="padding",
     ),
-    Mistake(
+    at.mask(
         "padding_first_sequence",
-        6,
         "All sequences get the padding of the first: is_padding needs the shape (b, 1, 1, "
         "num_keys).",
         "Real tokens vanish in one sequence, padding is read in another.",
@@ -306,9 +223,8 @@ _LIST = (
         variant="padding",
     ),
     # other
-    Mistake(
+    at.mask(
         "other_masked",
-        6,
         "Keys of the other sequence are hidden by the causal mask: nothing of it lies in the "
         "future.",
         "The first token would see only the first of the other text.",
@@ -320,9 +236,8 @@ _LIST = (
         ),
         variant="other",
     ),
-    Mistake(
+    at.project(
         "other_queries",
-        2,
         "Queries come from the other sequence: they come from x, keys and values from the other.",
         "The output has the other text's tokens.",
         (
@@ -338,9 +253,8 @@ _LIST = (
         ),
         variant="other",
     ),
-    Mistake(
+    at.project(
         "other_alone",
-        2,
         "Queries come from the other sequence too, and x has no say: queries come from x.",
         "The output has the other text's tokens, and is the same for every x.",
         (
@@ -356,9 +270,8 @@ _LIST = (
         ),
         variant="other",
     ),
-    Mistake(
+    at.project(
         "other_values_from_x",
-        2,
         "Values come from x: keys and values both come from the other sequence.",
         "Weights found for one text would mix tokens of another.",
         (
@@ -370,9 +283,8 @@ _LIST = (
         variant="other",
     ),
     # sinks
-    Mistake(
+    at.softmax(
         "sinks_left_out",
-        7,
         "The sinks take no part in the softmax: append each head's to its rows, and drop its "
         "weight after.",
         "Each row adds up to 1 again, and a head cannot say little.",
@@ -384,9 +296,8 @@ _LIST = (
         ),
         variant="sinks",
     ),
-    Mistake(
+    at.softmax(
         "sinks_divided",
-        7,
         "The sinks are divided by sqrt(head_dim): they stand beside scores already scaled.",
         "A trained sink then takes another share.",
         (
@@ -397,24 +308,17 @@ _LIST = (
         ),
         variant="sinks",
     ),
-    Mistake(
+    at.softmax(
         "sinks_dropped_first",
-        7,
         "The first key's weight is dropped in place of the sink's: the sink was appended last, "
         "so cut `[..., :-1]`.",
         "All weights move one key to the left.",
-        (
-            (
-                "dim=-1), dim=-1)[..., :-1]",
-                "dim=-1), dim=-1)[..., 1:]",
-            ),
-        ),
+        (("dim=-1), dim=-1)[..., :-1]", "dim=-1), dim=-1)[..., 1:]"),),
         variant="sinks",
     ),
     # gate
-    Mistake(
+    at.combine(
         "gate_without_sigmoid",
-        10,
         "The gate is not squeezed: multiply by `torch.sigmoid(W_gate(x))`, from 0 to 1.",
         "Without it the gate can turn signs and has no limit.",
         (
@@ -425,50 +329,31 @@ _LIST = (
         ),
         variant="gate",
     ),
-    Mistake(
+    at.combine(
         "gate_added",
-        10,
         "The gate is added: multiply the context by it.",
         "A sum cannot silence a head.",
-        (
-            (
-                "context * torch.sigmoid(",
-                "context + torch.sigmoid(",
-            ),
-        ),
+        (("context * torch.sigmoid(", "context + torch.sigmoid("),),
         variant="gate",
     ),
     # latent
-    Mistake(
+    at.project(
         "latent_not_normed",
-        2,
         "The latent is not normed before keys and values are made from it.",
         "W_key and W_value were trained on latents of one length.",
-        (
-            (
-                "latents = mha.latent_norm(latents)",
-                "latents = latents",
-            ),
-        ),
+        (("latents = mha.latent_norm(latents)", "latents = latents"),),
         variant="latent",
     ),
-    Mistake(
+    at.softmax(
         "latent_scale",
-        7,
         "Scores are divided by sqrt(head_dim): queries and keys have rope_dim features more, so "
         "divide by sqrt(head_dim + rope_dim).",
         "The scale follows the features that meet in a score.",
-        (
-            (
-                "scaled = masked.div_(self.key_dim**0.5)",
-                "scaled = masked.div_(self.head_dim**0.5)",
-            ),
-        ),
+        (("scaled = masked.div_(self.key_dim**0.5)", "scaled = masked.div_(self.head_dim**0.5)"),),
         variant="latent",
     ),
-    Mistake(
+    at.transpose(
         "latent_all_turned",
-        4,
         "Features made from the latent are turned too: turn the last rope_dim only.",
         "Keys that depend on the position cannot be made from a latent kept without it.",
         (
@@ -480,9 +365,8 @@ _LIST = (
         variant="latent",
     ),
     # cache
-    Mistake(
+    at.transpose(
         "rope_positions_restart",
-        4,
         "New tokens are turned by positions from 0: start at the number of tokens kept.",
         "Every new token claims to be the first of the text.",
         (
@@ -493,59 +377,35 @@ _LIST = (
         ),
         variant="cache",
     ),
-    Mistake(
+    at.transpose(
         "cache_wrong_axis",
-        4,
         "New keys are joined on another axis than the tokens': in (b, num_heads, num_tokens, "
         "head_dim) it is dim -2.",
         "With pieces of equal size nothing complains; heads seem to double.",
-        (
-            (
-                "torch.cat(pair, dim=-2)",
-                "torch.cat(pair, dim=1)",
-            ),
-        ),
+        (("torch.cat(pair, dim=-2)", "torch.cat(pair, dim=1)"),),
         variant="cache",
     ),
-    Mistake(
+    at.transpose(
         "cache_new_first",
-        4,
         "New keys stand before the old ones: join `[kept, new]`.",
         "Masks and positions count from the oldest token.",
-        (
-            (
-                "zip(self.kept, new, strict=True)",
-                "zip(new, self.kept, strict=True)",
-            ),
-        ),
+        (("zip(self.kept, new, strict=True)", "zip(new, self.kept, strict=True)"),),
         variant="cache",
     ),
-    Mistake(
+    at.transpose(
         "cache_forgets",
-        4,
         "The cache is not updated: keep the joined keys and values for the next call.",
         "Each call sees the first piece and its own.",
-        (
-            (
-                "        self.kept = new\n",
-                "        self.kept = self.kept or new\n",
-            ),
-        ),
+        (("        self.kept = new\n", "        self.kept = self.kept or new\n"),),
         variant="cache",
     ),
-    Mistake(
+    at.mask(
         "cache_mask_top_left",
-        6,
         "The mask is cut at the top left: new queries stand at the end, so take its rows "
         "`[start:end]`.",
         "The newest token would see the oldest only; `is_causal=True` of torch's SDPA does just "
         "this.",
-        (
-            (
-                "hidden = self.mask[start:end, :end]",
-                "hidden = self.mask[:num_tokens, :end]",
-            ),
-        ),
+        (("hidden = self.mask[start:end, :end]", "hidden = self.mask[:num_tokens, :end]"),),
         variant="cache",
     ),
 )

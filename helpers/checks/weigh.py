@@ -14,10 +14,7 @@ HIDDEN = -1e4  # a score below this counts as hidden
 
 
 def weigh(
-    used: torch.Tensor,
-    scores: torch.Tensor,
-    right: torch.Tensor,
-    recorded: list[torch.Tensor],
+    used: torch.Tensor, scores: torch.Tensor, right: torch.Tensor, recorded: list[torch.Tensor]
 ) -> Finding:
     """Name the first of steps 5 to 8 at which the weights went wrong.
 
@@ -62,14 +59,14 @@ def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
     if factor is not None and _sums_to_1(used, -1):
         return _scaled(factor, wanted)
     if factor is not None and not masks:
-        return say("masked_late")
+        return say("mask_after_softmax")
     last = float(used[0, -1].sum())
     if factor is not None:
         return say("row_sums", sum=last)
     if used.isnan().any():
         return say("weights_nan")
     if _sums_to_1(used, -2):
-        return say("softmax_of_columns")
+        return say("softmax_over_queries")
     return say("not_their_softmax", sum=last)
 
 
@@ -96,16 +93,11 @@ def _scaled(factor: float, wanted: float | None) -> Finding:
 def _follows(masked: torch.Tensor, scores: torch.Tensor, root: float) -> bool:
     """Whether the scores that are left are the right ones, times one number: root, by rights."""
     shown = (masked > HIDDEN) & masked.isfinite()
-    left = masked[shown]
-    if not len(left):
-        return True
-    if masked.shape != scores.shape:
-        return (
-            place(left, scores, (float(left.abs().max() / scores.abs().max()), 1.0, root))
-            is not None
-        )
-    beside = scores[shown]
-    return place(left, scores, (float(left @ beside / (beside @ beside)), 1.0, 0.5)) is not None
+    left, factors = masked[shown], [1.0, root]
+    if masked.shape == scores.shape:
+        beside = scores[shown]
+        factors.append(float(left @ beside / (beside @ beside)))
+    return not len(left) or place(left, scores, factors) is not None
 
 
 def _fit(weights: torch.Tensor, scores: torch.Tensor) -> float | None:

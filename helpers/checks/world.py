@@ -84,33 +84,38 @@ class World:
         if self.folder and _folder() != self.folder:
             os.chdir(self.folder)
 
-    @contextlib.contextmanager
-    def silence(self) -> Iterator[None]:
-        """Run the body without a sound, on one thread, in float32, with gradients; then put back.
 
-        The streams of random numbers go on afterwards as if nothing had been drawn.
-        """
-        states, stdin = (random.getstate(), np.random.get_state()), sys.stdin
-        with (
-            torch.random.fork_rng(devices=[]),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            sys.stdin = io.StringIO()
-            before, self.settings = self.settings, [(each(), w, each) for each, w in SETTINGS]
-            try:
-                torch.set_default_dtype(torch.float32)
-                torch.set_num_threads(1)
-                torch.set_grad_enabled(True)
-                self.settings = [(read(), write, read) for read, write in SETTINGS]
-                yield
-            finally:
-                sys.stdin, self.settings = stdin, before
-                self.put_back()
-                random.setstate(states[0])
-                np.random.set_state(states[1])
+@contextlib.contextmanager
+def silenced(owners: Iterable[type] = ()) -> Iterator[World]:
+    """Run the body without a sound, on one thread, in float32, with gradients; then put all back.
+
+    The streams of random numbers go on afterwards as if nothing had been drawn.
+
+    Args:
+        owners: as for World.
+
+    Yields:
+        The world as it is in the body.
+    """
+    before, states, stdin = World(owners), (random.getstate(), np.random.get_state()), sys.stdin
+    with (
+        torch.random.fork_rng(devices=[]),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        sys.stdin = io.StringIO()
+        try:
+            torch.set_default_dtype(torch.float32)
+            torch.set_num_threads(1)
+            torch.set_grad_enabled(True)
+            yield World(owners)
+        finally:
+            sys.stdin = stdin
+            before.put_back()
+            random.setstate(states[0])
+            np.random.set_state(states[1])
 
 
 def _attributes(owner: Any) -> dict[str, Any]:

@@ -15,11 +15,9 @@ from helpers.sliders.products import (
     explore_running,
 )
 from helpers.sliders.steps import (
-    explore_combine,
     explore_context,
     explore_heads,
     explore_mask,
-    explore_reformat,
     explore_scores,
     explore_scores_tokens,
     explore_shape,
@@ -28,7 +26,7 @@ from helpers.sliders.steps import (
     explore_view,
 )
 from helpers.sliders.touch import explore_numbers
-from helpers.sliders.whole import explore_follow, explore_map, explore_models, explore_neighbours
+from helpers.sliders.whole import explore_map, explore_models, explore_neighbours
 from helpers.sliders.words import explore_angle, explore_meaning, explore_search
 
 __all__ = [
@@ -37,10 +35,8 @@ __all__ = [
     "explore_attention",
     "explore_blocks",
     "explore_cache",
-    "explore_combine",
     "explore_context",
     "explore_context_product",
-    "explore_follow",
     "explore_heads",
     "explore_map",
     "explore_mask",
@@ -53,7 +49,6 @@ __all__ = [
     "explore_numbers",
     "explore_out_proj",
     "explore_project",
-    "explore_reformat",
     "explore_running",
     "explore_scores",
     "explore_scores_tokens",

@@ -120,27 +120,3 @@ def context_at(d_out: int, num_heads: int) -> Picture:
     which = "softmax.weights", "transpose.values", "context.context"
     shown = at_steps(run(d_out, num_heads), *which)
     return draw_tensors(shown, "Weights mix the values of one head", ["and", "weights @ values"])
-
-
-def explore_reformat() -> Film:
-    """Move d_out and num_heads over the context before and after step 9."""
-    return over_heads(reformat_at)
-
-
-def reformat_at(d_out: int, num_heads: int) -> Picture:
-    """Draw the context before and after step 9."""
-    shown = at_steps(run(d_out, num_heads), "context.context", "reformat.context")
-    title = f"Each token gets its {count(num_heads, 'head')} back"
-    return draw_tensors(shown, title, ["transpose(1, 2)"])
-
-
-def explore_combine() -> Film:
-    """Move d_out and num_heads over the context before and after step 10."""
-    return over_heads(combine_at)
-
-
-def combine_at(d_out: int, num_heads: int) -> Picture:
-    """Draw the context before and after step 10."""
-    shown = at_steps(run(d_out, num_heads), "reformat.context", "combine.context")
-    title = f"{split(d_out, num_heads)}, side by side: d_out = {d_out}"
-    return draw_tensors(shown, title, ["contiguous().view(b, num_tokens, d_out)"])

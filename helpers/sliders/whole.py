@@ -27,40 +27,6 @@ def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
     return draw_compact(traced(d_out, num_heads, num_tokens)[1])
 
 
-# A journey through all kinds of numbers, and two that end on the way: a future token's score,
-# and the one score of the first token, whose weight is 1 whatever it is.
-FOLLOWED = (
-    "x[0, 0, 1]",
-    "x[0, 2, 0]",
-    "queries[0, 1, 5]",
-    "queries[0, 2, 0]",
-    "keys[0, 0, 1]",
-    "keys[0, 2, 4]",
-    "values[0, 1, 1]",
-    "values[0, 2, 5]",
-    "scores[0, 0, 2, 1]",
-    "scores[0, 0, 0, 2]",
-    "scores[0, 0, 0, 0]",
-    "masked[0, 1, 2, 0]",
-    "weights[0, 0, 2, 1]",
-    "context[0, 1, 2]",
-    "context[0, 2, 3]",
-    "out[0, 0, 0]",
-    "out[0, 2, 5]",
-)
-
-
-def explore_follow() -> Film:
-    """Move over telling numbers of the whole block, and see where each comes from and goes."""
-    return film(follow_at, place=FOLLOWED)
-
-
-def follow_at(place: str) -> Picture:
-    """Draw the whole block with one number followed, named as "scores[0, 0, 2, 1]"."""
-    name, index = place.strip("]").split("[")
-    return draw_follow(traced()[1], name, list(map(int, index.split(","))))
-
-
 # What the sliders over one number of a tensor are called.
 AXES = {
     "num_tokens": "token",
