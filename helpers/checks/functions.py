@@ -75,9 +75,10 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
     if len(parts) != len(task.names):
         came = f"one {_described(parts[0])}" if len(parts) == 1 else f"{len(parts)} things"
         return say("other_parts", came=came, names=", ".join(task.names))
-    for name, part, right in zip(task.names, parts, task.answer(scene), strict=True):
+    each = zip(task.names, parts, task.answer(scene), task.letters, strict=True)
+    for name, part, right, letters in each:
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
-        if found := judge(name, part, right, scene, task.letters):
+        if found := judge(name, part, right, scene, letters):
             return found
     return None
 

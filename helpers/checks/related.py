@@ -64,7 +64,7 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
         return ""
     if part.shape == right.shape and step == "mask":
         return _masked(part, right)
-    if part.shape == right.shape and step == "softmax":
+    if part.shape == right.shape == scene["softmax"]["weights"].shape and step == "softmax":
         scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
         found = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
         return found.text if found.step == 7 else ""
