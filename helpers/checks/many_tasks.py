@@ -36,8 +36,8 @@ LEARN: tuple[Task, ...] = (
         lambda s: (s["softmax"]["weights"],),
         ("back",),
         (
-            Slip("That reads above the main diagonal, the token after: it is hidden, so all is 0. "
-                 "`offset=-1` lies below.",
+            Slip("All of it is 0, as it is above the main diagonal, where the token after is "
+                 "hidden: `offset=-1` lies below.",
                  lambda s: (_diagonal(s, 1).mean((0, 2)),)),
             Slip("That is how much a token looks at itself: the token before lies one below the "
                  "main diagonal.",
