@@ -34,7 +34,9 @@ def _agree(one: Any, other: Any) -> bool:
         return whole(one) == other
     if type(one) not in (torch.Tensor, torch.nn.Parameter):
         return False
-    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if other.numel() and other.isnan().all():
         return False  # many mistakes end in NaN everywhere: that names none of them
     if one.dtype == torch.bool:
         return torch.equal(one, other)
