@@ -104,6 +104,33 @@ ANSWERS = {
     "order": ("the_order.1", "'GIMDBPKOLAF'", "right"),
     "wrong line": ("the_order.1", "['I', 'G', 'J']", "mistake"),
     "letter": ("find.1", "'b'", "right"),
+    "shape in a row": ("tensors.1", "torch.zeros(2, 7, 5)[:, None].sum(2).shape", "right"),
+    "axes from behind": ("tensors.2", "(-2, -1)", "right"),
+    "one axis twice": ("tensors.2", "(2, 2)", "value"),
+    "back": ("learn.1", "lambda weights: weights.diagonal(-1, 2, 3).mean((0, 2))", "right"),
+    "rows for columns": (
+        "many.1",
+        "lambda k, o, place, p: (k.weight.chunk(p)[place], o.weight.chunk(p)[place])",
+        "mistake",
+    ),
+    "sum forgotten": (
+        "many.2",
+        "lambda c, o: c[0] @ o.weight[:, : c[0].shape[-1]].T + o.bias",
+        "mistake",
+    ),
+    "one sum": ("many.2", "lambda c, o: o(torch.cat(c, -1))", "right"),
+    "ring": ("many.4", "(2, 1, 0, 3)", "right"),
+    "not rescaled": ("many.5", "lambda a, b: (a[2] + b[2]) / (a[1] + b[1])", "mistake"),
+    "dropout left on": (
+        "by_hand.7",
+        "{'mha': MultiHeadAttention(768, 768, 1024, 0.1, 12)}",
+        "value",
+    ),
+    "zeros hidden": (
+        "mask.3",
+        "lambda s, m: s.tril().masked_fill(s.tril() == 0, -torch.inf)",
+        "mistake",
+    ),
     "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
     "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
 }

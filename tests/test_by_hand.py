@@ -277,6 +277,7 @@ WRONG = [
     ("by_hand.7", "mha", mha(d_out=64 * 6), "d_out = 384"),
     ("by_hand.7", "mha", mha(num_heads=64), "num_heads = 64"),
     ("by_hand.7", "mha", mha(qkv_bias=True), "qkv_bias is on"),
+    ("by_hand.7", "mha", mha(dropout=0.1), "dropout = 0.1"),
     ("by_hand.7", "parameters", sum(p.numel() for p in mha(qkv_bias=True).parameters()), "bias"),
 ]
 

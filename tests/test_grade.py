@@ -251,10 +251,11 @@ def test_the_files_hold_the_same_in_a_fixed_order(everything):
 def test_every_exercise_is_graded():
     steps = {f"{step}.{number}" for step in STEPS for number in (1, 2, 3)} | set(MORE)
     sheet = {f"by_hand.{number}" for number in range(1, 8)}
-    since = {f"since.{number}" for number in range(1, 14)}
+    since = {f"since.{number}" for number in range(1, 14)} | {"learn.1"}
+    many = {f"many.{number}" for number in range(1, 6)}
     every = grade.course_exercises()
     assert len(every) == len(set(every))
-    assert set(every) == steps | sheet | since | {"your_class.1"}
+    assert set(every) == steps | sheet | since | many | {"your_class.1"}
     assert all(grade.known(identifier) for identifier in every)
     assert not grade.known("scores.4")
 

@@ -33,6 +33,8 @@ def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     assert {"elsewhere", "observe", "plain"} < there
     assert not there & {
         "tasks",
+        "many_tasks",
+        "since_tasks",
         "paper",
         "mistakes",
         "answers",
@@ -127,7 +129,7 @@ def test_arguments_keep_their_strides_and_layers_their_bias():
 
 def test_a_claimed_size_takes_no_memory():
     assert decode({"dtype": "torch.float64", "shape": [10**9, 10**9]}).shape == (10**9, 10**9)
-    module = decode({"sizes": [6, 6, 10**9, 2], "bias": False})
+    module = decode({"sizes": [6, 6, 10**9, 2], "bias": False, "dropout": 0.0})
     assert (module.context_length, module.mask.numel()) == (10**9, 1)
 
 
@@ -141,4 +143,4 @@ def test_what_is_written_down_crosses_the_border():
     assert type(came["odd"]).__name__ == "object"
     sizes = "d_in", "d_out", "context_length", "num_heads"
     assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
-    assert came["mha"].W_query.bias is not None
+    assert came["mha"].W_query.bias is not None and came["mha"].dropout.p == 0.5

@@ -76,6 +76,41 @@ def test_the_numbers_to_foresee_are_true():
     assert torch.allclose(mixed, torch.tensor(MORE["why.1"].answer).float())
 
 
+def test_the_numbers_of_the_tensors_are_true():
+    x, t = torch.zeros(2, 7, 5), torch.arange(12).view(3, 4)
+    u, scores = t.transpose(0, 1), torch.zeros(2, 3, 7, 7)
+    truth = {
+        "tensors.1": x[:, None].sum(dim=2).shape,
+        "tensors.2": (2, 3),
+        "tensors.3": t / t.amax(dim=-1, keepdim=True),
+        "tensors.4": (u[1, 2], *u.stride()),
+        "tensors.5": scores.numel() / torch.ones(7, 7).numel(),
+    }
+    assert list(truth) == [name for name in MORE if name.startswith("tensors.")]
+    assert all(tried(identifier, answer).passed for identifier, answer in truth.items())
+    wrong = {
+        "tensors.1": [x[:, None].shape, x[:, None].sum(1).shape, x[:, None].sum(3).shape,
+                      x.sum(1).shape, x[None].sum(2).shape],
+        "tensors.3": [t / t.max(), t / t.amax(0), t / t.sum(1, keepdim=True)],
+        "tensors.4": [(t[1, 2], *u.stride()), (t.view(4, 3)[1, 2], *u.stride()),
+                      (t.view(4, 3)[1, 2], *t.view(4, 3).stride()), (t[1, 2], *t.stride())],
+        "tensors.5": [scores.numel(), 49, *scores.shape[:2]],
+    }  # fmt: skip
+    for identifier, answers in wrong.items():
+        assert {tried(identifier, answer).kind for answer in answers} == {"mistake"}, identifier
+
+
+def test_two_axes_are_named_in_any_order_but_together():
+    queries, keys = torch.zeros(2, 3, 7, 4), torch.zeros(2, 3, 7, 4)
+    for axes in permutations([*range(4), -4, -3, -2, -1], 2):
+        try:
+            right = (queries @ keys.transpose(*axes)).shape == (2, 3, 7, 7)
+        except RuntimeError:
+            right = False
+        assert tried("tensors.2", axes).passed is right, axes
+    assert not tried("tensors.2", (2, 2)).passed
+
+
 def swapped(d_out, num_heads):
     return torch.empty(1, num_heads, 3, d_out // num_heads).transpose(1, 2)
 

@@ -106,7 +106,8 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         return say("not_numbers", wanted=wanted, type=type_name(answer))
     if numbers.isnan().any():
         return say("nan_for_number", wanted=wanted)
-    far = off(numbers, right, *also)
+    ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
+    far = min(off(numbers, *way) for way in ways)
     slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
     nearest, said = min(slips, key=lambda slip: round(slip[0], 6), default=(math.inf, ""))
     if far <= task.apart and far <= nearest:
@@ -181,8 +182,9 @@ def judge_part(part: Part, answer: Any) -> Finding:
     if type(answer) is not MultiHeadAttention:
         return say("no_attention", type=type_name(answer))
     for name, wanted in part.arguments.items():
-        if getattr(answer, name) != wanted:
-            return say("built_with", name=name, size=getattr(answer, name))
+        came = answer.dropout.p if name == "dropout" else getattr(answer, name)
+        if came != wanted:
+            return say("built_with", name=name, size=came)
     return say("right" if answer.W_query.bias is None else "built_with_bias")
 
 

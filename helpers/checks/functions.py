@@ -72,9 +72,10 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
             tensor, kind = is_tensor(parts[0]), type_name(parts[0])
             came = f"one tensor {tuple(parts[0].shape)}" if tensor else f"one thing of type {kind}"
         return say("other_parts", came=came, names=", ".join(task.names))
-    for name, part, right in zip(task.names, parts, task.answer(scene), strict=True):
+    each = zip(task.names, parts, task.answer(scene), task.letters, strict=True)
+    for name, part, right, letters in each:
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
-        if found := judge(name, part, right, scene, task.letters):
+        if found := judge(name, part, right, scene, letters):
             return found
     return None
 

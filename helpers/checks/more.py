@@ -3,7 +3,9 @@
 MORE maps identifiers to tasks, in the order of the course.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from helpers.checks.findings import say
@@ -60,7 +62,68 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
     return Finding(None, sentence, mistake, "mistake")
 
 
+def _each(share: Callable[[int, int], float]) -> tuple[tuple[float, ...], ...]:
+    """The matrix (3, 4) of share(row, column), where 4 * row + column stands in `table`."""
+    return tuple(tuple(share(row, column) for column in range(4)) for row in range(3))
+
+
 _LIST: tuple[Further | Explain, ...] = (
+    Explain(
+        "tensors.1",
+        (2, 1, 5),
+        {
+            (2, 1, 7, 5): "That is `x[:, None]`: its sum has one axis fewer.",
+            (2, 7, 5): "That sums the new axis away: it is axis 1, and the tokens are axis 2 now.",
+            (2, 1, 7): "That sums over features: they are axis 3 now.",
+            (2, 5): "The axis of length 1 is not summed away: it stays.",
+            (1, 2, 5): "The colon stands for axis 0, so the new axis comes behind it.",
+        },
+    ),
+    Explain(
+        "tensors.2",
+        (2, 3),
+        {
+            (1, 2): "That swaps heads and tokens: rows of 4 do not meet columns of 4 yet.",
+            (1, 3): "That swaps heads and features: in front the heads have to stay.",
+            (0, 1): "That swaps sequences and heads: the last two axes are what `@` multiplies.",
+        },
+        also=tuple(pair for pair in product((2, 3, -2, -1), repeat=2) if sum(pair) % 2),
+        whole=True,
+    ),
+    Explain(
+        "tensors.3",
+        _each(lambda row, column: (4 * row + column) / (4 * row + 3)),
+        {
+            _each(lambda row, column: (4 * row + column) / 11): "That divides by the largest "
+            "number of all: each row has its own.",
+            _each(lambda row, column: (4 * row + column) / (8 + column)): "That divides by the "
+            "largest number of each column: `dim=-1` runs along a row.",
+            _each(lambda row, column: (4 * row + column) / (16 * row + 6)): "That divides by the "
+            "sum of each row: `amax` gives the largest number.",
+        },
+    ),
+    Explain(
+        "tensors.4",
+        (9, 1, 4),
+        {
+            (6, 1, 4): "The strides are right. Row 1, column 2 of u was row 2, column 1 before.",
+            (5, 1, 4): "The strides are right. 5 is what `view(4, 3)` would have there.",
+            (5, 3, 1): "That is `view(4, 3)`: a transpose walks the list in another order.",
+            (6, 4, 1): "That is the matrix before its transpose.",
+            (9, 4, 1): "The number is right. The transpose swaps the strides as well.",
+        },
+    ),
+    Explain(
+        "tensors.5",
+        6,
+        {
+            294: "That is how many scores there are: each number of `future` serves one a head.",
+            49: "That is how many numbers `future` has.",
+            3: "That is once for each head: there are two sequences.",
+            2: "That is once for each sequence: each has three heads.",
+            1: "It is used again wherever an axis of it is missing.",
+        },
+    ),
     Explain(
         "why.1",
         (3, 2),

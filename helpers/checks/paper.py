@@ -37,7 +37,7 @@ class Words:
 class Built:
     """Ask for a MultiHeadAttention, built with these arguments."""
 
-    arguments: Mapping[str, int]
+    arguments: Mapping[str, float]
 
 
 Part = Explain | Words | Built
@@ -458,7 +458,7 @@ def two_wide() -> Paper:
 
 def smallest_gpt2() -> Paper:
     """Exercise 7: the module at the smallest GPT-2's size."""
-    sizes = {"d_in": 768, "d_out": 768, "context_length": 1024, "num_heads": 12}
+    sizes = {"d_in": 768, "d_out": 768, "context_length": 1024, "num_heads": 12, "dropout": 0.0}
     return Paper(
         "by_hand.7",
         {"mha": Built(sizes), "head_dim": TASKS["shape.2"], "parameters": TASKS["out_proj.2"]},

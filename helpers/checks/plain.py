@@ -57,7 +57,7 @@ def _encode(value: Any, depth: int) -> Any:
         return value[:1000]
     if value is ...:
         return {"ellipsis": True}
-    if kind in (list, tuple) and depth and len(value) <= 1000:
+    if kind in (list, tuple, torch.Size) and depth and len(value) <= 1000:
         items = [_encode(each, depth - 1) for each in value]
         return items if kind is list else {"tuple": items}
     if kind in (set, frozenset) and depth and len(value) <= 1000:
@@ -71,7 +71,8 @@ def _encode(value: Any, depth: int) -> Any:
     if isinstance(value, nn.Linear):
         return {"weight": _encode(value.weight, 0), "biased": _encode(value.bias, 0)}
     if kind is MultiHeadAttention:
-        return {"sizes": [getattr(value, name) for name in SIZES], "bias": _has_bias(value)}
+        sizes = [getattr(value, name) for name in SIZES]
+        return {"sizes": sizes, "bias": _has_bias(value), "dropout": float(value.dropout.p)}
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
     if kind in (torch.Tensor, nn.Parameter) and value.layout is torch.strided:
@@ -122,7 +123,7 @@ def decode(plain: Any) -> Any:
     if "biased" in plain:
         return _decode_layer(decode(plain["weight"]), decode(plain["biased"]))
     if "sizes" in plain:
-        return _decode_module(plain["sizes"], plain["bias"] is True)
+        return _decode_module(plain["sizes"], plain["bias"] is True, float(plain["dropout"]))
     if "failure" in plain:
         return Failure(*(str(plain[part])[:300] for part in ("failure", "line", "words")))
     if "dtype" in plain:
@@ -153,10 +154,10 @@ def _decode_layer(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
     return layer
 
 
-def _decode_module(sizes: list[int], bias: bool) -> MultiHeadAttention:
+def _decode_module(sizes: list[int], bias: bool, dropout: float) -> MultiHeadAttention:
     small = max(sizes) <= LARGEST_MODULE
     d_in, d_out, context_length, num_heads = sizes if small else (1, 1, 1, 1)
-    module = MultiHeadAttention(d_in, d_out, context_length, 0.0, num_heads, qkv_bias=bias)
+    module = MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads, qkv_bias=bias)
     if not small:  # any size may be claimed: of this module only the sizes count
         vars(module).update(zip(SIZES, map(int, sizes), strict=True))
     return module

@@ -45,7 +45,9 @@ def _agree(one: Any, other: Any) -> bool:
         return whole(one) == other
     if not is_tensor(one):
         return False
-    if one.shape != other.shape or one.dtype != other.dtype or other.isnan().all():
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if other.numel() and other.isnan().all():
         return False  # many mistakes end in NaN everywhere: that names none of them
     if one.dtype == torch.bool:
         return torch.equal(one, other)
@@ -75,7 +77,7 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
         return ""
     if part.shape == right.shape and step == "mask":
         return _masked(part, right)
-    if part.shape == right.shape and step == "softmax":
+    if part.shape == right.shape == scene["softmax"]["weights"].shape and step == "softmax":
         scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
         found = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
         return found.text if found.step == 7 else ""

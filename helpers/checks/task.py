@@ -47,7 +47,8 @@ class Write:
         planted: the slip that the exercise ships with.
         right: what it must return, where that is not what the trace calls by these names.
         at: the step it belongs to, where its name does not say.
-        shape: of each tensor it returns, in letters, where it is not the step's.
+        shape: of each tensor it returns, in letters, where it is not the step's; one for each name
+            where they differ.
         places: where it is tried; the third is where all sizes differ.
         counts: what of each tensor that it returns counts, all of it if None.
     """
@@ -59,7 +60,7 @@ class Write:
     planted: str | Slip | None = None
     right: Callable[[Scene], Parts] | None = None
     at: str = ""
-    shape: str = ""
+    shape: str | tuple[str, ...] = ""
     places: tuple[Case, ...] = PLACES
     counts: Callable[[torch.Tensor], torch.Tensor] | None = None
 
@@ -74,9 +75,11 @@ class Write:
         return self.places[0].variant
 
     @property
-    def letters(self) -> str:
+    def letters(self) -> tuple[str, ...]:
         """The shape of each tensor it returns, in letters."""
-        return self.shape or SHAPES[self.step]
+        if type(self.shape) is tuple:
+            return self.shape
+        return (self.shape or SHAPES[self.step],) * len(self.names)
 
     def answer(self, scene: Scene) -> Parts:
         """Return what is right for the scene of the right class, or came out of a wrong one."""
@@ -116,6 +119,7 @@ class Explain:
         slips: sentences for wrong answers; a pair adds the mistake of the catalogue.
         also: other numbers that are right in place of the answer's, rounded ones for example.
         apart: how far a right answer may be from these.
+        whole: whether it must be one of these as it stands; else each number may be of another.
     """
 
     identifier: str
@@ -123,6 +127,7 @@ class Explain:
     slips: dict[Numbers, str | tuple[str, str]]
     also: tuple[Numbers, ...] = ()
     apart: float = 1e-4
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,10 @@ TASKS maps identifiers to tasks, in the order of the course.
 
 from collections.abc import Callable
 
+import torch
+
+from helpers.checks.cases import PLACES, Case
+from helpers.checks.many_tasks import LEARN, MANY
 from helpers.checks.right import Parts, Scene
 from helpers.checks.since_tasks import SINCE
 from helpers.checks.task import Explain, Grow, Slip, Task, Write, catalogued
@@ -13,6 +17,11 @@ from helpers.checks.task import Explain, Grow, Slip, Task, Write, catalogued
 def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
     """Return what reads these tensors of a step off a scene."""
     return lambda scene: tuple(scene[step][name] for name in names)
+
+
+def _zero(s: Scene) -> torch.Tensor:
+    """Where a lower triangle of scores holds 0."""
+    return s["scores"]["scores"].tril() == 0
 
 
 _QKV = ("queries", "keys", "values")
@@ -45,6 +54,15 @@ _MASKS = (
     ),
     "mask_on_first_head",
     "mask_on_first_item",
+    Slip(
+        "Scores that are 0 are hidden, wherever they stand: a token of the past may score 0 too. "
+        "Let the mask say what is hidden.",
+        lambda s: (s["scores"]["scores"].tril().masked_fill(_zero(s), -torch.inf),),
+    ),
+)
+_MASK_PLACES = (
+    *PLACES,
+    Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0"),
 )
 _SOFTMAXES = (
     "no_scale",
@@ -230,6 +248,7 @@ _LIST: tuple[Task, ...] = (
         lambda s: (s["scores"]["scores"], s.module.mask),
         ("masked",),
         ("no_mask", *_MASKS),
+        places=_MASK_PLACES,
     ),
     Explain(
         "mask.2",
@@ -247,6 +266,7 @@ _LIST: tuple[Task, ...] = (
         ("masked",),
         _MASKS,
         planted="no_mask",
+        places=_MASK_PLACES,
     ),
     Write(
         "softmax.1",
@@ -378,4 +398,5 @@ _LIST: tuple[Task, ...] = (
     Grow("your_class.1"),
 )
 
-TASKS: dict[str, Task] = {task.identifier: task for task in (*_LIST, *SINCE)}
+_EVERY = (*_LIST, *LEARN, *SINCE, *MANY)
+TASKS: dict[str, Task] = {task.identifier: task for task in _EVERY}

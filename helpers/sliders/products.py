@@ -58,16 +58,14 @@ def block_at(num_heads: int, head: int) -> Picture:
     )
 
 
-def explore_attention(num_tokens: int = 6) -> Film:
+def explore_attention() -> Film:
     """Move the head and the query token over one row of attention, from score to context."""
-    draw = partial(attention_at, num_tokens=num_tokens)
-    start = {"query": min(2, num_tokens - 2)}
-    return film(draw, start, head=range(2), query=range(num_tokens))
+    return film(attention_at, {"query": 2}, head=range(2), query=range(6))
 
 
-def attention_at(head: int, query: int, num_tokens: int = 6) -> Picture:
-    """Draw one row of attention, of the lesson's three tokens or of six."""
-    return draw_attention(traced(num_tokens=num_tokens)[1], head, query)
+def attention_at(head: int, query: int) -> Picture:
+    """Draw one row of attention of six tokens, the lesson's three first."""
+    return draw_attention(traced(num_tokens=6)[1], head, query)
 
 
 def explore_context_product() -> Film:
