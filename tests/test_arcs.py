@@ -116,8 +116,12 @@ def test_one_word_stands_out_and_the_title_says_whom_it_reads(real, heads):
         drawn = draw_arcs(heads, real.words, query)
         for i in range(len(real.words)):
             own = i == query % len(real.words)
-            assert [g.get("display") for g in groups(drawn, "shares", i)] == [None if own else "none"] * 2
-            assert [g.get("opacity") for g in groups(drawn, "reads", i)] == [None if own else "0.15"] * 2
+            assert [g.get("display") for g in groups(drawn, "shares", i)] == [
+                None if own else "none"
+            ] * 2
+            assert [g.get("opacity") for g in groups(drawn, "reads", i)] == [
+                None if own else "0.15"
+            ] * 2
     assert draw_arcs(heads, real.words).title == 'Head 1: "met" (word 5) reads "Bert" 100 %'
     assert draw_arcs(heads, real.words, 0).title == 'Head 0: "Anna" (word 0) reads itself 100 %'
     layered = [Head(heads[1].weights, 1, layer=1)]
@@ -137,8 +141,10 @@ def test_what_does_not_fit_is_refused(real, heads):
             draw_arcs([Head(table, 0)], words)
         with pytest.raises(ValueError, match=said):
             tell_words([Head(table, 0)], words)
-    with pytest.raises(ValueError, match="there is no head to draw"):
+    with pytest.raises(ValueError, match="0 heads, 6 words: at least one of each"):
         draw_arcs([], words)
+    with pytest.raises(ValueError, match="1 heads, 0 words"):
+        draw_arcs([Head(torch.zeros(0, 0), 0)], [])
     with pytest.raises(ValueError, match="query 6 is no word of 6: 0 to 5 are"):
         draw_arcs(heads, words, 6)
     with pytest.raises(ValueError, match="21 words: at most 20"):

@@ -1,4 +1,4 @@
-"""A sentence with arcs above it: from a word to those it reads, the thicker the larger the share."""
+"""A sentence with arcs above it, from a word to those it reads: as thick as the share is large."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,20 +58,18 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> P
         query: the word whose arcs stand out, the last one if none is named.
 
     Raises:
-        ValueError: there is no head, weights and words do not fit, the weights of a word are no
+        ValueError: there is no head or no word, weights and words do not fit, the weights of a word are no
             shares, there are more than 20 words, or there is no such query.
     """
     query = check_reading(heads, words, query)
     told = max(heads, key=lambda head: most_of_another(head.weights, query))
-    found = f"{told.name.capitalize()}: {call(words, query)} reads {shares(told, words, query)[0]}"
     every = "; ".join(
-        f"{head.name}: "
-        + ", ".join(f"{call(words, i)} reads {shares(head, words, i)[0]}" for i in range(len(words)))
+        f"{head.name}: " + ", ".join(reads(head, words, i)[0] for i in range(len(words)))
         for head in heads
     )
     return picture(
         beside([labelled(head.name, sentence(head, words, query)) for head in heads]),
-        found,
+        f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
         f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
         f"({len(words)}, {len(words)}) in per cent: {every}.",
     )
@@ -85,26 +83,21 @@ def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
     """
     check_reading(heads, words, -1)
     return [
-        [
-            f"{head.name}: {call(words, i)} reads {', '.join(shares(head, words, i))}"
-            for head in heads
-        ]
+        [f"{head.name}: {', '.join(reads(head, words, i))}" for head in heads]
         for i in range(len(words))
     ]
 
 
-def shares(head: Head, words: Sequence[str], query: int) -> list[str]:
-    """Say what one word reads in per cent, the largest first; the small ones in a sum."""
-    row = head.weights[query]
-    order = row.argsort(descending=True, stable=True).tolist()
-    named = [j for j in order[:MOST_TOLD] if per_cent(row[j]) or j == order[0]]
-    told = [
-        f"{'itself' if j == query else call(words, j)} {per_cent(row[j])} %" for j in named
-    ]
+def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
+    """Say whom one word reads in per cent, the largest share first; the small ones as a sum."""
+    row = head.weights[query].tolist()
+    order = sorted(range(len(row)), key=lambda j: -row[j])
+    named = [j for j in order[:MOST_TOLD] if per_cent(row[j])]
+    told = [f"{'itself' if j == query else call(words, j)} {per_cent(row[j])} %" for j in named]
     others = [j for j in order[len(named) :] if row[j]]
-    if per_cent(left := row[others].sum()):
+    if per_cent(left := sum(row[j] for j in others)):
         told.append(f"{len(others)} other{'s' * (len(others) > 1)} {per_cent(left)} %")
-    return told
+    return [f"{call(words, query)} reads {told[0]}", *told[1:]]
 
 
 def call(words: Sequence[str], i: int) -> str:
@@ -112,14 +105,14 @@ def call(words: Sequence[str], i: int) -> str:
     return f'"{words[i]}"' + (f" (word {i})" if list(words).count(words[i]) > 1 else "")
 
 
-def per_cent(share: torch.Tensor) -> int:
+def per_cent(share: float) -> int:
     """Return a share as a whole number of per cent."""
-    return round(100 * share.item())
+    return round(100 * share)
 
 
 def most_of_another(weights: torch.Tensor, query: int) -> float:
     """Return the largest share that a word gives to another one."""
-    return max([0.0, *(share.item() for j, share in enumerate(weights[query]) if j != query)])
+    return max((share for j, share in enumerate(weights[query].tolist()) if j != query), default=0)
 
 
 def sentence(head: Head, words: Sequence[str], query: int) -> Drawing:
@@ -158,7 +151,7 @@ def weights_of(head: Head, query: int, wide: float) -> Drawing:
     """Draw the weights of one word in per cent; what the mask has made 0 is left empty."""
     row = head.weights[query].tolist()
     return grid(
-        [[round(100 * share) for share in row]],
+        [[per_cent(share) for share in row]],
         [[head.number] * len(row)],
         [row],
         cell=(wide, CELL_HEIGHT),
@@ -167,26 +160,32 @@ def weights_of(head: Head, query: int, wide: float) -> Drawing:
 
 
 def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
-    """Draw an arc from a word to each that it reads, with a tip there; shares below half a per
-    cent have none."""
-    drawn, start, foot = "", (query + 0.5) * wide, high - 2
-    for j, share in enumerate(row.tolist()):
-        if not round(100 * share):
-            continue
-        end, line, half = (j + 0.5) * wide, 1 + 6 * share, 3 + 3 * share
-        rise = (high - 14) * (0.35 + 0.65 * abs(query - j) / max(len(row) - 1, 1))
-        turn, left, right = foot - rise * 4 / 3, start, end
-        if j == query:  # a loop: out to the right, back from the left
-            start_x, end = start + 4, end - 6
-            turn, left, right = foot - 34, start + 26, start - 26
-        else:
-            start_x = start
-        drawn += (
-            f'<path d="M{start_x:g} {foot:g}C{left:g} {turn:g} {right:g} {turn:g} '
-            f'{end:g} {foot - TIP + 1:g}" fill="none" stroke-width="{line:.2f}"/>'
-            f'<path d="M{end - half:g} {foot - TIP:g}h{2 * half:g}L{end:g} {foot:g}z"/>'
+    """Draw an arc from a word to each that it reads; shares below half a per cent have none."""
+    return "".join(
+        arc(
+            (query + 0.5) * wide,
+            (j + 0.5) * wide,
+            foot=high - 2,
+            rise=(high - 14) * (0.35 + 0.65 * abs(query - j) / max(len(row) - 1, 1)),
+            share=share,
         )
-    return drawn
+        for j, share in enumerate(row.tolist())
+        if per_cent(share)
+    )
+
+
+def arc(start: float, end: float, foot: float, rise: float, share: float) -> str:
+    """Draw an arc as thick as its share, with a tip at its end; to itself, it is a loop."""
+    tip, half = end, 3 + 3 * share
+    out, back = start, end
+    if start == end:
+        start, out, back, tip = start + 4, start + 26, end - 26, end - 6
+    turn = foot - rise * 4 / 3
+    return (
+        f'<path d="M{start:g} {foot:g}C{out:g} {turn:g} {back:g} {turn:g} '
+        f'{tip:g} {foot - TIP + 1:g}" fill="none" stroke-width="{1 + 6 * share:.2f}"/>'
+        f'<path d="M{tip - half:g} {foot - TIP:g}h{2 * half:g}L{tip:g} {foot:g}z"/>'
+    )
 
 
 def in_colour(drawn: str, head: int) -> str:
@@ -197,8 +196,10 @@ def in_colour(drawn: str, head: int) -> str:
 
 def check_reading(heads: Sequence[Head], words: Sequence[str], query: int) -> int:
     """Return the query's place; raise ValueError unless heads, words and query fit."""
-    if not heads:
-        raise ValueError("there is no head to draw: one or more are expected")
+    if not heads or not words:
+        raise ValueError(
+            f"{len(heads)} heads, {len(words)} words: at least one of each is expected"
+        )
     for head in heads:
         check_words(head.weights, words, MOST_WORDS)
         sums = head.weights.sum(dim=-1)
