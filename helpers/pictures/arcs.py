@@ -27,6 +27,8 @@ FADED = 0.15  # opacity of the arcs of the words that are not pointed at
 NARROWEST = CHARACTER * 4  # a column holds "100"
 WORD_HEIGHT = 24
 TIP = 7  # height of an arrow's tip
+FRAME = f'fill="none" stroke-width="2" style="stroke:{INK}"'
+HIDDEN = 'fill="none" pointer-events="all"'  # it is not seen, and feels where one points
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> P
         query: the word whose arcs stand out, the last one if none is named.
 
     Raises:
-        ValueError: there is no head or no word, weights and words do not fit, the weights of a word are no
-            shares, there are more than 20 words, or there is no such query.
+        ValueError: there is no head or no word, weights and words do not fit, the weights of a word
+            are no shares, there are more than 20 words, or there is no such query.
     """
     query = check_reading(heads, words, query)
     told = max(heads, key=lambda head: most_of_another(head.weights, query))
@@ -122,29 +124,26 @@ def sentence(head: Head, words: Sequence[str], query: int) -> Drawing:
     """
     wide, high = max(NARROWEST, CHARACTER * max(map(len, words)) + 6), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + CELL_HEIGHT
-    body = ""
-    for i in range(len(words)):
-        off = "" if i == query else ' display="none"'
-        frame = (
-            f'<path d="M{i * wide:g} {high:g}h{wide:g}v{WORD_HEIGHT}h-{wide:g}z" fill="none" '
-            f'stroke-width="2" style="stroke:{INK}"/>'
-        )
+    numbers = arcs = written = places = ""
+    for i, word in enumerate(words):
+        off, faded = ("", "") if i == query else (' display="none"', f' opacity="{FADED}"')
         row = at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
-        body += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
-    body += "".join(
-        text(word, (i + 0.5) * wide, high + 16, "middle") for i, word in enumerate(words)
-    )
-    body += text("%", len(words) * wide + 4, tall - 6)
-    for i in range(len(words)):
-        seen = "" if i == query else f' opacity="{FADED}"'
-        arcs = arcs_of(head.weights[i], i, wide, high)
-        body += f'<g class="reads" data-word="{i}"{seen}>{in_colour(arcs, head.number)}</g>'
-    body += "".join(
-        f'<path class="word" data-word="{i}" d="M{i * wide:g} 0h{wide:g}v{tall:g}h-{wide:g}z" '
-        f'fill="none" pointer-events="all"/>'
-        for i in range(len(words))
-    )
+        frame = f'<path d="{box(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
+        numbers += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
+        drawn = in_colour(arcs_of(head.weights[i], i, wide, high), head.number)
+        arcs += f'<g class="reads" data-word="{i}"{faded}>{drawn}</g>'
+        written += text(word, (i + 0.5) * wide, high + 16, "middle")
+        places += (
+            f'<path class="word" data-word="{i}" d="{box(i * wide, 0, wide, tall)}" {HIDDEN}/>'
+        )
+    unit = text("%", len(words) * wide + 4, tall - 6)
+    body = numbers + written + unit + arcs + places
     return Drawing(body, len(words) * wide + 4 + CHARACTER, tall)
+
+
+def box(x: float, y: float, width: float, height: float) -> str:
+    """Return the outline of a rectangle."""
+    return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
 
 
 def weights_of(head: Head, query: int, wide: float) -> Drawing:
