@@ -69,7 +69,7 @@ def test_an_arc_leads_to_each_word_that_is_read_as_thick_as_its_share(real, head
             row = weights[head, i]
             read_by_it = [j for j, share in enumerate(row) if round(100 * share.item())]
             assert ends == read_by_it
-            assert lines == pytest.approx([1 + 6 * row[j].item() for j in read_by_it], abs=0.01)
+            assert lines == pytest.approx([1 + 4 * row[j].item() for j in read_by_it], abs=0.01)
             assert group[0].get("stroke") == group[0].get("fill") == head_colour(head)
 
 

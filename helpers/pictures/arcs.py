@@ -8,6 +8,7 @@ import torch
 from helpers.pictures.svg import (
     CELL_HEIGHT,
     CHARACTER,
+    GAP,
     INK,
     Drawing,
     Picture,
@@ -70,7 +71,7 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> P
         for head in heads
     )
     return picture(
-        beside([labelled(head.name, sentence(head, words, query)) for head in heads]),
+        beside([labelled(head.name, sentence(head, words, query)) for head in heads], gap=2 * GAP),
         f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
         f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
         f"({len(words)}, {len(words)}) in per cent: {every}.",
@@ -122,7 +123,7 @@ def sentence(head: Head, words: Sequence[str], query: int) -> Drawing:
 
     The weights of each word are drawn, those of the query alone are seen; a script shows others.
     """
-    wide, high = max(NARROWEST, CHARACTER * max(map(len, words)) + 6), 44.0 + 4 * len(words)
+    wide, high = max(NARROWEST, CHARACTER * max(map(len, words)) + 12), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + CELL_HEIGHT
     numbers = arcs = written = places = ""
     for i, word in enumerate(words):
@@ -165,7 +166,7 @@ def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
             (query + 0.5) * wide,
             (j + 0.5) * wide,
             foot=high - 2,
-            rise=(high - 14) * (0.35 + 0.65 * abs(query - j) / max(len(row) - 1, 1)),
+            rise=(high - 14) * (0.4 + 0.6 * abs(query - j) / max(len(row) - 1, 1)),
             share=share,
         )
         for j, share in enumerate(row.tolist())
@@ -175,14 +176,14 @@ def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
 
 def arc(start: float, end: float, foot: float, rise: float, share: float) -> str:
     """Draw an arc as thick as its share, with a tip at its end; to itself, it is a loop."""
-    tip, half = end, 3 + 3 * share
+    tip, half = end, 3 + 2.5 * share
     out, back = start, end
     if start == end:
-        start, out, back, tip = start + 4, start + 26, end - 26, end - 6
+        start, out, back, tip = start + 6, start + 32, end - 32, end - 7
     turn = foot - rise * 4 / 3
     return (
         f'<path d="M{start:g} {foot:g}C{out:g} {turn:g} {back:g} {turn:g} '
-        f'{tip:g} {foot - TIP + 1:g}" fill="none" stroke-width="{1 + 6 * share:.2f}"/>'
+        f'{tip:g} {foot - TIP + 1:g}" fill="none" stroke-width="{1 + 4 * share:.2f}"/>'
         f'<path d="M{tip - half:g} {foot - TIP:g}h{2 * half:g}L{tip:g} {foot:g}z"/>'
     )
 
