@@ -6,7 +6,7 @@ import sys
 import build_site
 import nbformat
 import pytest
-from lab_page import NOTEBOOKS, jupyterlab, make_dark, open_notebook, run_all
+from lab_page import NOTEBOOKS, jupyterlab, make_dark, open_notebook
 from look import check_looks, look
 from nbformat.v4 import new_code_cell, new_notebook
 from renew import METADATA
@@ -50,9 +50,10 @@ def served(tmp_path_factory):
 def opened(page, served):
     """Open the notebook, run it, and return the picture."""
     open_notebook(page, served, "arcs.ipynb")
-    run_all(page)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
     arcs = page.locator(".arcs")
-    arcs.locator(".sheet").wait_for()
+    arcs.locator(".sheet").wait_for(timeout=60_000)
     return arcs
 
 
