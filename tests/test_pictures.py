@@ -19,7 +19,9 @@ from sizes import TELLING, build
 from helpers.pictures import (
     HEAD_COLOURS,
     Arrow,
+    Head,
     Shown,
+    draw_arcs,
     draw_attention,
     draw_blocks,
     draw_compact,
@@ -83,6 +85,10 @@ PICTURES = {
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
     "compact map": lambda: draw_compact(whiteboard()),
     "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
+    "arcs": lambda: draw_arcs(
+        [Head(whiteboard()[6].tensors["weights"][0, head], head, layer=0) for head in (0, 1)],
+        ["swimming", "ducks", "swimming"],
+    ),
     "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
     "blocks": draw_blocks,
     "blocks named": lambda: draw_blocks({"A": "W_q, W_k, W_v", "B": "Q_h, K_h, V_h of a head"}),

@@ -1,5 +1,6 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
+from helpers.pictures.arcs import Head, draw_arcs, tell_words
 from helpers.pictures.attention import draw_attention
 from helpers.pictures.blocks import draw_blocks
 from helpers.pictures.changes import draw_cover, draw_shares, draw_sum
@@ -22,10 +23,12 @@ from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 __all__ = [
     "Arrow",
     "HEAD_COLOURS",
+    "Head",
     "Linear",
     "Motion",
     "Picture",
     "Shown",
+    "draw_arcs",
     "draw_attention",
     "draw_blocks",
     "draw_compact",
@@ -55,5 +58,6 @@ __all__ = [
     "reach_all",
     "storage",
     "tell",
+    "tell_words",
     "written",
 ]

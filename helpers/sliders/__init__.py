@@ -1,5 +1,6 @@
 """Sliders over pictures: explore_* return films, in files by what they show."""
 
+from helpers.sliders.arcs import explore_arcs, explore_sentence
 from helpers.sliders.cache import explore_cache
 from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
@@ -32,6 +33,7 @@ from helpers.sliders.words import explore_angle, explore_meaning, explore_search
 __all__ = [
     "Film",
     "explore_angle",
+    "explore_arcs",
     "explore_attention",
     "explore_blocks",
     "explore_cache",
@@ -53,6 +55,7 @@ __all__ = [
     "explore_scores",
     "explore_scores_tokens",
     "explore_search",
+    "explore_sentence",
     "explore_shape",
     "explore_softmax",
     "explore_storage",

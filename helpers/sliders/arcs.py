@@ -1,0 +1,88 @@
+"""A sentence whose words answer: point at one, and the arcs to those it reads stand out."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import anywidget
+import torch
+import traitlets
+
+from helpers.moments import load_moments
+from helpers.pictures import Head, draw_arcs, tell_words
+from helpers.sentences import read, write
+from helpers.sliders.film import bundle
+from helpers.sliders.scripts import HERE, script
+from helpers.tiny import check_head, patterns
+
+
+class Arcs(anywidget.AnyWidget):
+    """Show whom each word of a sentence reads, head by head; it needs no kernel once it stands.
+
+    Attributes:
+        picture: the drawing as it begins, one word's arcs standing out.
+        told: for each word, a line for each head: whom it reads.
+        start: the word that stands out where none is pointed at.
+    """
+
+    _esm = script("arcs")
+    _css = (HERE / "arcs.css").read_text("utf-8")
+    svg = traitlets.Unicode().tag(sync=True)
+    told = traitlets.List().tag(sync=True)
+    start = traitlets.Int().tag(sync=True)
+
+    def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
+        self.picture = draw_arcs(heads, words, query)
+        told = tell_words(heads, words)
+        super().__init__(svg=self.picture.svg, told=told, start=query % len(words))
+
+    def __repr__(self) -> str:
+        states = json.dumps([self.svg, self.told, self.start])
+        return (
+            f"{self.picture.words}\n"
+            f"{len(self.told)} words to point at\n"
+            f"hash over all that is shown: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+
+
+def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:
+    """Point at a word of a sentence and see whom it reads in each head.
+
+    Args:
+        weights: (num_heads, num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        words: the words of the sentence, one a token.
+        query: the word that stands out at first, the last one if none is named.
+
+    Raises:
+        ValueError: weights have another shape or are no shares, they do not fit the words, there
+            are more than 20 words, or there is no such query.
+    """
+    if weights.dim() != 3:
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}: (num_heads, num_tokens, num_tokens) of "
+            f"one sentence is expected"
+        )
+    return Arcs([Head(each, number) for number, each in enumerate(weights)], words, query)
+
+
+def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
+    """Point at a word of a sentence and see whom it reads in heads of the trained tiny model.
+
+    Args:
+        sentence: words of the model's vocabulary (helpers.sentences.WORDS), at most 20.
+        heads: (layer, head) of each to show; all of them, if none is named.
+
+    Raises:
+        ValueError: as helpers.moments.look does, or there are more than 20 words.
+    """
+    tokens, model = read(sentence), load_moments()[-1].model
+    layers = patterns(model, tokens)  # of each layer (1, num_heads, num_tokens, num_tokens)
+    for layer, head in heads:
+        check_head(model, layer, head)
+    every = [(layer, head) for layer, each in enumerate(layers) for head in range(each.shape[1])]
+    shown = [Head(layers[layer][0, head], head, layer) for layer, head in heads or every]
+    return Arcs(shown, write(tokens[0]))

@@ -1,0 +1,180 @@
+"""Whom a word reads: arcs, numbers and words say what the softmax gave, and refuse what it cannot
+have given."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+import torch
+
+from helpers import sliders
+from helpers.moments import load_moments, load_sentence
+from helpers.pictures import Head, draw_arcs, tell_words
+from helpers.pictures.svg import head_colour
+from helpers.sentences import read
+from helpers.tiny import patterns
+
+SVG = "{http://www.w3.org/2000/svg}"
+LONG = "Anna met Bert . the dogs near the old tree run . Anna met"
+
+
+@pytest.fixture(scope="module")
+def real():
+    return load_sentence()
+
+
+@pytest.fixture(scope="module")
+def weights(real):
+    """The softmax of the real sentence, done here."""
+    masked = real.steps[5].tensors["masked"][0]  # (num_heads, num_tokens, num_tokens)
+    return torch.softmax(masked / real.layer.head_dim**0.5, dim=-1)
+
+
+@pytest.fixture(scope="module")
+def heads(real):
+    every = real.steps[6].tensors["weights"][0]
+    return [Head(each, number) for number, each in enumerate(every)]
+
+
+def groups(picture, kind, i):
+    """Return the groups of a kind that belong to a word, one a head."""
+    svg = ET.fromstring(picture.svg)
+    return [g for g in svg.iter() if g.get("class") == kind and g.get("data-word") == str(i)]
+
+
+def numbers_of(group):
+    return [int(text.text) for text in group.iter(f"{SVG}text")]
+
+
+def test_the_row_of_numbers_is_the_softmax(real, heads, weights):
+    drawn = draw_arcs(heads, real.words)
+    for i in range(len(real.words)):
+        rows = groups(drawn, "shares", i)
+        expected = (100 * weights[:, i, : i + 1]).round().int().tolist()
+        assert [numbers_of(row) for row in rows] == expected  # what comes later is left empty
+
+
+def test_an_arc_leads_to_each_word_that_is_read_as_thick_as_its_share(real, heads, weights):
+    drawn = draw_arcs(heads, real.words)
+    columns = [float(g.get("d").split()[0][1:]) for g in paths_of_words(drawn)]
+    wide = columns[1] - columns[0]
+    for i in range(len(real.words)):
+        for head, group in enumerate(groups(drawn, "reads", i)):
+            ends, lines = [], []
+            for path in group.iter(f"{SVG}path"):
+                if path.get("stroke-width"):
+                    lines.append(float(path.get("stroke-width")))
+                else:  # the tip stands on the word that is read
+                    ends.append(float(re.search(r"L([\d.]+)", path.get("d"))[1]) // wide)
+            row = weights[head, i]
+            read_by_it = [j for j, share in enumerate(row) if round(100 * share.item())]
+            assert ends == read_by_it
+            assert lines == pytest.approx([1 + 4 * row[j].item() for j in read_by_it], abs=0.01)
+            assert group[0].get("stroke") == group[0].get("fill") == head_colour(head)
+
+
+def paths_of_words(picture):
+    svg = ET.fromstring(picture.svg)
+    one = next(g for g in svg.iter() if any(each.get("class") == "word" for each in g))
+    return [each for each in one if each.get("class") == "word"]
+
+
+def test_words_tell_what_the_softmax_gave(real, heads, weights):
+    told = tell_words(heads, real.words)
+    assert len(told) == len(real.words)
+    for i, lines in enumerate(told):
+        for head, line in enumerate(lines):
+            name, _, said = line.partition(" reads ")
+            assert name == f"head {head}: {called(real.words, i)}"
+            left = weights[head, i].clone()
+            for each in said.split(", "):
+                who, share = re.fullmatch(r"(.+) (\d+) %", each).groups()
+                if others := re.fullmatch(r"(\d+) others?", who):
+                    assert int((left > 0).sum()) == int(others[1])
+                    assert round(100 * left.sum().item()) == int(share)
+                    continue
+                words = [called(real.words, j) for j in range(len(real.words))]
+                j = i if who == "itself" else words.index(who)
+                assert j == left.argmax(), "the largest first"
+                assert round(100 * left[j].item()) == int(share)
+                left[j] = 0
+    assert told[5][1] == 'head 1: "met" (word 5) reads "Bert" 100 %'
+
+
+def called(words, i):
+    return f'"{words[i]}"' + (f" (word {i})" if words.count(words[i]) > 1 else "")
+
+
+def test_small_shares_are_told_as_a_sum():
+    even = torch.full((7, 7), 1 / 7)
+    told = tell_words([Head(even, 0)], list("abcdefg"))
+    assert told[1] == ['head 0: "b" reads "a" 14 %, itself 14 %, "c" 14 %, "d" 14 %, 3 others 43 %']
+
+
+def test_one_word_stands_out_and_the_title_says_whom_it_reads(real, heads):
+    for query in (-1, 0, 1):
+        drawn = draw_arcs(heads, real.words, query)
+        for i in range(len(real.words)):
+            own = i == query % len(real.words)
+            assert [g.get("display") for g in groups(drawn, "shares", i)] == [
+                None if own else "none"
+            ] * 2
+            assert [g.get("opacity") for g in groups(drawn, "reads", i)] == [
+                None if own else "0.15"
+            ] * 2
+    assert draw_arcs(heads, real.words).title == 'Head 1: "met" (word 5) reads "Bert" 100 %'
+    assert draw_arcs(heads, real.words, 0).title == 'Head 0: "Anna" (word 0) reads itself 100 %'
+    layered = [Head(heads[1].weights, 1, layer=1)]
+    assert draw_arcs(layered, real.words).title.startswith('Layer 1, head 1: "met"')
+
+
+def test_what_does_not_fit_is_refused(real, heads):
+    good, words = heads[0].weights, real.words
+    scores = real.steps[4].tensors["scores"][0, 1]
+    for table, said in (
+        (good[:3, :3], r"shape \(3, 3\), but there are 6 words"),
+        (scores, "head 0: row . adds up to .*: weights, shares from 0 to 1 that add up to 1, are"),
+        (good - torch.eye(6) + torch.eye(6).roll(1, 0), "its smallest number is -"),
+        (good * torch.nan, "head 0: row 0 adds up to nan"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            draw_arcs([Head(table, 0)], words)
+        with pytest.raises(ValueError, match=said):
+            tell_words([Head(table, 0)], words)
+    with pytest.raises(ValueError, match="0 heads, 6 words: at least one of each"):
+        draw_arcs([], words)
+    with pytest.raises(ValueError, match="1 heads, 0 words"):
+        draw_arcs([Head(torch.zeros(0, 0), 0)], [])
+    with pytest.raises(ValueError, match="query 6 is no word of 6: 0 to 5 are"):
+        draw_arcs(heads, words, 6)
+    with pytest.raises(ValueError, match="21 words: at most 20"):
+        draw_arcs([Head(torch.eye(21), 0)], ["a"] * 21)
+    with pytest.raises(ValueError, match=r"shape \(1, 2, 6, 6\): \(num_heads, num_tokens"):
+        sliders.explore_arcs(real.steps[6].tensors["weights"], words)
+
+
+def test_heads_of_the_trained_model_read_a_sentence():
+    every = patterns(load_moments()[-1].model, read(LONG))
+    arcs = sliders.explore_sentence(LONG, (0, 2), (1, 1))
+    names = [line.partition(":")[0] for line in arcs.told[0]]
+    assert names == ["layer 0, head 2", "layer 1, head 1"] and len(arcs.told) == 14
+    for i in range(14):
+        rows = [numbers_of(row) for row in groups(arcs.picture, "shares", i)]
+        for row, weights in zip(rows, (every[0][0, 2], every[1][0, 1]), strict=True):
+            assert row == (100 * weights[i, : i + 1]).round().int().tolist()
+    assert len(sliders.explore_sentence("Anna met").told[0]) == 5  # every head
+    with pytest.raises(ValueError, match="layer 1, head 2: the model's numbers of heads are"):
+        sliders.explore_sentence(LONG, (1, 2))
+    with pytest.raises(ValueError, match="the model does not know Zoe"):
+        sliders.explore_sentence("Anna met Zoe", (1, 1))
+
+
+def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown(real, heads, weights):
+    arcs = sliders.explore_arcs(weights, real.words, query=4)
+    bundle = arcs._repr_mimebundle_()
+    assert bundle["image/svg+xml"] == arcs.picture.svg == arcs.svg
+    assert bundle["text/html"].endswith("<p>Run the cell to move it.</p>")
+    assert "6 words to point at" in bundle["text/plain"] and arcs.start == 4
+    assert repr(sliders.explore_arcs(weights, real.words, query=4)) == bundle["text/plain"]
+    arcs.told = [*arcs.told[:-1], ["other words"]]
+    assert repr(arcs) != bundle["text/plain"]
