@@ -1,6 +1,7 @@
 """Sliders over pictures: explore_* return films, in files by what they show."""
 
 from helpers.sliders.cache import explore_cache
+from helpers.sliders.drag import Drag
 from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
@@ -14,6 +15,7 @@ from helpers.sliders.products import (
     explore_project,
     explore_running,
 )
+from helpers.sliders.shares import explore_shares
 from helpers.sliders.steps import (
     explore_combine,
     explore_context,
@@ -29,9 +31,10 @@ from helpers.sliders.steps import (
 )
 from helpers.sliders.touch import explore_numbers
 from helpers.sliders.whole import explore_follow, explore_map, explore_models, explore_neighbours
-from helpers.sliders.words import explore_angle, explore_meaning, explore_search
+from helpers.sliders.words import explore_angle, explore_meaning, explore_mix, explore_search
 
 __all__ = [
+    "Drag",
     "Film",
     "explore_angle",
     "explore_attention",
@@ -46,6 +49,7 @@ __all__ = [
     "explore_mask",
     "explore_meaning",
     "explore_memory",
+    "explore_mix",
     "explore_models",
     "explore_moments",
     "explore_motion",
@@ -59,6 +63,7 @@ __all__ = [
     "explore_scores_tokens",
     "explore_search",
     "explore_shape",
+    "explore_shares",
     "explore_softmax",
     "explore_storage",
     "explore_transpose",
