@@ -25,9 +25,7 @@ EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
 ]
 DRAGGED = {"explore_angle", "explore_mix", "explore_shares"}  # in test_drag.py
-EXPLORE = [
-    name for name in EXPLORE if name not in {"explore_numbers", "explore_motion", *DRAGGED}
-]
+EXPLORE = [name for name in EXPLORE if name not in {"explore_numbers", "explore_motion", *DRAGGED}]
 every_film = pytest.mark.parametrize("name", EXPLORE)
 
 

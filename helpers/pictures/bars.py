@@ -1,6 +1,5 @@
 """Scores as bars that can be dragged, the weights that a softmax makes of them, and the scale."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -18,7 +17,6 @@ from helpers.pictures.svg import (
     picture,
     text,
 )
-from helpers.pictures.tips import written
 
 LEFT = CHARACTER * 11  # for what stands before a row of numbers
 BAR = 28  # pixels; a column is as wide as a cell
@@ -36,6 +34,7 @@ STEP = 0.5
 def draw_bars(
     scores: torch.Tensor,
     divisor: float,
+    scaled: torch.Tensor,
     weights: torch.Tensor,
     start: torch.Tensor,
     reach: tuple[int, int],
@@ -45,6 +44,7 @@ def draw_bars(
     Args:
         scores: (num_tokens,), one for each key.
         divisor: what the scores are divided by before the softmax.
+        scaled: (num_tokens,), the scores divided by it.
         weights: (num_tokens,), shares from 0 to 1 that come out.
         start: (num_tokens,), the weights before anything was dragged, as dashed lines.
         reach: the smallest and the largest score in sight.
@@ -57,69 +57,74 @@ def draw_bars(
     if not 2 <= count <= MOST_KEYS:
         raise ValueError(f"there are {count} scores: expected from 2 to {MOST_KEYS}")
     unit = HIGH / (reach[1] - reach[0])
-    zero = ROW + reach[1] * unit
-    right = LEFT + count * CELL_WIDTH + 3 * GAP
+    zero, bottom = ROW + reach[1] * unit, ROW + HIGH + GAP / 2
+    right, top = LEFT + count * CELL_WIDTH + 3 * GAP, bottom + 3 * ROW + GAP
     body = text("scores", LEFT, 12, style="font-weight:700")
     body += text("weights", right, 12, style="font-weight:700")
-    for at in (LEFT, right):
-        body += f'<path d="M{at:g} {zero:g}h{count * CELL_WIDTH}" style="stroke:{LINE}"/>'
-    rows = list(zip(scores.tolist(), weights.tolist(), start.tolist(), strict=True))
-    handles = []
-    for i, (score, weight, before) in enumerate(rows):
-        middle = (i + 0.5) * CELL_WIDTH
-        body += bar(LEFT + middle, zero, score * unit) + bar(right + middle, zero, weight * FULL)
-        y, x = zero - before * FULL, right + middle - CELL_WIDTH / 2 + 2
-        body += f'<path d="M{x:g} {y:.1f}h{CELL_WIDTH - 4}" stroke-width="2" '
-        body += f'stroke-dasharray="4 3" style="stroke:{INK}"/>'
-        handles.append(
-            Handle(
-                f"score of key {i}",
-                (0.0, score),
-                (0.0, float(reach[0])),
-                (0.0, float(reach[1])),
-                (LEFT + middle + 2, zero + TITLE_HEIGHT),
-                (1.0, unit),
-                f"{score:.2f}, weight {weight:.2f}",
-                STEP,
-            )
-        )
-    bottom = ROW + HIGH + GAP / 2
-    body += numbers("key", range(count), bottom, (LEFT, right))
-    body += numbers("score", scores.tolist(), bottom + ROW, (LEFT,))
-    body += numbers(f"/ {divisor:.2f}", (scores / divisor).tolist(), bottom + 2 * ROW, (LEFT,))
-    body += numbers("", weights.tolist(), bottom + ROW, (right,))
+    body += bars(scores * unit, LEFT, zero) + bars(weights * FULL, right, zero)
+    body += marks(start * FULL, right, zero)
+    body += row("key", range(count), bottom, (LEFT, right))
+    body += row("score", scores.tolist(), bottom + ROW, (LEFT,))
+    body += row(f"/ {divisor:.2f}", scaled.tolist(), bottom + 2 * ROW, (LEFT,))
+    body += row("", weights.tolist(), bottom + ROW, (right,))
     body += text("dashed: at first", right, bottom + 2 * ROW + 12)
-    top = bottom + 3 * ROW + GAP
     body += scale(divisor, top)
-    says = f"{divisor:.2f}, largest weight {weights.max():.2f}"
-    origin = (LEFT + 2, top + 2 * ROW + TITLE_HEIGHT)
-    handles.append(
-        Handle(
-            "divided by", (divisor, 0.0), (LEAST, 0.0), (MOST, 0.0), origin, (SCALE, 1), says, STEP
-        )
-    )
     best = int(weights.argmax())
     title = f"Divided by {divisor:.2f}, key {best} gets {weights[best]:.2f} of 1"
-    listed = ", ".join(f"key {i}: {s:.2f} gets {w:.2f}" for i, (s, w, _) in enumerate(rows))
+    pairs = zip(scores.tolist(), weights.tolist(), strict=True)
+    told = [f"key {i}: {score:.2f} gets {weight:.2f}" for i, (score, weight) in enumerate(pairs)]
     drawn = Drawing(body, right + count * CELL_WIDTH, top + 4 * ROW + 4)
-    return Handled(picture(drawn, title, f"Scores and weights: {listed}.").padded(WIDTH), (*handles,))
+    drawn = picture(drawn, title, f"Scores and weights: {', '.join(told)}.").padded(WIDTH)
+    handles = [
+        handle(i, scores[i].item(), weights[i].item(), zero, unit, reach) for i in range(count)
+    ]
+    says = f"{divisor:.2f}, largest weight {weights[best]:.2f}"
+    origin = LEFT + 2, top + 2 * ROW + TITLE_HEIGHT
+    ends = (divisor, 0.0), (LEAST, 0.0), (MOST, 0.0)
+    handles.append(Handle("divided by", *ends, origin, (SCALE, 1), says, STEP))
+    return Handled(drawn, tuple(handles))
 
 
-def bar(middle: float, zero: float, long: float) -> str:
-    """Draw a bar from a line up, or down if it is below 0."""
-    x, y = middle - BAR / 2, zero - max(long, 0)
+def handle(
+    i: int, score: float, weight: float, zero: float, unit: float, reach: tuple[int, int]
+) -> Handle:
+    """Return the handle at the end of the i-th score's bar; it moves up and down."""
+    origin = LEFT + (i + 0.5) * CELL_WIDTH + 2, zero + TITLE_HEIGHT
+    low, high = ((0.0, float(end)) for end in reach)
+    says = f"{score:.2f}, weight {weight:.2f}"
+    return Handle(f"score of key {i}", (0.0, round(score, 2)), low, high, origin, (1, unit), says, STEP)
+
+
+def bars(lengths: torch.Tensor, left: float, zero: float) -> str:
+    """Draw a bar for each length (num_tokens,) in pixels, up from a line, or down if below 0."""
+    body = f'<path d="M{left:g} {zero:g}h{len(lengths) * CELL_WIDTH}" style="stroke:{LINE}"/>'
+    for i, long in enumerate(lengths.tolist()):
+        x, y = left + (i + 0.5) * CELL_WIDTH - BAR / 2, zero - max(long, 0)
+        body += (
+            f'<path d="M{x:g} {y:.1f}h{BAR}v{abs(long):.1f}h-{BAR}z" stroke-opacity="0.8" '
+            f'fill-opacity="0.35" style="fill:{INK};stroke:{INK}"/>'
+        )
+    return body
+
+
+def marks(heights: torch.Tensor, left: float, zero: float) -> str:
+    """Draw a dashed line at each height (num_tokens,) in pixels above a line."""
+    lines = "".join(
+        f"M{left + i * CELL_WIDTH + 2:g} {zero - high:.1f}h{CELL_WIDTH - 4}"
+        for i, high in enumerate(heights.tolist())
+    )
     return (
-        f'<path d="M{x:g} {y:.1f}h{BAR}v{abs(long):.1f}h-{BAR}z" stroke-opacity="0.8" '
-        f'fill-opacity="0.35" style="fill:{INK};stroke:{INK}"/>'
+        f'<path d="{lines}" stroke-width="2" stroke-dasharray="4 3" fill="none" '
+        f'style="stroke:{INK}"/>'
     )
 
 
-def numbers(name: str, row: Sequence[float], y: float, places: Sequence[float]) -> str:
+def row(name: str, values: Sequence[float], y: float, places: Sequence[float]) -> str:
     """Write a row of numbers under the columns that begin at each place, after their name."""
     return text(name, LEFT - 6, y + 12, "end") + "".join(
         text(number(value), x + (i + 0.5) * CELL_WIDTH, y + 12, "middle")
         for x in places
-        for i, value in enumerate(row)
+        for i, value in enumerate(values)
     )
 
 

@@ -8,7 +8,6 @@ from helpers.pictures.handles import Handle, Handled
 from helpers.pictures.svg import (
     CELL_HEIGHT,
     CHARACTER,
-    GAP,
     TITLE_HEIGHT,
     Drawing,
     below,
@@ -65,6 +64,7 @@ class Plane:
         """Return the handle at a tip; a picture's title stands above its drawing."""
         x, y = self.place(0, 0)
         place = (x + 2, y + TITLE_HEIGHT)
+        tip = [round(each, 2) for each in tip]
         return Handle(name, tip, low, high, place, (self.unit, self.unit), says)
 
 

@@ -22,16 +22,18 @@ def explore_shares(scores: torch.Tensor, divisor: float = 1.0) -> Drag:
         raise ValueError(f"scores are {scores.tolist()}: a row of finite numbers is expected")
     # In sight are 0, all scores, and room to raise the largest.
     reach = math.floor(min(0.0, *scores.tolist())) - 1, math.ceil(max(0.0, *scores.tolist())) + 2
-    before = weights_of(scores, divisor)
+    _, before = weights_of(scores, divisor)
 
     def draw(values: list[list[float]]) -> Handled:
         *heights, (divided_by, _) = values
         now = torch.tensor([score for _, score in heights])
-        return draw_bars(now, divided_by, weights_of(now, divided_by), before, reach)
+        return draw_bars(now, divided_by, *weights_of(now, divided_by), before, reach)
 
-    return Drag(draw, [*([0.0, score] for score in scores.tolist()), [float(divisor), 0.0]])
+    heights = [[0.0, round(score, 2)] for score in scores.tolist()]
+    return Drag(draw, [*heights, [float(divisor), 0.0]])
 
 
-def weights_of(scores: torch.Tensor, divisor: float) -> torch.Tensor:
-    """Return the weights of scores (num_tokens,), divided and then shared out."""
-    return torch.softmax(scores / divisor, dim=-1)
+def weights_of(scores: torch.Tensor, divisor: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scores (num_tokens,) divided, and the weights that the softmax makes of them."""
+    scaled = scores / divisor
+    return scaled, torch.softmax(scaled, dim=-1)

@@ -21,10 +21,10 @@ torch.set_num_threads(1)
 from helpers import sliders
 from helpers.examples import load_example"""
 WORDS = ["the", "ducks", "were", "swimming", "near", "the", "bank"]
-MIX = """words = load_example("words")
+MIX = f"""words = load_example("words")
 table = dict(zip(words.rows["embedding"], words["embedding"], strict=True))
-x = torch.stack([table[word] for word in {words}])
-sliders.explore_mix({words}, x, "bank")""".format(words=WORDS)
+x = torch.stack([table[word] for word in {WORDS}])
+sliders.explore_mix({WORDS}, x, "bank")"""
 SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
 NONE = "Nothing can be dragged here, for no kernel runs."
 MIXED, ANGLE, BARS = range(3)
@@ -121,8 +121,11 @@ def test_by_mouse(dragged, page):
     pull(page, ring, unit * size, -unit * size / 2)
     compare(dragged[MIXED], own(MIXED), [[2, 1.5]])
     pull(page, ring, 2000, 30)  # no further than it goes
-    until(lambda: "3.00, money" in ring.get_attribute("aria-valuetext").replace("nature ", ""), 5,
-          "the tip does not stay within its bounds")
+    until(
+        lambda: "3.00, money" in ring.get_attribute("aria-valuetext").replace("nature ", ""),
+        5,
+        "the tip does not stay within its bounds",
+    )
     assert dragged[MIXED].bounding_box()["height"] == high
     unit, size = own(ANGLE).handles[0]["unit"][0], scale(dragged[ANGLE])
     pull(page, dragged[ANGLE].locator(".handle"), -3 * unit * size, 0)
