@@ -73,7 +73,7 @@ def draw_bars(
     title = f"Divided by {divisor:.2f}, key {best} gets {weights[best]:.2f} of 1"
     pairs = zip(scores.tolist(), weights.tolist(), strict=True)
     told = [f"key {i}: {score:.2f} gets {weight:.2f}" for i, (score, weight) in enumerate(pairs)]
-    drawn = Drawing(body, right + count * CELL_WIDTH, top + 4 * ROW + 4)
+    drawn = Drawing(body, right + count * CELL_WIDTH, top + 5 * ROW)
     drawn = picture(drawn, title, f"Scores and weights: {', '.join(told)}.").padded(WIDTH)
     handles = [
         handle(i, scores[i].item(), weights[i].item(), zero, unit, reach) for i in range(count)
@@ -90,9 +90,9 @@ def handle(
 ) -> Handle:
     """Return the handle at the end of the i-th score's bar; it moves up and down."""
     origin = LEFT + (i + 0.5) * CELL_WIDTH + 2, zero + TITLE_HEIGHT
-    low, high = ((0.0, float(end)) for end in reach)
+    ends = (0.0, round(score, 2)), *((0.0, float(end)) for end in reach)
     says = f"{score:.2f}, weight {weight:.2f}"
-    return Handle(f"score of key {i}", (0.0, round(score, 2)), low, high, origin, (1, unit), says, STEP)
+    return Handle(f"score of key {i}", *ends, origin, (1, unit), says, STEP)
 
 
 def bars(lengths: torch.Tensor, left: float, zero: float) -> str:
