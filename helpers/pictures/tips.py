@@ -53,12 +53,13 @@ class Plane:
         return Drawing(body, self.width, self.height)
 
     def name(self, arrow: Arrow) -> str:
-        """Write an arrow's name beside its tip, on the side where there is room."""
+        """Write an arrow's name beyond its tip, where there is room."""
         x, y = self.place(*arrow.end)
+        y += 18 if arrow.end[1] < 0 else -8
         style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-        if x + 14 + CHARACTER * len(arrow.name) > self.width:
-            return text(arrow.name, x - 14, y - 8, "end", style)
-        return text(arrow.name, x + 14, y - 8, style=style)
+        if arrow.end[0] < 0 or x + 14 + CHARACTER * len(arrow.name) > self.width:
+            return text(arrow.name, x - 14, y, "end", style)
+        return text(arrow.name, x + 14, y, style=style)
 
     def handle(self, name: str, tip: Sequence[float], low, high, says: str) -> Handle:
         """Return the handle at a tip; a picture's title stands above its drawing."""

@@ -61,7 +61,7 @@ class Drag(anywidget.AnyWidget):
             bounds = zip(handle.low, handle.high, wanted, now, strict=True)
             kept.append(
                 [
-                    max(low, min(high, new)) if math.isfinite(new) else old
+                    float(max(low, min(high, new))) if math.isfinite(new) else old
                     for low, high, new, old in bounds
                 ]
             )
