@@ -25,7 +25,8 @@ EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
 ]
 NO_FILMS = {"explore_arcs", "explore_motion", "explore_numbers", "explore_sentence"}
-EXPLORE = [name for name in EXPLORE if name not in NO_FILMS]
+DRAGGED = {"explore_angle", "explore_mix", "explore_shares"}  # in test_drag.py
+EXPLORE = [name for name in EXPLORE if name not in NO_FILMS | DRAGGED]
 every_film = pytest.mark.parametrize("name", EXPLORE)
 
 

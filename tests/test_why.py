@@ -85,15 +85,6 @@ def test_a_search_goes_from_exact_to_even():
     )
 
 
-def test_the_film_of_angles_gives_the_dot_product():
-    for (angle, length), picture in sliders.explore_angle().pictures.items():
-        x, y = map(float, re.search(r"key \((.*?), (.*?)\)\.", picture.description).groups())
-        assert math.hypot(x, y) == pytest.approx(length, abs=0.01)
-        assert math.degrees(math.atan2(y, x)) == pytest.approx(angle, abs=0.5)
-        said = float(picture.title.split("= ")[-1])
-        assert said == pytest.approx(3 * x, abs=0.03) and "-0.00" not in picture.title
-
-
 def test_arrows_end_where_their_numbers_say():
     picture = draw_vectors(
         [Arrow("v", (2, 1)), Arrow("w", (-1, 3))], "T", corners=((-1, 0), (4, 4))

@@ -2,10 +2,12 @@
 
 from helpers.pictures.arcs import Head, draw_arcs, tell_words
 from helpers.pictures.attention import draw_attention
+from helpers.pictures.bars import draw_bars
 from helpers.pictures.blocks import draw_blocks
 from helpers.pictures.changes import draw_cover, draw_shares, draw_sum
 from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
+from helpers.pictures.handles import Handle, Handled
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.motion import Motion, draw_motion
@@ -17,6 +19,7 @@ from helpers.pictures.source import draw_source
 from helpers.pictures.steps import draw_steps
 from helpers.pictures.svg import HEAD_COLOURS, Picture
 from helpers.pictures.tensors import Shown, draw_product, draw_tensor, draw_tensors
+from helpers.pictures.tips import draw_key, draw_mix
 from helpers.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from helpers.pictures.weights import draw_patterns, draw_weights, draw_words
 
@@ -24,20 +27,25 @@ __all__ = [
     "Arrow",
     "HEAD_COLOURS",
     "Head",
+    "Handle",
+    "Handled",
     "Linear",
     "Motion",
     "Picture",
     "Shown",
     "draw_arcs",
     "draw_attention",
+    "draw_bars",
     "draw_blocks",
     "draw_compact",
     "draw_cover",
     "draw_follow",
     "draw_heads_over_processes",
+    "draw_key",
     "draw_map",
     "draw_matrices",
     "draw_memory",
+    "draw_mix",
     "draw_motion",
     "draw_numbers",
     "draw_patterns",

@@ -2,6 +2,7 @@
 
 from helpers.sliders.arcs import explore_arcs, explore_sentence
 from helpers.sliders.cache import explore_cache
+from helpers.sliders.drag import Drag
 from helpers.sliders.film import Film, film
 from helpers.sliders.heads import explore_moments
 from helpers.sliders.lesson import run, tokens
@@ -15,6 +16,7 @@ from helpers.sliders.products import (
     explore_project,
     explore_running,
 )
+from helpers.sliders.shares import explore_shares
 from helpers.sliders.steps import (
     explore_context,
     explore_heads,
@@ -28,9 +30,10 @@ from helpers.sliders.steps import (
 )
 from helpers.sliders.touch import explore_numbers
 from helpers.sliders.whole import explore_map, explore_models, explore_neighbours
-from helpers.sliders.words import explore_angle, explore_meaning, explore_search
+from helpers.sliders.words import explore_angle, explore_meaning, explore_mix, explore_search
 
 __all__ = [
+    "Drag",
     "Film",
     "explore_angle",
     "explore_arcs",
@@ -44,6 +47,7 @@ __all__ = [
     "explore_mask",
     "explore_meaning",
     "explore_memory",
+    "explore_mix",
     "explore_models",
     "explore_moments",
     "explore_motion",
@@ -57,6 +61,7 @@ __all__ = [
     "explore_search",
     "explore_sentence",
     "explore_shape",
+    "explore_shares",
     "explore_softmax",
     "explore_storage",
     "explore_transpose",

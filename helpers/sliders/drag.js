@@ -1,0 +1,120 @@
+// A picture with handles: they follow a pointer or the arrow keys at once, and Python draws what
+// follows from where they are.
+
+const HOW = "Drag a ring, or go to one with Tab and press the arrow keys.";
+const NO_KERNEL = "Nothing can be dragged here, for no kernel runs.";
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
+function render({ model, el }) {
+  el.classList.add("touch", "drag");
+  el.innerHTML = `<div class="stage"><div class="drawn"></div></div><p class="help"></p>`;
+  const stage = el.firstChild;
+  const it = {
+    stage, drawn: stage.firstChild, help: el.lastChild, live: false,
+    view: Math.random().toString(36).slice(2), // other views of this picture may ask as well
+    handles: model.get("handles").map((each) => ({ ...each, held: null })),
+  };
+  it.drawn.innerHTML = model.get("svg");
+  const asking = ask(model, (answer) => follow(it, answer), () => alive(it, false));
+  it.ask = () => asking({ view: it.view, values: it.handles.map(({ value }) => value) });
+  for (const handle of it.handles) put(it, handle);
+  alive(it, false);
+  it.help.textContent = "";
+  asking({ view: it.view });
+}
+
+// Make a handle and let it listen.
+function put(it, handle) {
+  const node = handle.node = document.createElement("div");
+  const free = handle.free = [0, 1].filter((k) => handle.low[k] < handle.high[k]);
+  const across = free.length > 1 ? "" : free[0] ? "upright" : "level";
+  node.className = `handle ${across}`;
+  node.hidden = true; // until a kernel has answered
+  node.tabIndex = 0;
+  node.role = "slider";
+  node.ariaLabel = handle.name;
+  node.ariaValueMin = handle.low[free[0]];
+  node.ariaValueMax = handle.high[free[0]];
+  if (across === "upright") node.ariaOrientation = "vertical";
+  node.setAttribute("aria-valuetext", handle.says);
+  it.stage.append(node);
+  listenToPointer(it, handle);
+  listenToKeys(it, handle);
+  show(it, handle);
+}
+
+function listenToPointer(it, handle) {
+  const { node } = handle;
+  node.addEventListener("pointerdown", (event) => {
+    if (!it.live || event.button) return;
+    handle.held = { x: event.clientX, y: event.clientY, value: handle.value };
+    node.setPointerCapture(event.pointerId);
+    node.classList.add("held");
+  });
+  node.addEventListener("pointermove", (event) => {
+    const { held, unit } = handle;
+    if (!held) return;
+    const svg = it.drawn.firstChild;
+    const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
+    const far = [event.clientX - held.x, held.y - event.clientY];
+    move(it, handle, held.value.map((each, k) => each + far[k] * scale / unit[k]));
+  });
+  const free = () => { handle.held = null; node.classList.remove("held"); };
+  node.addEventListener("pointerup", free);
+  node.addEventListener("pointercancel", free);
+}
+
+function listenToKeys(it, handle) {
+  const { node, free, low, high, step } = handle;
+  node.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
+    event.stopPropagation(); // a letter typed here is no command to the notebook
+    const way = WAYS[event.key], end = { Home: low, End: high }[event.key];
+    if (!it.live || !way && !end) return;
+    event.preventDefault();
+    // Along its one axis a handle takes each pair of arrows for less and more.
+    const far = way && (free.length > 1 ? way : way.map(() => way[0] + way[1]));
+    move(it, handle, end ?? handle.value.map((each, k) => each + far[k] * step));
+  });
+}
+
+// Move a handle, no further than it goes, and ask what follows.
+function move(it, handle, wanted) {
+  const { low, high, value } = handle;
+  handle.value = wanted.map((each, k) =>
+    Math.round(100 * Math.min(Math.max(each, low[k]), high[k])) / 100);
+  if (String(handle.value) === String(value)) return;
+  show(it, handle);
+  it.ask();
+}
+
+// Place a handle over the drawing, whatever size that has.
+function show(it, { node, value, origin, unit, free }) {
+  const { width, height } = it.drawn.firstChild.viewBox.baseVal;
+  node.style.left = `${100 * (origin[0] + value[0] * unit[0]) / width}%`;
+  node.style.top = `${100 * (origin[1] - value[1] * unit[1]) / height}%`;
+  node.ariaValueNow = value[free[0]];
+}
+
+// Take over what the kernel drew; where the handles are it says to those who did not ask.
+function follow(it, { view, values, svg, says }) {
+  it.drawn.innerHTML = svg;
+  it.handles.forEach((handle, i) => {
+    if (!it.live || view !== it.view) handle.value = values[i];
+    show(it, handle);
+    handle.node.setAttribute("aria-valuetext", says[i]);
+  });
+  alive(it, true);
+}
+
+// Say whether handles can be dragged. Once they could, they stay in sight.
+function alive(it, live) {
+  it.live = live;
+  it.help.textContent = live ? HOW : NO_KERNEL;
+  for (const { node } of it.handles) {
+    if (live) node.hidden = false;
+    node.ariaDisabled = String(!live);
+  }
+}
+
+export default { render };

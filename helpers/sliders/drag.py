@@ -1,0 +1,89 @@
+"""Pictures with handles that are dragged: the page says where they are, Python what follows."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import anywidget
+import traitlets
+
+from helpers.pictures import Handled
+from helpers.sliders.film import bundle
+from helpers.sliders.scripts import HERE, STYLE, script
+
+Values = list[list[float]]
+
+
+class Drag(anywidget.AnyWidget):
+    """Show a picture whose handles can be dragged; it is drawn anew for each place they come to.
+
+    Args:
+        draw: takes where each handle is, along its two axes, and returns the picture then.
+        start: where they are at first.
+
+    Attributes:
+        values: where each handle is now.
+        handled: the picture as it begins, with its handles.
+    """
+
+    _esm = script("ask", "drag")
+    _css = STYLE + (HERE / "drag.css").read_text("utf-8")
+    svg = traitlets.Unicode().tag(sync=True)
+    handles = traitlets.List().tag(sync=True)
+
+    def __init__(self, draw: Callable[[Values], Handled], start: Values):
+        self.draw, self.values, self.handled = draw, start, draw(start)
+        every = [asdict(handle) for handle in self.handled.handles]
+        super().__init__(svg=self.handled.picture.svg, handles=every)
+        self.on_msg(self.answer)
+
+    def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
+        """Put the handles where the page says, if it does, and send back what follows."""
+        self.values = self.within(question.get("values", self.values))
+        now = self.draw(self.values)
+        self.send(
+            {
+                "turn": question["turn"],
+                "view": question["view"],
+                "values": self.values,
+                "svg": now.picture.svg,
+                "says": [handle.says for handle in now.handles],
+            }
+        )
+
+    def within(self, values: Sequence[Sequence[float]]) -> Values:
+        """Return the nearest places where the handles can be; one that is no place stays."""
+        kept = []
+        for handle, now, wanted in zip(self.handled.handles, self.values, values, strict=True):
+            bounds = zip(handle.low, handle.high, wanted, now, strict=True)
+            kept.append(
+                [
+                    float(max(low, min(high, new))) if math.isfinite(new) else old
+                    for low, high, new, old in bounds
+                ]
+            )
+        return kept
+
+    def ends(self) -> list[Handled]:
+        """Return the picture with each handle as low and as high as it goes, the others at rest."""
+        start = [list(handle.value) for handle in self.handled.handles]
+        found = []
+        for i, handle in enumerate(self.handled.handles):
+            for end in (handle.low, handle.high):
+                found.append(self.draw([*start[:i], list(end), *start[i + 1 :]]))
+        return found
+
+    def __repr__(self) -> str:
+        states = json.dumps([self.svg, self.handles, *(each.picture.svg for each in self.ends())])
+        names = ", ".join(handle.name for handle in self.handled.handles)
+        return (
+            f"{self.handled.picture.words}\n"
+            f"to drag: {names}\n"
+            f"hash over its ends: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return bundle(super()._repr_mimebundle_(**kwargs), self.handled.picture, repr(self))

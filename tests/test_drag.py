@@ -1,0 +1,205 @@
+"""What follows from a handle's place is what the notebooks' own lines give, wherever it is."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import renew
+import torch
+
+from helpers import sliders
+from helpers.examples import load_example
+from helpers.pictures import Handle
+from helpers.pictures.svg import TITLE_HEIGHT, number
+from helpers.sliders.words import SENTENCES
+
+WORDS = load_example("words")
+VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))
+DUCKS = SENTENCES["ducks"].split()
+X = torch.stack([VECTORS[word] for word in DUCKS])
+SCORES = torch.tensor([4.0, -2.4, 8.0, 0.8])
+MAKE = {
+    "mix": lambda: sliders.explore_mix(DUCKS, X, "bank"),
+    "angle": sliders.explore_angle,
+    "shares": lambda: sliders.explore_shares(SCORES),
+}
+TIPS = [(1.0, 1.0), (0.0, 0.0), (3.0, 3.0), (3.0, 0.0), (0.0, 2.35), (2.17, 0.4)]
+every_one = pytest.mark.parametrize("name", MAKE)
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    """Ask a picture as a page does, and return its answer."""
+
+    def asked(drag, values=None, turn=1):
+        sent = []
+        monkeypatch.setattr(drag, "send", sent.append)
+        places = {} if values is None else {"values": values}
+        drag.answer(drag, {"turn": turn, "view": "v", **places}, [])
+        (answer,) = sent
+        return json.loads(json.dumps(answer))  # as it travels
+
+    return asked
+
+
+def texts(svg):
+    found = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    return [each.replace("\N{NO-BREAK SPACE}", " ") for each in found]
+
+
+def source(name, beginning):
+    """Return the one cell of a notebook that begins so."""
+    cells = renew.read(renew.NOTEBOOKS / f"{name}.ipynb").cells
+    (cell,) = [each.source for each in cells if each.source.startswith(beginning)]
+    return cell
+
+
+@pytest.mark.parametrize("tip", TIPS, ids=str)
+def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
+    moved = X.clone()
+    moved[-1] = torch.tensor(tip)
+    lines = source("00_why_attention", "queries, keys = x, x").partition("draw_matrices")[0]
+    names = {"torch": torch, "x": moved, "values": moved @ WORDS["W_value"]}
+    exec(lines, names)
+    weights, context, y = (names[each][-1].tolist() for each in ("weights", "context", "y"))
+    scores = (moved @ moved[-1] / math.sqrt(2)).tolist()
+    shown = texts(ask(MAKE["mix"](), [tip])["svg"])
+    table = [number(each) for pair in zip(scores, weights, strict=True) for each in pair]
+    assert shown[-len(table) - 3 : -3] == table
+    for line, vector in zip(shown[-3:], (context, tip, y), strict=True):
+        assert line.endswith(f"({vector[0]:.2f}, {vector[1]:.2f})")
+    assert shown[0].startswith(f"bank takes {max(weights):.2f} from ")
+
+
+def test_a_word_without_length_takes_the_same_from_each(ask):
+    shown = texts(ask(MAKE["mix"](), [[0, 0]])["svg"])
+    assert shown.count("0.14") == len(DUCKS) and shown[0].startswith("bank takes 0.14 from")
+
+
+@pytest.mark.parametrize("key", [(2.0, 1.5), (-3.0, 2.0), (3, -2), (0, -1.3), (-1, 0)], ids=str)
+def test_three_ways_lead_to_one_dot_product(ask, key):
+    shown = texts(ask(sliders.explore_angle(), [key])["svg"])
+    dot = f"{3 * key[0] + 0.0:.2f}"
+    assert shown[0] == f"query . key = {dot}"
+    feature, cast, turned = shown[-3:]
+    for line in (feature, cast, turned):
+        way, _, result = line.partition("  ")[2].strip().rpartition(" = ")
+        assert result == dot
+        made = eval(way.replace(" x ", "*"), {"cos": lambda each: math.cos(math.radians(each))})
+        assert made == pytest.approx(3 * key[0], abs=0.03)
+    angle = np.degrees(np.arctan2(abs(key[1]), key[0]))
+    assert f"cos({angle:.1f})" in turned
+
+
+def test_a_key_without_length_has_no_angle(ask):
+    answer = ask(sliders.explore_angle(), [[0, 0]])
+    assert texts(answer["svg"])[-1] == "lengths and angle   without length there is no angle"
+    assert "nan" not in answer["svg"].lower()
+
+
+@pytest.mark.parametrize("divisor", [0.5, 1, 8, 16])
+@pytest.mark.parametrize("first", [-4, 0, 4, 10])
+def test_bars_share_out_as_the_notebook_does(ask, first, divisor):
+    scores = torch.tensor([first, *SCORES[1:].tolist()])
+    answer = ask(MAKE["shares"](), [*([0, each] for each in scores.tolist()), [divisor, 0]])
+    weights = torch.softmax(scores / divisor, dim=-1).tolist()
+    shown = texts(answer["svg"])
+    at = shown.index("dashed: at first")
+    assert shown[at - 4 : at] == [f"{each:.2f}" for each in weights]
+    assert f"gets {max(weights):.2f} of 1" in shown[0]
+    told = [float(said.rpartition(" ")[2]) for said in answer["says"]]
+    assert told == [round(each, 2) for each in [*weights, max(weights)]]
+    long = [float(high) for high in re.findall(r"h28v([\d.]+)h-28z", answer["svg"])]
+    assert long[4:] == pytest.approx([130 * each for each in weights], abs=0.06)
+    assert long[:4] == pytest.approx([14 * abs(each) for each in scores.tolist()], abs=0.06)
+
+
+@every_one
+def test_the_paper_stays_as_large_as_it_is(ask, name):
+    drag = MAKE[name]()
+    size = re.compile(r'viewBox="([^"]*)"')
+    sizes = {size.search(each.picture.svg)[1] for each in [drag.handled, *drag.ends()]}
+    assert len(sizes) == 1 and len(drag.ends()) == 2 * len(drag.handles)
+
+
+@pytest.mark.parametrize("name", ["mix", "angle"])
+@pytest.mark.parametrize("tip", [(1, 1), (0.5, 1.75), (3, 0)], ids=str)
+def test_the_handle_lies_on_the_tip_that_it_moves(ask, name, tip):
+    drag = MAKE[name]()
+    svg = ask(drag, [tip])["svg"]
+    tips = re.findall(r'<path d="M([\d.]+) ([\d.]+)L[^"]*z"', svg)
+    handle = drag.handles[0]
+    x = handle["origin"][0] + tip[0] * handle["unit"][0]
+    y = handle["origin"][1] - tip[1] * handle["unit"][1]
+    where = [(float(a) + 2, float(b) + TITLE_HEIGHT) for a, b in tips]
+    assert any(math.dist((x, y), each) < 0.2 for each in where)
+
+
+def test_the_handles_lie_on_the_ends_of_the_bars(ask):
+    drag = MAKE["shares"]()
+    bars = re.findall(r'<path d="M([\d.]+) ([\d.]+)h28v([\d.]+)h-28z"', drag.svg)[:4]
+    for (x, y, high), handle, score in zip(bars, drag.handles[:-1], SCORES.tolist(), strict=True):
+        end = float(y) + (float(high) if score < 0 else 0)
+        assert handle["origin"][0] == pytest.approx(float(x) + 14 + 2, abs=0.1)
+        at = handle["origin"][1] - score * handle["unit"][1]
+        assert at == pytest.approx(end + TITLE_HEIGHT, abs=0.2)
+
+
+def test_no_handle_leaves_its_bounds_and_what_is_no_place_is_not_taken(ask):
+    drag = MAKE["mix"]()
+    assert ask(drag, [[9, -9]])["values"] == [[3, 0]]
+    assert ask(drag, [[math.nan, 2]])["values"] == [[3, 2]]
+    drag = sliders.explore_angle()
+    assert ask(drag, [[-9, 9]])["values"] == [[-3, 2]]
+    drag = MAKE["shares"]()
+    values = [[5, -99], [0, 99], [0, 1], [0, 1], [0, 7]]
+    assert ask(drag, values)["values"] == [[0, -4], [0, 10], [0, 1], [0, 1], [0.5, 0]]
+
+
+def test_a_page_that_asks_for_nothing_gets_what_stands_there(ask):
+    drag = MAKE["mix"]()
+    first = ask(drag, turn=7)
+    assert (first["turn"], first["view"]) == (7, "v")
+    assert first["svg"] == drag.svg and first["values"] == [[1, 1]]
+    moved = ask(drag, [[2, 0.5]])
+    assert moved["svg"] != drag.svg
+    assert ask(drag) == moved
+    assert torch.equal(X[-1], torch.ones(2)), "the notebook's own x stays"
+
+
+@every_one
+def test_what_is_stored_is_the_beginning_and_a_hash_over_the_ends(name):
+    drag = MAKE[name]()
+    bundle = drag._repr_mimebundle_()
+    assert bundle["image/svg+xml"] == drag.handled.picture.svg == drag.svg
+    assert bundle["text/html"].endswith("<p>Run the cell to move it.</p>")
+    assert repr(MAKE[name]()) == bundle["text/plain"]
+    draw = drag.draw
+    last = [list(drag.handled.handles[-1].high)]
+
+    def other(values):
+        return draw([[0.5, 0]] * len(values) if values[-1:] == last else values)
+
+    drag.draw = other  # other at one end alone
+    assert repr(drag) != bundle["text/plain"]
+
+
+def test_what_cannot_be_dragged_is_named():
+    with pytest.raises(ValueError, match="'pond' is to be one of the words"):
+        sliders.explore_mix(DUCKS, X, "pond")
+    with pytest.raises(ValueError, match=r"x \(3, 2\) to have a row"):
+        sliders.explore_mix(DUCKS, X[:3], "bank")
+    with pytest.raises(ValueError, match=r"tip of ducks is at \[4.0, 0.0\]: expected from"):
+        sliders.explore_mix(DUCKS, X, "ducks")
+    for wrong in (torch.zeros(2, 2), torch.tensor([0.0, -torch.inf])):
+        with pytest.raises(ValueError, match="a row of finite numbers is expected"):
+            sliders.explore_shares(wrong)
+    for count in (1, 6):
+        with pytest.raises(ValueError, match=f"there are {count} scores: expected from 2 to 5"):
+            sliders.explore_shares(torch.zeros(count))
+    with pytest.raises(ValueError, match=r"divided by is at \[0.1, 0.0\]"):
+        sliders.explore_shares(SCORES, divisor=0.1)
+    with pytest.raises(ValueError, match="h is at"):
+        Handle("h", (1, 2), (0, 0), (1, 1), (0, 0), (1, 1), "")
