@@ -24,7 +24,8 @@ ARGUMENTS = {
 EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
 ]
-EXPLORE = [name for name in EXPLORE if name not in ("explore_numbers", "explore_motion")]
+OTHERS = {"explore_numbers", "explore_motion", "explore_source"}
+EXPLORE = [name for name in EXPLORE if name not in OTHERS]
 every_film = pytest.mark.parametrize("name", EXPLORE)
 
 

@@ -14,6 +14,7 @@ from helpers.sliders.products import (
     explore_project,
     explore_running,
 )
+from helpers.sliders.source import explore_source
 from helpers.sliders.steps import (
     explore_combine,
     explore_context,
@@ -60,6 +61,7 @@ __all__ = [
     "explore_search",
     "explore_shape",
     "explore_softmax",
+    "explore_source",
     "explore_storage",
     "explore_transpose",
     "explore_view",

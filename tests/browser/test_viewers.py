@@ -55,6 +55,7 @@ def bundles():
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
         sliders.explore_scores_tokens(),
         sliders.explore_numbers("mask", "softmax"),
+        sliders.explore_source(),
         *(sliders.explore_motion(step) for step in ("view", "mask", "softmax", "context")),
     ]
     return [one._repr_mimebundle_() for one in drawn]
@@ -122,7 +123,7 @@ def test_jupyter(served, gallery, page, viewer, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 6
+        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 7
     assert page.locator("#probe").count() == (trust == "trusted")
 
 
