@@ -8,7 +8,7 @@ from html import escape
 from helpers.pictures.compact import draw_compact, small
 from helpers.pictures.map import sizes_of
 from helpers.pictures.panels import axes, box, shape_of
-from helpers.pictures.source import BADGE, COMMENTS, Source, coloured, step_in
+from helpers.pictures.source import BADGE, COLOURS, Source, coloured, step_in
 from helpers.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
 from helpers.pictures.tensors import Shown, TracedStep
 
@@ -58,7 +58,7 @@ def draw_linked(code: str, steps: Sequence[TracedStep]) -> Linked:
     )
     page = (
         f'<div class="board" role="group" aria-label="The code and its map">'
-        f'<div class="highlight" style="{COMMENTS}">{rows}</div>'
+        f'<div class="highlight" style="{COLOURS}">{rows}</div>'
         f'<div class="foot"><p class="help"></p><div class="words"><p></p><p></p></div></div></div>'
     )
     return Linked(Source(code), draw_compact(steps), page)

@@ -19,10 +19,11 @@ BADGE = (
     "text-decoration:none;"
     "background:var(--jp-content-font-color1,#212121);color:var(--jp-layout-color0,#ffffff)"
 )
-# JupyterLab's comments are too faint on its dark ground; a share of the page's ink mends that.
-COMMENTS = (
+# JupyterLab's comments are too faint in both of its themes, its numbers in the light one.
+COLOURS = (
     "--jp-mirror-editor-comment-color:"
-    "color-mix(in srgb,#408080,var(--jp-content-font-color1,#212121) 25%)"
+    "color-mix(in srgb,#408080,var(--jp-content-font-color1,#212121) 25%);"
+    "--jp-mirror-editor-number-color:var(--jp-mirror-editor-keyword-color)"
 )
 
 
@@ -42,7 +43,7 @@ class Source:
         lines = coloured(self.code)
         numbered = any(map(STEP.match, lines))
         body = "\n".join(map(in_margin, lines)) if numbered else "\n".join(lines)
-        style = f"margin:0;overflow-x:auto;line-height:1.5;{COMMENTS}"
+        style = f"margin:0;overflow-x:auto;line-height:1.5;{COLOURS}"
         # The class is the one that Jupyter colours code by, in its own light or dark.
         return f'<div class="highlight"><pre style="{style}" tabindex="0">{body}</pre></div>'
 
