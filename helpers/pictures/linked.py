@@ -13,7 +13,8 @@ from helpers.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, 
 from helpers.pictures.tensors import Shown, TracedStep
 
 BEGINS = re.compile(r" *# (\d+) \w+$")
-WIDTH, NAME = 280, 64  # of a card, and of a tensor's name in it
+WIDTH, NAME, SHAPE = 264, 64, 100  # of a card, of a tensor's name in it; where its shape stands
+LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,13 @@ def card(step: TracedStep, num_heads: int) -> str:
     numbers = shape_of(step).split(" = ")[1]
     name = f"{step.number} {step.name}"
     drawn = text(name, 0, 13, style=f"font:700 13px {SANS}")
-    drawn += text(numbers, 9 * len(name) + 4, 13, style=f"font:12px {SANS}")
+    drawn += text(numbers, SHAPE, 13, style=f"font:12px {SANS}")
     alone, height = len(step.tensors) == 1, 0.0
     room = WIDTH if alone else WIDTH / len(step.tensors)
     for place, (called, tensor) in enumerate(step.tensors.items()):
         by_head = num_heads if step.name in ("project", "combine") else None
         shown = Shown(tensor, called, " ".join(axes(step)), by_head)
-        cells = small(shown, room - NAME if alone else room - 8)
+        cells = small(shown, room - (NAME if alone else 8), LOW)
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)

@@ -1,10 +1,9 @@
 // Code and its map, linked: a line or a card that is pointed at lights up with all of its step, the
 // steps it comes from and goes to are framed, and what Python says of it stands below.
 
-const HOW = "Point at a line, or at a step of the map: both light up, and below stands what comes in " +
-  "and what goes out. Or come here with Tab: up and down go from line to line, right to the map, " +
-  "left back to the code. Click or Enter pins, Escape frees. Solid frames: it comes from there. " +
-  "Dashed frames: it goes there.";
+const HOW = "Point at a line or at a step of the map, or come here with Tab and use the arrow keys: " +
+  "what belongs together lights up. Solid frames: it comes from there. Dashed frames: it goes " +
+  "there. Click or Enter pins, Escape frees.";
 
 // What is shown of it now stands in one object, "it".
 function render({ model, el }) {

@@ -59,6 +59,7 @@ def board(request, page, path, tmp_path):
     """The picture in JupyterLab, and on a web page that no kernel stands behind."""
     if request.param == "lab":
         open_notebook(page, request.getfixturevalue("served"), path.name)
+        page.keyboard.press("Control+b")  # the list of files takes room
         run_all(page)
     else:
         assert build_site.build([path], tmp_path) == 0
@@ -136,6 +137,7 @@ def test_by_finger(served, chromium, linked, path):
     context = chromium.new_context(viewport=size, has_touch=True)
     page = context.new_page()
     open_notebook(page, served, path.name)
+    page.keyboard.press("Control+b")
     run_all(page)
     board = page.locator(".linked .board")
     for which in (".line[data-told='step 5']", ".card[data-step='8']"):
