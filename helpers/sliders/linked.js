@@ -44,6 +44,7 @@ function show(it, part) {
 function pin(it, part) {
   it.pinned = part !== null;
   show(it, part);
+  part?.scrollIntoView({ block: "nearest" }); // out from under the words
 }
 
 // Pin a part; free it if it is pinned.

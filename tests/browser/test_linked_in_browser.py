@@ -1,6 +1,7 @@
 """Code and its map, linked: by mouse, keyboard and finger, in both directions; without a kernel."""
 
-import asyncio
+import subprocess
+import sys
 
 import build_site
 import nbformat
@@ -43,8 +44,16 @@ def path(tmp_path_factory):
     cells = [new_markdown_cell("# Linked"), new_code_cell(SET_UP)]
     cells += [new_code_cell("sliders.explore_source()"), new_markdown_cell("below " * 2000)]
     nbformat.write(new_notebook(cells=cells, metadata=renew.METADATA), path)
-    asyncio.run(renew.renew(path))
+    subprocess.run([sys.executable, renew.__file__, path], check=True)
     return path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, path):
+    """The address of the notebook as a web page."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, build_site.__file__, "--to", folder, path], check=True)
+    return (folder / f"{path.stem}.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +64,15 @@ def served(tmp_path_factory, path):
 
 
 @pytest.fixture(params=["lab", "site"])
-def board(request, page, path, tmp_path):
+def board(request, page, path):
     """The picture in JupyterLab, and on a web page that no kernel stands behind."""
     if request.param == "lab":
         open_notebook(page, request.getfixturevalue("served"), path.name)
         page.keyboard.press("Control+b")  # the list of files takes room
         run_all(page)
     else:
-        assert build_site.build([path], tmp_path) == 0
         page.context.set_offline(True)
-        page.goto((tmp_path / f"{path.stem}.html").as_uri())
+        page.goto(request.getfixturevalue("site"))
     page.locator(".linked .board").wait_for()
     return page.locator(".linked .board")
 
