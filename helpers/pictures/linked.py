@@ -105,11 +105,11 @@ def card(step: TracedStep, num_heads: int) -> str:
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)
-    svg = as_svg(Drawing(drawn, WIDTH, height), f"{', '.join(step.tensors)} {shape_of(step)}")
+    words = f"{name}: {', '.join(step.tensors)} {shape_of(step)}"
+    svg = as_svg(Drawing(drawn, WIDTH, height), words)
     return (
         f'<div class="card" role="button" tabindex="-1" data-step="{step.number}" '
-        f'data-told="step {step.number}" aria-label="Step {step.number}, {step.name}, in the map">'
-        f"{svg}</div>"
+        f'data-told="step {step.number}">{svg}</div>'
     )
 
 

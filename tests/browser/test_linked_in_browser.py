@@ -7,7 +7,7 @@ import build_site
 import nbformat
 import pytest
 import renew
-from lab_page import jupyterlab, make_dark, open_notebook, run_all
+from lab_page import jupyterlab, make_dark, open_notebook
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from test_notebooks_in_browser import AXE
 from test_site_in_browser import OVERFLOW, check_phone
@@ -63,13 +63,20 @@ def served(tmp_path_factory, path):
         yield address
 
 
+def run(page):
+    """Run all cells, and wait until code and map stand."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    page.locator(".linked .board").wait_for(timeout=60_000)
+
+
 @pytest.fixture(params=["lab", "site"])
 def board(request, page, path):
     """The picture in JupyterLab, and on a web page that no kernel stands behind."""
     if request.param == "lab":
         open_notebook(page, request.getfixturevalue("served"), path.name)
         page.keyboard.press("Control+b")  # the list of files takes room
-        run_all(page)
+        run(page)
     else:
         page.context.set_offline(True)
         page.goto(request.getfixturevalue("site"))
@@ -146,7 +153,7 @@ def test_by_finger(served, chromium, linked, path):
     page = context.new_page()
     open_notebook(page, served, path.name)
     page.keyboard.press("Control+b")
-    run_all(page)
+    run(page)
     board = page.locator(".linked .board")
     for which in (".line[data-told='step 5']", ".card[data-step='8']"):
         board.locator(which).tap()
@@ -223,8 +230,7 @@ def test_nothing_wrong_by_axe(board, page):
 def test_notebook_7(served, linked, page, path):
     page.goto(f"{served}/notebooks/{path.name}")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
+    run(page)
     board = page.locator(".linked .board")
     board.locator(".card[data-step='5']").hover()
     check_told(board, linked, "step 5")
