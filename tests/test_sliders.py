@@ -24,9 +24,11 @@ ARGUMENTS = {
 EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
 ]
-NO_FILMS = {"explore_arcs", "explore_motion", "explore_numbers", "explore_sentence"}
-DRAGGED = {"explore_angle", "explore_mix", "explore_shares"}  # in test_drag.py
-EXPLORE = [name for name in EXPLORE if name not in NO_FILMS | DRAGGED]
+NO_FILMS = {
+    *("explore_arcs", "explore_motion", "explore_numbers", "explore_sentence", "explore_source"),
+    *("explore_angle", "explore_mix", "explore_shares"),  # in test_drag.py
+}
+EXPLORE = [name for name in EXPLORE if name not in NO_FILMS]
 every_film = pytest.mark.parametrize("name", EXPLORE)
 
 

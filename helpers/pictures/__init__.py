@@ -8,6 +8,7 @@ from helpers.pictures.changes import draw_cover, draw_shares, draw_sum
 from helpers.pictures.compact import draw_compact
 from helpers.pictures.follow import draw_follow
 from helpers.pictures.handles import Handle, Handled
+from helpers.pictures.linked import draw_linked, steps_of
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import draw_memory, storage
 from helpers.pictures.motion import Motion, draw_motion
@@ -42,6 +43,7 @@ __all__ = [
     "draw_follow",
     "draw_heads_over_processes",
     "draw_key",
+    "draw_linked",
     "draw_map",
     "draw_matrices",
     "draw_memory",
@@ -64,6 +66,7 @@ __all__ = [
     "pairs",
     "reach",
     "reach_all",
+    "steps_of",
     "storage",
     "tell",
     "tell_words",

@@ -72,7 +72,7 @@ def row(step: TracedStep, num_heads: int) -> Drawing:
     return Drawing(drawn, WIDTH, height)
 
 
-def small(shown: Shown, room: float) -> Drawing:
+def small(shown: Shown, room: float, deepest: float = DEEPEST) -> Drawing:
     """Draw one sequence of a tensor in the largest cells that leave it inside its room."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     numbers = shown.tensor[0]
@@ -80,7 +80,7 @@ def small(shown: Shown, room: float) -> Drawing:
     for side in SIDES:
         in_line = int((room + GAP) // (columns * side + GAP))
         lines = math.ceil(math.prod(outer) / max(in_line, 1))
-        if not in_line or lines * (rows * side + GAP / 2) > DEEPEST:
+        if not in_line or lines * (rows * side + GAP / 2) > deepest:
             continue
         grids = [
             grid(
@@ -96,7 +96,7 @@ def small(shown: Shown, room: float) -> Drawing:
         ]
         return beside(grids, room, GAP)
     raise ValueError(
-        f"{shown.name} {shown.shape} is too large for a row: at most {DEEPEST:g} x {room:.0f} "
+        f"{shown.name} {shown.shape} is too large for a row: at most {deepest:g} x {room:.0f} "
         f"pixels are there"
     )
 

@@ -19,6 +19,12 @@ BADGE = (
     "text-decoration:none;"
     "background:var(--jp-content-font-color1,#212121);color:var(--jp-layout-color0,#ffffff)"
 )
+# JupyterLab's comments are too faint in both of its themes, its numbers in the light one.
+COLOURS = (
+    "--jp-mirror-editor-comment-color:"
+    "color-mix(in srgb,#408080,var(--jp-content-font-color1,#212121) 25%);"
+    "--jp-mirror-editor-number-color:var(--jp-mirror-editor-keyword-color)"
+)
 
 
 @dataclass(frozen=True)
@@ -31,14 +37,18 @@ class Source:
 
     code: str
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        # The class is the one that Jupyter colours code by, in its own light or dark.
-        lines = highlight(self.code, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines()
+    @property
+    def html(self) -> str:
+        """The code in colours, numbered by step where it has steps."""
+        lines = coloured(self.code)
         numbered = any(map(STEP.match, lines))
         body = "\n".join(map(in_margin, lines)) if numbered else "\n".join(lines)
-        style = "margin:0;overflow-x:auto;line-height:1.5"
-        html = f'<div class="highlight"><pre style="{style}" tabindex="0">{body}</pre></div>'
-        return {"text/html": html, "text/plain": self.code}
+        style = f"margin:0;overflow-x:auto;line-height:1.5;{COLOURS}"
+        # The class is the one that Jupyter colours code by, in its own light or dark.
+        return f'<div class="highlight"><pre style="{style}" tabindex="0">{body}</pre></div>'
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.code}
 
 
 def draw_source(*parts: Callable | str) -> Source:
@@ -62,12 +72,26 @@ def read(function: Callable) -> str:
     return re.sub(r"\n\s*\n\s*\n", "\n\n", plain).strip()
 
 
+def coloured(code: str) -> list[str]:
+    """Return the lines of some Python as HTML, each whole in itself."""
+    return highlight(code, PythonLexer(), HtmlFormatter(nowrap=True)).splitlines()
+
+
 def in_margin(line: str) -> str:
     """Indent a line by the margin; where a step begins, its number leads to the step's notebook."""
+    number, name, line = step_in(line)
+    link = f'href="{number:02}_{name}.ipynb" aria-label="step {number}, {name}"'
+    badge = f'<a {link} style="{BADGE}">{number}</a>' if number else ""
+    return f'<span style="{MARGIN}">{badge}</span>{line}'
+
+
+def step_in(line: str) -> tuple[int, str, str]:
+    """Return number and name of the step that begins with a line, and the line without its number.
+
+    Where none begins, the number is 0.
+    """
     found = STEP.match(line)
     if not found:
-        return f'<span style="{MARGIN}"></span>{line}'
+        return 0, "", line
     before, number, name, after = found.groups()
-    link = f'href="{int(number):02}_{name}.ipynb" aria-label="step {number}, {name}"'
-    badge = f'<a {link} style="{BADGE}">{number}</a>'
-    return f'<span style="{MARGIN}">{badge}</span>{before}{name}{after}'
+    return int(number), name, f"{before}{name}{after}"

@@ -17,6 +17,7 @@ from helpers.sliders.products import (
     explore_running,
 )
 from helpers.sliders.shares import explore_shares
+from helpers.sliders.source import explore_source
 from helpers.sliders.steps import (
     explore_context,
     explore_heads,
@@ -63,6 +64,7 @@ __all__ = [
     "explore_shape",
     "explore_shares",
     "explore_softmax",
+    "explore_source",
     "explore_storage",
     "explore_transpose",
     "explore_view",

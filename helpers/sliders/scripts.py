@@ -1,9 +1,16 @@
-"""What pictures that answer take into the page: scripts that lie beside this file, and a style."""
+"""What pictures that answer take into the page: scripts and styles that lie beside this file."""
 
 from pathlib import Path
 
 HERE = Path(__file__).parent
-STYLE = (HERE / "touch.css").read_text("utf-8")
+
+
+def style(name: str) -> str:
+    """Return a style sheet."""
+    return (HERE / f"{name}.css").read_text("utf-8")
+
+
+STYLE = style("touch")
 
 
 def script(*names: str) -> str:

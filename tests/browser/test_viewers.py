@@ -56,6 +56,7 @@ def bundles():
         sliders.explore_scores_tokens(),
         sliders.explore_numbers("mask", "softmax"),
         sliders.explore_arcs(weights, ["a", "dog", "runs"]),
+        sliders.explore_source(),
         *(sliders.explore_motion(step) for step in ("view", "mask", "softmax", "context")),
         sliders.explore_angle(),
         sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8])),

@@ -1,0 +1,117 @@
+// Code and its map, linked: a line or a card that is pointed at lights up with all of its step, the
+// steps it comes from and goes to are framed, and what Python says of it stands below.
+
+const HOW = "Point at a line or at a step of the map, or come here with Tab and use the arrow keys: " +
+  "what belongs together lights up. Solid frames: it comes from there. Dashed frames: it goes " +
+  "there. Click or Enter pins, Escape frees.";
+
+// What is shown of it now stands in one object, "it".
+function render({ model, el }) {
+  el.classList.add("linked");
+  el.innerHTML = model.get("page");
+  const every = (which) => [...el.querySelectorAll(which)];
+  const it = {
+    board: el.querySelector(".board"), told: model.get("told"), words: el.querySelector(".words"),
+    columns: [every(".line[data-told]"), every(".card")], framed: every("[data-step]"),
+    current: null, pinned: false,
+  };
+  it.parts = it.columns.flat();
+  for (const [first] of it.columns) first.tabIndex = 0;
+  el.querySelector(".help").textContent = HOW;
+  listenToPointer(it);
+  listenToKeys(it);
+  show(it, null);
+}
+
+// Point at a line or a card, or at nothing.
+function show(it, part) {
+  const told = it.told[part?.dataset.told];
+  it.current = part;
+  it.board.classList.toggle("telling", part !== null);
+  for (const each of it.framed) {
+    const step = Number(each.dataset.step);
+    each.classList.toggle("own", told?.step === step);
+    each.classList.toggle("from", Boolean(told?.from.includes(step)));
+    each.classList.toggle("to", Boolean(told?.to.includes(step)));
+  }
+  for (const each of it.parts) {
+    each.classList.toggle("here", each === part);
+    each.setAttribute("aria-pressed", it.pinned && each === part);
+  }
+  [...it.words.children].forEach((line, k) => { line.textContent = told?.words[k] ?? ""; });
+}
+
+function pin(it, part) {
+  it.pinned = part !== null;
+  show(it, part);
+  part?.scrollIntoView({ block: "nearest" }); // out from under the words
+}
+
+// Pin a part; free it if it is pinned.
+function press(it, part) {
+  pin(it, it.pinned && part === it.current ? null : part);
+}
+
+const partAt = (event) => event.target.closest("[data-told]");
+
+function listenToPointer(it) {
+  it.board.addEventListener("pointermove", (event) => {
+    const part = partAt(event);
+    if (it.pinned || event.pointerType === "touch" || !part || part === it.current) return;
+    show(it, part);
+  });
+  it.board.addEventListener("pointerleave", () => {
+    if (!it.pinned) show(it, it.parts.find((each) => each === document.activeElement) ?? null);
+  });
+  it.board.addEventListener("click", (event) => {
+    const part = partAt(event);
+    if (!getSelection().isCollapsed) return; // the code was marked, to be copied
+    if (part) press(it, part);
+    else pin(it, null);
+  });
+}
+
+function listenToKeys(it) {
+  it.board.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
+    event.stopPropagation(); // a letter typed here is no command to the notebook
+    const part = partAt(event);
+    if (part && keyed(it, part, event.key)) event.preventDefault();
+  });
+  // Where a mouse points, everything would be read aloud; with the keys, what is asked for.
+  it.board.addEventListener("focusin", (event) => {
+    const part = partAt(event);
+    if (!part) return;
+    it.words.ariaLive = part.matches(":focus-visible") ? "polite" : "off";
+    for (const each of it.columns.find((column) => column.includes(part))) {
+      each.tabIndex = each === part ? 0 : -1;
+    }
+    if (!it.pinned) show(it, part);
+  });
+  it.board.addEventListener("focusout", (event) => {
+    if (it.board.contains(event.relatedTarget)) return;
+    it.words.ariaLive = "off";
+    if (!it.pinned) show(it, null);
+  });
+}
+
+// Do what a key asks for; say whether it asked for anything.
+function keyed(it, part, key) {
+  const column = it.columns.find((each) => each.includes(part)), at = column.indexOf(part);
+  const [lines, cards] = it.columns, { step } = it.told[part.dataset.told];
+  const of = (each) => it.told[each.dataset.told].step === step;
+  const next = {
+    ArrowUp: column[at - 1], ArrowDown: column[at + 1], Home: column[0], End: column.at(-1),
+    ArrowRight: column === lines ? cards.find(of) : null,
+    ArrowLeft: column === cards ? lines.find(of) : null,
+  };
+  if (key in next) {
+    next[key]?.focus();
+    if (next[key] && next[key] !== it.current) show(it, next[key]); // what is pinned moves along
+  } else if (key === "Escape") pin(it, null);
+  else if (key === "Enter" || key === " ") press(it, part);
+  else return false;
+  return true;
+}
+
+export default { render };
