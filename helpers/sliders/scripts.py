@@ -3,7 +3,8 @@
 from pathlib import Path
 
 HERE = Path(__file__).parent
-STYLE = (HERE / "touch.css").read_text("utf-8")
+NARROW = (HERE / "fit.css").read_text("utf-8")  # what belongs to fit.js
+STYLE = NARROW + (HERE / "touch.css").read_text("utf-8")
 
 
 def script(*names: str) -> str:

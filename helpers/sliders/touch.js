@@ -7,6 +7,7 @@ const HOW = "Point at a number, or come here with Tab and use the arrow keys. " 
   "click it again, or press Enter.";
 const drag = (what) => ` Drag a number of ${what} sideways, or press + and -: all steps follow.`;
 const STILL = " Numbers cannot be dragged here, for no kernel runs.";
+const MARGIN = 5; // of the board, as in the style
 const PACE = 600; // milliseconds for a pair of a dot product
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
 
@@ -29,7 +30,21 @@ function render({ model, el }) {
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
   asking({});
-  return () => document.removeEventListener("scroll", scrolled, { capture: true });
+  const watch = new ResizeObserver(() => place(it, el.clientWidth - 2 * MARGIN));
+  watch.observe(el);
+  return () => {
+    watch.disconnect();
+    document.removeEventListener("scroll", scrolled, { capture: true });
+  };
+}
+
+// Lay the picture out for a place so wide, and find again where its cells are.
+function place(it, room) {
+  if (room <= 0 || it.room === room) return;
+  it.room = room;
+  fit(it.svg, room);
+  Object.assign(it, find(it.svg, it.book.starts));
+  show(it, it.current);
 }
 
 // Point at a number, or at none.
@@ -167,7 +182,7 @@ function build(el, svg) {
   const id = `touch-${Math.random().toString(36).slice(2)}`;
   el.classList.add("touch");
   el.innerHTML = `<div class="board" tabindex="0" role="application" aria-describedby="${id}">` +
-    `${svg}<p class="help" id="${id}"></p>` +
+    `<div>${svg}</div><p class="help" id="${id}"></p>` +
     `<div class="card" aria-live="off" hidden><p></p><p></p></div></div>`;
   const board = el.firstChild;
   board.setAttribute("aria-label", `Numbers to touch. ${svg.match(/<title>(.*?)<\/title>/)[1]}`);

@@ -46,7 +46,7 @@ class Touch(anywidget.AnyWidget):
         x: the input (1, num_tokens, d_in) as it stands now.
     """
 
-    _esm = script("ask", "touch")
+    _esm = script("ask", "fit", "touch")
     _css = STYLE
     svg = traitlets.Unicode().tag(sync=True)
     book = traitlets.Dict().tag(sync=True)
