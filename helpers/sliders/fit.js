@@ -6,8 +6,8 @@ const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line o
 
 // Lay a picture out for a place so many pixels wide.
 function fit(svg, room) {
-  (svg.before ?? []).reverse().forEach((undo) => undo());
-  svg.before = [];
+  (svg.undo ?? []).reverse().forEach((each) => each());
+  svg.undo = [];
   const sizes = [...svg.querySelectorAll("[font-size]")];
   const smallest = Math.min(...sizes.map((each) => parseFloat(each.getAttribute("font-size"))));
   const least = () => svg.viewBox.baseVal.width * Math.min(LEGIBLE / smallest, 1);
@@ -87,7 +87,7 @@ function breakLine(svg, text, letters, deep) {
     else lines.push(word);
   }
   if (lines.length === 1) return 0;
-  svg.before.push(() => { text.textContent = whole; });
+  svg.undo.push(() => { text.textContent = whole; });
   text.replaceChildren(...lines.map((line, k) => {
     const part = document.createElementNS(svg.namespaceURI, "tspan");
     part.setAttribute("x", text.getAttribute("x"));
@@ -101,7 +101,7 @@ function breakLine(svg, text, letters, deep) {
 // Set an attribute so that it can be set back.
 function put(svg, each, name, value) {
   const before = each.getAttribute(name);
-  svg.before.push(() => {
+  svg.undo.push(() => {
     if (before === null) each.removeAttribute(name);
     else each.setAttribute(name, before);
   });

@@ -8,7 +8,7 @@ function render({ model, el }) {
     `<input type="range" min="0" max="1" value="0"> after</label></div><div></div>`;
   const [button, slider] = el.querySelectorAll("button, input"), holder = el.lastChild;
   slider.setAttribute("aria-label", "from before to after");
-  let scene = null, room = 0, frame = 0;
+  let scene = null, room = null, frame = 0;
   const show = (t) => {
     slider.value = t;
     slider.setAttribute("aria-valuetext", t <= 0 ? "before" : t >= 1 ? "after" :
