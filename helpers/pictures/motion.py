@@ -27,7 +27,7 @@ from helpers.pictures.tensors import COUNTS, Shown
 
 LABELS, TOP = CHARACTER * 8, 18
 PER_LINE, PER_PART = 18, 6  # of a storage; a narrow line holds one or more parts
-ROOM, NARROW = 800, 300  # pixels that a drawing may be wide, on a page and on a phone
+ROOM, NARROW = 800, 270  # pixels that a drawing may be wide, on a page and on a phone
 
 
 @dataclass(frozen=True)

@@ -59,10 +59,11 @@ function layGroup(svg, group, room) {
   let x = 0, y = 0, line = 0, width = 0;
   for (const part of group.children) {
     if (part === frame) continue;
-    const [wide, high] = layPart(svg, part, room - 2 * margin);
+    const own = Math.min(size(part)[0] || room, room - 2 * margin); // no wider than it was
+    const [wide, high] = layPart(svg, part, own);
     if (part.previousSibling && part.previousSibling !== frame &&
         (way === "below" || x + wide > room)) {
-      y += line + gap;
+      y += line + (way === "below" ? gap : gap / 2);
       x = line = 0;
     }
     put(svg, part, "transform", `translate(${x + margin} ${y + margin})`);
