@@ -51,7 +51,8 @@ STYLE = """
 """
 
 # Letters stay with the handle, chords such as Ctrl+S go to JupyterLab. When the sliders are first
-# touched, the film takes the room of its tallest picture, so that what follows does not jump.
+# touched, the film takes the room of its tallest picture, so that what follows does not jump;
+# laid anew in a narrow page, that of the tallest one seen.
 SCRIPT = """
 const film = this.closest('.film');
 const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
@@ -83,12 +84,13 @@ const keep = new ResizeObserver(() => {
     film.style.minHeight = '';
     fitAll();
   }
-  const all = [...film.querySelectorAll('svg[role=img]')];
-  const shown = all.find(svg => svg.checkVisibility());
-  const high = svg => svg.viewBox.baseVal.height * Math.min(1,
-    Math.max(svg.parentElement.style.getPropertyValue('--least').slice(0, -2), wide)
-    / svg.viewBox.baseVal.width);
-  const more = turned && shown ? Math.max(...all.map(high)) - high(shown) : 0;
+  const shown = [...film.querySelectorAll('svg[role=img]')].find(svg => svg.checkVisibility());
+  const tallest = film.querySelector('[data-tallest]').dataset.tallest;
+  let more = 0;
+  if (turned && shown && !shown.undo?.length) {
+    const {width, height} = shown.viewBox.baseVal;
+    more = (tallest - height) * shown.getBoundingClientRect().width / width;
+  }
   film.style.minHeight = Math.ceil(film.offsetHeight + more) + 'px';
 });
 for (const touch of ['keydown', 'pointerdown'])
