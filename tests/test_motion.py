@@ -10,11 +10,13 @@ import torch
 from helpers import sliders
 from helpers.pictures import Shown, draw_cover, draw_motion, draw_shares, draw_sum, storage
 from helpers.pictures.changes import WIDE
+from helpers.pictures.motion import NARROW, ROOM
 from helpers.pictures.svg import number
 from helpers.sliders.lesson import at_steps, run
 from helpers.sliders.motion import MAKING, MOVING
 
 SIZES = [(6, 2), (6, 1), (6, 6), (12, 3)]
+every_room = pytest.mark.parametrize("room", [ROOM, NARROW])
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -46,19 +48,21 @@ def cells(motion):
 
 
 def read(placed, shape):
-    """Read numbers as an eye does: grid by grid, row by row."""
-    rows = sorted({y for _, _, y in placed})
-    assert len(rows) == shape[-2]
+    """Read numbers as an eye does: line by line of grids, grid by grid, row by row."""
+    every, (high, wide) = sorted({y for _, _, y in placed}), shape[-2:]
     in_order = sorted(placed, key=lambda one: one[1])
-    lines = [[text for text, _, at in in_order if at == y] for y in rows]
-    grids = len(lines[0]) // shape[-1]
-    width = shape[-1]
-    return [line[g * width : (g + 1) * width] for g in range(grids) for line in lines]
+    rows = [[text for text, _, at in in_order if at == y] for y in every]
+    found = []
+    for line in (rows[i : i + high] for i in range(0, len(rows), high)):
+        grids = len(line[0]) // wide
+        found += [row[g * wide : (g + 1) * wide] for g in range(grids) for row in line]
+    return found
 
 
+@every_room
 @pytest.mark.parametrize("step", MOVING)
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_cells_begin_and_end_as_the_tensors_do(step, size):
+def test_cells_begin_and_end_as_the_tensors_do(step, size, room):
     before, after = at_steps(run(*size), *MOVING[step])
     numbers = iter(range(100, 1000))
     values = torch.tensor([float(next(numbers)) for _ in range(before.tensor.numel())])
@@ -75,6 +79,7 @@ def test_cells_begin_and_end_as_the_tensors_do(step, size):
         step,
         Shown(laid, "before", before.letters, before.num_heads),
         Shown(moved, "after", after.letters, after.num_heads),
+        room,
     )
     old, new = cells(motion)
     count = laid.numel()
@@ -89,10 +94,11 @@ def test_cells_begin_and_end_as_the_tensors_do(step, size):
     assert copied is (step == "combine" and size[1] > 1)
 
 
+@every_room
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_the_mask_covers_the_scores_of_the_future_and_no_others(size):
+def test_the_mask_covers_the_scores_of_the_future_and_no_others(size, room):
     scores, masked = at_steps(run(*size), "scores.scores", "mask.masked")
-    motion = draw_cover(scores, masked)
+    motion = draw_cover(scores, masked, room)
     _, fallen = cells(motion)
     stay = placed(motion)
     assert [text for text, _, _ in stay] == [number(v) for v in scores.tensor.flatten().tolist()]
@@ -101,17 +107,19 @@ def test_the_mask_covers_the_scores_of_the_future_and_no_others(size):
     assert list(end.values()) == [number(v) for v in masked.tensor.flatten().tolist()]
 
 
+@every_room
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_bars_end_as_long_as_their_weights(size):
+def test_bars_end_as_long_as_their_weights(size, room):
     masked, weights = at_steps(run(*size), "mask.masked", "softmax.weights")
-    motion = draw_shares(masked, weights)
+    motion = draw_shares(masked, weights, room)
     expected = weights.tensor[weights.tensor > 0]
     assert len(groups_of(motion, "moves")) == len(motion.ways) == len(expected)
     assert [(dx, dy) for dx, dy, _ in motion.ways] == [(0, 0)] * len(expected)
     lengths = torch.tensor([wider for _, _, wider in motion.ways])  # of a bar one pixel long
-    torch.testing.assert_close(lengths / WIDE, expected, atol=1e-4, rtol=0)
+    cell = WIDE if room == ROOM else lengths[0]  # the first weight is 1
+    torch.testing.assert_close(lengths / cell, expected, atol=1e-4, rtol=0)
     for kind, shown in (("before", masked), ("after", weights)):
-        written = [g.find(f"{SVG}text").text for g in groups_of(motion, kind)][1:]  # no heading
+        written = [g.find(f"{SVG}text").text for g in groups_of(motion, kind)[1:]]  # no heading
         assert written == [number(v) for v in shown.tensor.flatten().tolist()]
 
 
@@ -143,6 +151,21 @@ def test_what_is_stored_is_the_beginning_and_a_hash_over_all_ways(step):
     assert repr(sliders.explore_motion(step)) == bundle["text/plain"]
     move.ways = [(1.0, 0.0), *move.ways[1:]]
     assert repr(move) != bundle["text/plain"]
+
+
+@pytest.mark.parametrize("step", [*MOVING, *MAKING])
+def test_a_phone_gets_a_drawing_that_fits(step):
+    move = sliders.explore_motion(step)
+    assert len(move.narrow.ways) == len(move.motion.ways)
+    lefts = re.findall(r"translate\(([\d.]+) ", move.narrow.picture.svg)
+    assert max(map(float, lefts)) < NARROW + 10  # where the last cell begins
+    assert move.on_phones == {"svg": move.narrow.picture.svg, "ways": move.narrow.ways}
+
+
+def test_the_stored_words_say_what_moves():
+    said = {step: repr(sliders.explore_motion(step)).splitlines()[1] for step in [*MOVING, *MAKING]}
+    assert said["softmax"] == "12 bars grow"
+    assert said["mask"] == "6 of 6 cells move"
 
 
 def test_what_does_not_move_is_named():

@@ -156,6 +156,9 @@ def test_a_picture_shows_its_html_its_svg_and_its_words(name):
     kind, _, data = image.get("src").partition(",")
     assert image.get("alt") == picture.words and kind == "data:image/svg+xml;base64"
     assert base64.b64decode(data).decode() == picture.svg
+    sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', picture.svg)]
+    (least,) = re.findall(r"^min-width:([\d.]+)px$", image.get("style"))
+    assert float(least) / picture.width * min(sizes) >= 10.99  # as small as a text ever gets
 
 
 @every_picture
@@ -394,8 +397,8 @@ def test_memory_frames_the_places_of_one_head():
     ):
         picture = draw_memory([shown], "Memory", head=1)
         assert told in picture.description and told in texts(picture)
-        (frames,) = [p for p in root(picture).iter(f"{SVG}path") if p.get("stroke-width") == "3"]
-        assert frames.get("d").count("M") == 9
+        frames = [p for p in root(picture).iter(f"{SVG}path") if p.get("stroke-width") == "3"]
+        assert sum(path.get("d").count("M") for path in frames) == 9
 
 
 def test_memory_refuses_what_it_cannot_draw():

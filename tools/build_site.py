@@ -50,8 +50,10 @@ def build(notebooks: list[Path], site: Path) -> int:
     """Write index.html, a page for each notebook and what they load; return how many failed."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "touch.js"):
+    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
         shutil.copy(ASSETS / name, assets)
+    for name in ("fit.css", "fit.js"):
+        shutil.copy(ROOT / "helpers" / "sliders" / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")

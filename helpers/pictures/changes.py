@@ -2,7 +2,18 @@
 
 import torch
 
-from helpers.pictures.motion import TOP, Motion, face, headings, names, places, way, written
+from helpers.pictures.motion import (
+    LABELS,
+    ROOM,
+    TOP,
+    Motion,
+    face,
+    headings,
+    names,
+    places,
+    way,
+    written,
+)
 from helpers.pictures.svg import (
     CELL_HEIGHT,
     CELL_WIDTH,
@@ -18,6 +29,7 @@ from helpers.pictures.svg import (
     head_colour,
     number,
     picture,
+    slash,
     text,
 )
 from helpers.pictures.tensors import Shown
@@ -26,19 +38,21 @@ WIDE = 2 * CELL_WIDTH  # a cell in which a bar grows
 SUMMANDS = CHARACTER * 26
 
 
-def draw_cover(scores: Shown, masked: Shown) -> Motion:
+def draw_cover(scores: Shown, masked: Shown, room: float = ROOM) -> Motion:
     """Draw the scores with the mask above them, which falls onto those that it hides.
 
     Args:
         scores, masked: (1, num_heads, num_tokens, num_tokens), before and after step 6.
+        room: how wide a line of heads may be, in pixels.
 
     Raises:
         ValueError: there is more than one sequence.
     """
     check_one(scores)
     num_tokens = scores.tensor.shape[-1]
-    above = [(x, y - TOP) for x, y in places(scores)]
     drop = num_tokens * CELL_HEIGHT + 2 * TOP + GAP / 2
+    lines = {"room": room, "deeper": drop}
+    above = [(x, y - TOP) for x, y in places(scores, **lines)]
     hidden = (masked.tensor == -torch.inf).flatten().tolist()
     cells = empty = covers = ""
     for i, (x, y) in enumerate(above):
@@ -53,8 +67,8 @@ def draw_cover(scores: Shown, masked: Shown) -> Motion:
     mask += f'<path d="{empty}" fill="none" style="stroke:{LINE}" stroke-opacity="0.5"/>'
     count = sum(hidden) // scores.tensor.shape[1]
     grids = Drawing(
-        mask + put(0, drop - TOP, names(scores)) + cells + covers,
-        above[-1][0] + CELL_WIDTH,
+        mask + put(0, drop - TOP, names(scores, **lines)) + cells + covers,
+        max(x for x, _ in above) + CELL_WIDTH,
         above[-1][1] + drop + CELL_HEIGHT,
     )
     drawn = picture(
@@ -66,28 +80,32 @@ def draw_cover(scores: Shown, masked: Shown) -> Motion:
     return Motion(drawn, [(0.0, drop)] * sum(hidden))
 
 
-def draw_shares(scaled: Shown, weights: Shown) -> Motion:
+def draw_shares(scaled: Shown, weights: Shown, room: float = ROOM) -> Motion:
     """Draw scaled scores, in each cell a bar that grows to the score's weight.
 
     Args:
         scaled, weights: (1, num_heads, num_tokens, num_tokens), before and after the softmax.
+        room: how wide a line of heads may be, in pixels.
 
     Raises:
         ValueError: there is more than one sequence.
     """
     check_one(scaled)
-    spots, shares = places(weights, WIDE), weights.tensor.flatten().tolist()
-    drawn, ways = names(weights, WIDE), []
+    wide = min(WIDE, (room - LABELS) // weights.tensor.shape[-1])
+    lines = {"room": room, "deeper": GAP}
+    spots, shares = places(weights, wide, **lines), weights.tensor.flatten().tolist()
+    drawn, ways = names(weights, wide, **lines), []
     for i, (x, y) in enumerate(spots):
         head = head_of(weights, i)
-        drawn += put(x, y, face(head, FAINT, WIDE))
+        drawn += put(x, y, face(head, FAINT, wide))
         if shares[i]:
             bar = f'<path d="M0 0h1v{CELL_HEIGHT}h-1z" fill="{head_colour(head)}" '
             drawn += put(x, y, f'<g class="moves">{bar}fill-opacity="{TINT}"/></g>')
-            ways.append((0.0, 0.0, round(shares[i] * WIDE, 2)))
-        old, new = said(scaled, i, WIDE), said(weights, i, WIDE)
+            ways.append((0.0, 0.0, round(shares[i] * wide, 2)))
+        old, new = said(scaled, i, wide), said(weights, i, wide)
         drawn += put(x, y, f'<g class="before">{old}</g><g class="after" opacity="0">{new}</g>')
-    grids = Drawing(drawn, spots[-1][0] + WIDE, spots[-1][1] + CELL_HEIGHT)
+    right = max(x for x, _ in spots) + wide
+    grids = Drawing(drawn, right, spots[-1][1] + CELL_HEIGHT)
     finished = picture(
         below([headings(scaled, weights), grids], gap=4),
         "softmax: in each row the bars fill one cell together",
@@ -168,5 +186,5 @@ def said(shown: Shown, i: int, width: float = CELL_WIDTH) -> str:
 
 def hatch() -> str:
     """Draw what hides a score: -inf, on hatched ground as in every picture."""
-    line = f"M0 {CELL_HEIGHT}l{CELL_WIDTH} -{CELL_HEIGHT}"
+    line = f"M0 {CELL_HEIGHT}{slash(CELL_WIDTH, CELL_HEIGHT)}"
     return f'<path d="{line}" style="stroke:{LINE}" stroke-opacity="0.5"/>' + written(-torch.inf)

@@ -15,6 +15,8 @@ from helpers.pictures.svg import (
     below,
     beside,
     grid,
+    laid,
+    part,
     picture,
     text,
 )
@@ -42,7 +44,7 @@ def draw_compact(steps: Sequence[TracedStep]) -> Picture:
     heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
     rows = [row(step, sizes["num_heads"]) for step in steps]
     rule = f'<path d="M0 0h{WIDTH}" style="stroke:{LINE}" stroke-opacity="0.4"/>'
-    ruled = [Drawing(rule + at(0, 5, each), WIDTH, each.height + 7) for each in rows]
+    ruled = [each for drawn in rows for each in (Drawing(rule, 0, 5), drawn)]
     return picture(
         below([*ruled, legend(sizes["num_heads"])], gap=0),
         f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again",
@@ -57,19 +59,20 @@ def draw_compact(steps: Sequence[TracedStep]) -> Picture:
 def row(step: TracedStep, num_heads: int) -> Drawing:
     """Draw what a step does and the shape it makes, then its tensors, each at its own place."""
     name = title(step)
-    words = name.body + text(OPERATIONS[step.name], 122, 15, style="font-size:11px")
-    words += at(27, 19, line(shape_of(step), f"font:11px {SANS}"))
-    drawn, height = words, float(ROW)
+    drawn = part(0, 0, Drawing(name.body, 112, name.height))
+    drawn += part(122, 4, line(OPERATIONS[step.name], "font-size:11px"))
+    drawn += part(27, 19, line(shape_of(step), f"font:11px {SANS}"))
+    height = float(ROW)
     room = THIRD if len(step.tensors) > 1 else 3 * THIRD
     for place, (called, tensor) in enumerate(step.tensors.items()):
         by_head = num_heads if step.name in ("project", "combine") else None
         shown = Shown(tensor, called, " ".join(axes(step)), by_head)
         cells = small(shown, room - NAMES - 10)
         x = WORDS + place * room
-        drawn += at(x, 0, Drawing(text(called, 0, 13, style="font-size:11px"), 0, 0))
-        drawn += at(x + NAMES, 2, cells)
+        both = text(called, 0, 13, style="font-size:11px") + at(NAMES, 2, cells)
+        drawn += part(x, 0, Drawing(both, NAMES + cells.width, cells.height + 2))
         height = max(height, cells.height + 2)
-    return Drawing(drawn, WIDTH, height)
+    return Drawing(laid("beside", drawn, 10), WIDTH, height + 2)
 
 
 def small(shown: Shown, room: float, deepest: float = DEEPEST) -> Drawing:
@@ -104,10 +107,11 @@ def small(shown: Shown, room: float, deepest: float = DEEPEST) -> Drawing:
 def legend(num_heads: int) -> Drawing:
     """Name the heads' colours and say what a shade means."""
     words = "one cell is one number, the larger the stronger"
-    drawn = at(0, 5, Drawing(text(words, 0, 13, style=f"font:11px {SANS}"), 0, 0))
+    drawn = part(0, 7, line(words, f"font:11px {SANS}"))
     for head in range(num_heads):
         x = WORDS + head * min(58, 3 * THIRD / num_heads)
         name = f"head {head}" if num_heads <= 8 else str(head)
-        drawn += at(x, 4, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
-        drawn += text(name, x + 4 * len(name), 17, "middle", "font-size:11px")
-    return Drawing(drawn, WIDTH, 24)
+        chip = box(head, 0, 0, 8 * len(name), 18)
+        chip += text(name, 4 * len(name), 13, "middle", "font-size:11px")
+        drawn += part(x, 4, Drawing(chip, 8 * len(name), 20))
+    return Drawing(laid("beside", drawn, 6), WIDTH, 24)

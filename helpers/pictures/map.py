@@ -17,7 +17,7 @@ from helpers.pictures.panels import (
     row,
     shape_of,
 )
-from helpers.pictures.svg import Drawing, Picture, below, picture, text
+from helpers.pictures.svg import Drawing, Picture, below, laid, part, picture, text
 from helpers.pictures.tensors import TracedStep
 
 
@@ -82,12 +82,11 @@ def sizes_panel(sizes: dict[str, int]) -> list[Drawing]:
         "num_heads": "heads that share d_out",
         "head_dim": f"features of a head, d_out / num_heads = {d_out} / {num_heads}",
     }
-    lines = [
-        Drawing(
-            text(letter, 0, 11) + text(f"= {sizes[letter]}", 84, 11) + text(what, 154, 11), 0, 14
-        )
-        for letter, what in meanings.items()
-    ]
+    lines = []
+    for letter, what in meanings.items():
+        words = (0, line(letter)), (84, line(f"= {sizes[letter]}")), (154, line(what))
+        parts = "".join(part(x, 0, each) for x, each in words)
+        lines.append(Drawing(laid("beside", parts, SPACE), 154 + words[-1][1].width, 14))
     return [below([named("Sizes"), *lines[:3]], gap=3), below(lines[3:], gap=3)]
 
 
@@ -97,8 +96,9 @@ def legend(sizes: dict[str, int]) -> list[Drawing]:
     for head in ends(sizes["num_heads"], 8):
         label = DOTS if head is None else f"head {head}"
         width = SMALL * len(label) + 10
-        chips += box(head, x, 0, width, 18) if head is not None else ""
-        chips += text(label, x + width / 2, 13, "middle")
+        chip = box(head, 0, 0, width, 18) if head is not None else ""
+        chip += text(label, width / 2, 13, "middle")
+        chips += part(x, 0, Drawing(chip, width, 22))
         x += width + 4
     lines = [
         "A grid's rows and columns are the last two letters of the shape.",
@@ -107,5 +107,5 @@ def legend(sizes: dict[str, int]) -> list[Drawing]:
     ]
     if sizes["b"] > 1:
         lines.append(f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way.")
-    first = [named("How to read it"), Drawing(chips, x, 22), line(lines[0])]
+    first = [named("How to read it"), Drawing(laid("beside", chips, 4), x, 22), line(lines[0])]
     return [below(first, gap=6), below(list(map(line, lines[1:])), gap=3)]

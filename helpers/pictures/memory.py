@@ -1,14 +1,26 @@
 """What a tensor is in memory: one flat row of numbers, and strides that say how to walk it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import torch
 
-from helpers.pictures.svg import CHARACTER, Drawing, Picture, below, grid, heading, picture, text
+from helpers.pictures.svg import (
+    CHARACTER,
+    Drawing,
+    Picture,
+    below,
+    beside,
+    grid,
+    heading,
+    picture,
+    text,
+)
 from helpers.pictures.tensors import Shown, chain
 
 PER_LINE, MOST_LINES = 18, 20
+PER_PART = 6  # of a line, which breaks between parts where a page is narrow
 
 
 def draw_memory(
@@ -45,17 +57,9 @@ def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
     lines = []
     for start in range(0, len(numbers), PER_LINE):
         line = range(start, min(start + PER_LINE, len(numbers)))
-        owners = [readers.get(i, set()) for i in line]
-        lines.append(
-            grid(
-                [[numbers[i] for i in line]],
-                heads=[[min(heads) if len(heads) == 1 else None for heads in owners]],
-                marked=[(0, i - start) for i in framed if i in line],
-                kept=[[bool(heads) for heads in owners]],
-                column_labels=list(map(str, line)),
-                foot_labels=[owner(heads) for heads in owners],
-            )
-        )
+        parts = [line[i : i + PER_PART] for i in range(0, len(line), PER_PART)]
+        cells = [cells_at(each, numbers, readers, framed) for each in parts]
+        lines.append(beside(cells, math.inf, 0))
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
     facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""
     facts += "contiguous" if tensor.is_contiguous() else "not contiguous"
@@ -70,6 +74,21 @@ def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
     notes = [Drawing(text(one, 0, 12), CHARACTER * len(one), 16) for one in more]
     return below([heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
         [f"{shown.name} {facts}", *more]
+    )
+
+
+def cells_at(
+    places: range, numbers: list[float], readers: dict[int, set[int | None]], framed: list[int]
+) -> Drawing:
+    """Draw places of a storage in a row, with whom each belongs to."""
+    owners = [readers.get(i, set()) for i in places]
+    return grid(
+        [[numbers[i] for i in places]],
+        heads=[[min(heads) if len(heads) == 1 else None for heads in owners]],
+        marked=[(0, i - places.start) for i in framed if i in places],
+        kept=[[bool(heads) for heads in owners]],
+        column_labels=list(map(str, places)),
+        foot_labels=[owner(heads) for heads in owners],
     )
 
 

@@ -26,7 +26,8 @@ from helpers.pictures.svg import (
 from helpers.pictures.tensors import COUNTS, Shown
 
 LABELS, TOP = CHARACTER * 8, 18
-PER_LINE = 18
+PER_LINE, PER_PART = 18, 6  # of a storage; a narrow line holds one or more parts
+ROOM, NARROW = 800, 270  # pixels that a drawing may be wide, on a page and on a phone
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,13 @@ class Motion:
     ways: list[tuple[float, ...]]
 
 
-def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
+def draw_motion(step: str, before: Shown, after: Shown, room: float = ROOM) -> Motion:
     """Draw a tensor as grids with its storage below, and work out where each cell goes.
 
     Args:
         step: view, transpose, reformat or combine.
         before, after: the tensor before and after the step, of one sequence.
+        room: how wide lines of grids and of storage may be, in pixels.
 
     Raises:
         ValueError: the step moves nothing, or there is more than one sequence.
@@ -59,7 +61,7 @@ def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
             f"{', '.join(MOVES)}"
         )
     came_from = moved(step, before.tensor, after.tensor).flatten().tolist()
-    old, new = places(before), places(after)
+    old, new = places(before, room=room), places(after, room=room)
     ways = [(0.0, 0.0)] * len(old)
     for now, was in enumerate(came_from):
         ways[was] = way(old[was], new[now])
@@ -67,12 +69,12 @@ def draw_motion(step: str, before: Shown, after: Shown) -> Motion:
     heads = [before.head(index) for index in product(*map(range, before.tensor.shape))]
     cells = "".join(map(cell, inside, heads, old))
     grids = Drawing(
-        f'<g class="before">{names(before)}</g><g class="after" opacity="0">{names(after)}</g>'
-        + cells,
+        f'<g class="before">{names(before, room=room)}</g>'
+        f'<g class="after" opacity="0">{names(after, room=room)}</g>{cells}',
         max(x for x, _ in [*old, *new]) + CELL_WIDTH,
         max(y for _, y in [*old, *new]) + CELL_HEIGHT,
     )
-    strip, strip_ways = memory(before, after, came_from)
+    strip, strip_ways = memory(before, after, came_from, room)
     copied = any(way != (0.0, 0.0) for way in strip_ways)
     kept = "the numbers are copied into a new order" if copied else "no number moves in storage"
     drawn = picture(
@@ -91,39 +93,54 @@ def headings(before: Shown, after: Shown) -> Drawing:
     return Drawing(body, max(old.width, new.width), 20)
 
 
-def places(shown: Shown, width: float = CELL_WIDTH) -> list[tuple[float, float]]:
-    """Return where each number of a tensor stands, grids side by side, in the tensor's order."""
+def corners(
+    shown: Shown, width: float = CELL_WIDTH, room: float = ROOM, deeper: float = 0
+) -> list[tuple[float, float]]:
+    """Return where each grid of a tensor begins, labels included: side by side, in lines.
+
+    Args:
+        shown: the tensor, of one sequence.
+        width: of a cell, in pixels.
+        room: how wide a line may be.
+        deeper: how much deeper than its grids a line is.
+    """
     *outer, rows, columns = shown.tensor.shape[1:]
-    wide, high = LABELS + columns * width + GAP, 2 * TOP
+    wide, high = LABELS + columns * width + GAP, 2 * TOP + rows * CELL_HEIGHT + deeper
+    in_line = max(int((room + GAP) // wide), 1)
+    return [(i % in_line * wide, i // in_line * high) for i in range(math.prod(outer))]
+
+
+def places(shown: Shown, width: float = CELL_WIDTH, **lines: float) -> list[tuple[float, float]]:
+    """Return where each number of a tensor stands, in the tensor's order; lines as in corners."""
+    *_, rows, columns = shown.tensor.shape
     return [
-        (LABELS + grid * wide + j * width, high + i * CELL_HEIGHT)
-        for grid, i, j in product(range(math.prod(outer)), range(rows), range(columns))
+        (x + LABELS + j * width, y + 2 * TOP + i * CELL_HEIGHT)
+        for x, y in corners(shown, width, **lines)
+        for i, j in product(range(rows), range(columns))
     ]
 
 
-def names(shown: Shown, width: float = CELL_WIDTH) -> str:
-    """Write what grids, rows and columns of a tensor count."""
+def names(shown: Shown, width: float = CELL_WIDTH, **lines: float) -> str:
+    """Write what grids, rows and columns of a tensor count; lines as in corners."""
     *outer, rows, columns = shown.tensor.shape[1:]
     axes = shown.axes[1:]
     row, column = ("query", "key ") if axes[-2] == axes[-1] else (COUNTS[axes[-2]], "")
-    wide = LABELS + columns * width + GAP
     drawn = ""
     for head in range(shown.num_heads or 0 if not outer else 0):
         drawn += text(f"head {head}", LABELS + head * columns / shown.num_heads * width, 12)
-    for grid in range(math.prod(outer)):
-        x = grid * wide
-        drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, 12) if outer else ""
+    for grid, (x, y) in enumerate(corners(shown, width, **lines)):
+        drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, y + 12) if outer else ""
         for i in range(rows):
-            label, y = f"{row} {i}", 2 * TOP + i * CELL_HEIGHT + 15
-            drawn += text(label, x + LABELS - 6, y, "end")
+            base = y + 2 * TOP + i * CELL_HEIGHT + 15
+            drawn += text(f"{row} {i}", x + LABELS - 6, base, "end")
         for j in range(columns):
             middle = x + LABELS + (j + 0.5) * width
-            drawn += text(f"{column}{j}", middle, 2 * TOP - 5, "middle")
+            drawn += text(f"{column}{j}", middle, y + 2 * TOP - 5, "middle")
     return drawn
 
 
 def memory(
-    before: Shown, after: Shown, came_from: list[int]
+    before: Shown, after: Shown, came_from: list[int], room: float
 ) -> tuple[Drawing, list[tuple[float, float]]]:
     """Draw the storage before a step, and say how far each of its cells moves."""
     index = list(product(*map(range, before.tensor.shape)))
@@ -134,14 +151,15 @@ def memory(
     }
     heads = {place(before.tensor, each): before.head(each) for each in index}
     numbers = storage(before.tensor).tolist()
-    spots = [spot(i) for i in range(len(numbers))]
-    ways = [way(spots[i], spot(goes[i])) for i in range(len(numbers))]
+    per_line = min(PER_LINE, int(room // (PER_PART * CELL_WIDTH)) * PER_PART)
+    spots = [spot(i, per_line) for i in range(len(numbers))]
+    ways = [way(spots[i], spots[goes[i]]) for i in range(len(numbers))]
     labels = "".join(
         text(str(i), x + CELL_WIDTH / 2, y - 5, "middle") for i, (x, y) in enumerate(spots)
     )
     cells = "".join(cell(one, heads[i], spots[i], f"h{heads[i]}") for i, one in enumerate(numbers))
     body = text("storage", 0, 12, style="font-weight:700") + labels + cells
-    width = min(len(numbers), PER_LINE) * CELL_WIDTH
+    width = min(len(numbers), per_line) * CELL_WIDTH
     return Drawing(body, width, spots[-1][1] + CELL_HEIGHT + TOP), ways
 
 
@@ -150,9 +168,9 @@ def way(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, floa
     return round(new[0] - old[0], 2), round(new[1] - old[1], 2)
 
 
-def spot(i: int) -> tuple[float, float]:
+def spot(i: int, per_line: int) -> tuple[float, float]:
     """Return where a place of storage is drawn."""
-    return i % PER_LINE * CELL_WIDTH, 2 * TOP + i // PER_LINE * (CELL_HEIGHT + 2 * TOP)
+    return i % per_line * CELL_WIDTH, 2 * TOP + i // per_line * (CELL_HEIGHT + 2 * TOP)
 
 
 def cell(value: float, head: int | None, where: tuple[float, float], owner: str = "") -> str:

@@ -20,6 +20,8 @@ from helpers.pictures.svg import (
     grid,
     head_colour,
     labelled,
+    laid,
+    part,
     text,
 )
 from helpers.pictures.tensors import COMPARED, COUNTS, Shown, TracedStep, shades
@@ -75,16 +77,18 @@ def row(panels: Sequence[Sequence[Drawing]]) -> Drawing:
     drawn, x = "", 0.0
     for i, parts in enumerate(panels):
         width = COLUMN if i < len(panels) - 1 else WIDTH - x
-        drawn += (
-            f'<rect x="{x + 0.5:g}" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="6" '
+        frame = (
+            f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="6" '
             f'fill="none" style="stroke:{LINE}" stroke-opacity="0.6"/>'
         )
-        y = PAD
-        for part, deep in zip(parts, heights, strict=False):
-            drawn += at(x + PAD, y, part)
+        inside, y = "", PAD
+        for each, deep in zip(parts, heights, strict=False):
+            inside += part(PAD, y, each)
             y += deep + SPACE
+        framed = laid(f"below {PAD}", frame + inside, SPACE)
+        drawn += part(x, 0, Drawing(framed, COLUMN, height))
         x += width + SPACE
-    return Drawing(f'<g style="font-size:11px">{drawn}</g>', WIDTH, height)
+    return Drawing(f'<g style="font-size:11px">{laid("beside", drawn, SPACE)}</g>', WIDTH, height)
 
 
 def panel(

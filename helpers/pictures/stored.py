@@ -4,15 +4,28 @@ import base64
 import re
 from html import escape
 
+LEGIBLE = 11  # pixels: no text is shown smaller
 
-def image(content: bytes, kind: str, words: str) -> str:
+
+def image(svg: str, words: str) -> str:
     """Return a picture as HTML that holds all of it, and what there is to see in words.
 
-    Most cleaners of HTML keep an <img> and its alt: JupyterLab's for notebooks it does not trust,
-    for one. They drop <svg>, but leave the words in it.
+    It shrinks with its place until its texts are 11 pixels high; then the place scrolls. Most
+    cleaners of HTML keep an <img> and its alt: JupyterLab's for notebooks it does not trust, for
+    one. They drop <svg>, but leave the words in it.
     """
-    data = base64.b64encode(content).decode()
-    return f'<img alt="{escape(words)}" src="data:image/{kind};base64,{data}">'
+    data = base64.b64encode(svg.encode()).decode()
+    return (
+        f'<img alt="{escape(words)}" style="min-width:{least_width(svg):g}px" '
+        f'src="data:image/svg+xml;base64,{data}">'
+    )
+
+
+def least_width(svg: str) -> float:
+    """Return how wide an SVG has to be shown, in pixels, so that all its texts can be read."""
+    width = float(re.search(r' width="([\d.]+)"', svg)[1])
+    smallest = min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg))
+    return width * min(LEGIBLE / smallest, 1)
 
 
 def with_attributes(svg: str) -> str:

@@ -92,7 +92,7 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {
-            "text/html": image(self.svg.encode(), "svg+xml", self.words),
+            "text/html": image(self.svg, self.words),
             "image/svg+xml": self.svg,
             "text/plain": self.words,
         }
@@ -171,7 +171,7 @@ def grid(
                 colour, line, opacity = NEUTRAL, 0.4, 0.0
             elif value == -math.inf:
                 opacity = FAINT
-                hatch.append(f"M{x:g} {y + height:g}l{width:g} -{height:g}")
+                hatch.append(f"M{x:g} {y + height:g}{slash(width, height, written)}")
             paths.setdefault((colour, line), {}).setdefault(opacity, []).append(box)
             alone += (
                 f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"/>'
@@ -215,18 +215,25 @@ def grid(
     return Drawing(body, right, bottom + (17 if foot_labels else 0))
 
 
+def slash(width: float, height: float, written: bool = True) -> str:
+    """Return the way from a cell's lower left corner to its upper right one, around its number."""
+    if not written:
+        return f"l{width:g} -{height:g}"
+    end = f"l{0.26 * width:g} -{0.26 * height:g}"
+    return f"{end}m{0.48 * width:g} -{0.48 * height:g}{end}"
+
+
 def heading(name: str, facts: str) -> Drawing:
     """Write a name in bold and what is known of it."""
-    body = text(name, 0, 13, style="font-weight:700")
-    body += text(facts, CHARACTER * (len(name) + 1) + 4, 13)
-    return Drawing(body, CHARACTER * (len(name) + len(facts) + 2), 20)
+    words = text(name, 0, 13, style="font-weight:700"), text(facts, 0, 13)
+    widths = CHARACTER * len(name), CHARACTER * (len(facts) + 1)
+    pair = [Drawing(each, width, 20) for each, width in zip(words, widths, strict=True)]
+    return beside(pair, math.inf, CHARACTER + 4)
 
 
 def labelled(label: str, drawing: Drawing) -> Drawing:
     """Put a line of text above a drawing."""
-    height = 18
-    body = text(label, 0, 12) + at(0, height, drawing)
-    return Drawing(body, max(drawing.width, CHARACTER * len(label)), drawing.height + height)
+    return below([Drawing(text(label, 0, 12), CHARACTER * len(label), 18), drawing], gap=0)
 
 
 def at(x: float, y: float, drawing: Drawing) -> str:
@@ -236,31 +243,43 @@ def at(x: float, y: float, drawing: Drawing) -> str:
     return f'<g transform="translate({x:g} {y:g})">{drawing.body}</g>'
 
 
+def part(x: float, y: float, drawing: Drawing) -> str:
+    """Place a drawing at (x, y), and say how large it is, should a script have to lay it anew."""
+    where = f' transform="translate({x:g} {y:g})"' if x or y else ""
+    return f'<g data-size="{drawing.width:g} {drawing.height:g}"{where}>{drawing.body}</g>'
+
+
+def laid(way: str, parts: str, gap: float) -> str:
+    """Say how parts lie, "beside" or "below" each other: fit.js does it anew in a narrow place."""
+    return f'<g data-lay="{way} {gap:g}">{parts}</g>'
+
+
 def beside(drawings: Sequence[Drawing], max_width: float = 780, gap: float = GAP) -> Drawing:
     """Lay drawings from left to right, in as many lines as max_width asks for."""
     body, x, y, width, line = "", 0.0, 0.0, 0.0, 0.0
     for drawing in drawings:
         if x and x + drawing.width > max_width:
             x, y, line = 0.0, y + line + gap / 2, 0.0
-        body += at(x, y, drawing)
+        body += part(x, y, drawing)
         width, line = max(width, x + drawing.width), max(line, drawing.height)
         x += drawing.width + gap
-    return Drawing(body, width, y + line)
+    return Drawing(laid("beside", body, gap), width, y + line)
 
 
 def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
     """Lay drawings from top to bottom."""
     body, y = "", 0.0
     for drawing in drawings:
-        body += at(0, y, drawing)
+        body += part(0, y, drawing)
         y += drawing.height + gap
-    return Drawing(body, max((d.width for d in drawings), default=0), max(y - gap, 0))
+    width = max((d.width for d in drawings), default=0)
+    return Drawing(laid("below", body, gap), width, max(y - gap, 0))
 
 
 def picture(drawing: Drawing, title: str, description: str) -> Picture:
     """Finish a drawing: a title line above it, a margin around it."""
     width = max(drawing.width + 4, title_width(title))
-    body = at(2, TITLE_HEIGHT, drawing)
+    body = part(2, TITLE_HEIGHT, drawing)
     return Picture(body, width, drawing.height + TITLE_HEIGHT + 6, title, description)
 
 

@@ -13,7 +13,7 @@ from helpers.moments import load_moments
 from helpers.pictures import Head, draw_arcs, tell_words
 from helpers.sentences import read, write
 from helpers.sliders.film import bundle
-from helpers.sliders.scripts import HERE, script
+from helpers.sliders.scripts import script, style
 from helpers.tiny import check_head, patterns
 
 
@@ -27,7 +27,7 @@ class Arcs(anywidget.AnyWidget):
     """
 
     _esm = script("arcs")
-    _css = (HERE / "arcs.css").read_text("utf-8")
+    _css = style("arcs")
     svg = traitlets.Unicode().tag(sync=True)
     told = traitlets.List().tag(sync=True)
     start = traitlets.Int().tag(sync=True)

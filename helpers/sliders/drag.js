@@ -7,8 +7,9 @@ const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDow
 
 function render({ model, el }) {
   el.classList.add("touch", "drag");
-  el.innerHTML = `<div class="stage"><div class="drawn"></div></div><p class="help"></p>`;
-  const stage = el.firstChild;
+  el.innerHTML = `<div><div class="stage"><div class="drawn"></div></div></div>` +
+    `<p class="help"></p>`;
+  const place = el.firstChild, stage = place.firstChild;
   const it = {
     stage, drawn: stage.firstChild, help: el.lastChild, live: false,
     view: Math.random().toString(36).slice(2), // other views of this picture may ask as well
@@ -21,6 +22,11 @@ function render({ model, el }) {
   alive(it, false);
   it.help.textContent = "";
   asking({ view: it.view });
+  const watch = new ResizeObserver(() => {
+    if (el.clientWidth > 0) scroll(it.drawn.firstChild, el.clientWidth - 2 * MARGIN, place);
+  });
+  watch.observe(el);
+  return () => watch.disconnect();
 }
 
 // Make a handle and let it listen.

@@ -12,7 +12,7 @@ import traitlets
 
 from helpers.pictures import Handled
 from helpers.sliders.film import bundle
-from helpers.sliders.scripts import HERE, STYLE, script
+from helpers.sliders.scripts import script, style
 
 Values = list[list[float]]
 
@@ -29,8 +29,8 @@ class Drag(anywidget.AnyWidget):
         handled: the picture as it begins, with its handles.
     """
 
-    _esm = script("ask", "drag")
-    _css = STYLE + (HERE / "drag.css").read_text("utf-8")
+    _esm = script("ask", "fit", "drag")
+    _css = style("fit", "touch", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
 

@@ -62,7 +62,9 @@ class Film(widgets.VBox):
         names: tuple[str, ...],
         start: tuple,
     ):
-        naming = widgets.HTML(MANNERS, layout={"display": "none"})
+        tallest = max(picture.height for picture in pictures.values())
+        manners = f'<div data-tallest="{tallest:g}">{MANNERS}</div>'
+        naming = widgets.HTML(manners, layout={"display": "none"})
         super().__init__([controls, naming], _dom_classes=("film",))
         self.pictures = pictures
         self.names = names

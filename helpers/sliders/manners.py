@@ -6,6 +6,10 @@ JupyterLab as commands. It marks what has lost its kernel with a
 broken chain, though a film needs none. The script and the style make these right.
 """
 
+from html import escape
+
+from helpers.sliders.scripts import script, style
+
 # A value that is a text takes the room it needs. Where there is little room the label and the
 # value share a line, and the track has the next one to itself. While a tall picture is scrolled,
 # its sliders stay in sight; what lies around them must not scroll for that.
@@ -33,7 +37,7 @@ STYLE = """
 .film .noUi-handle::before {
   content: ''; position: absolute; inset: -12px; width: auto; height: auto; background: none;
 }
-.film .widget-html, .film .widget-html-content { overflow: visible; }
+.film .widget-html, .film .widget-html-content:not(.sideways) { overflow: visible; }
 .film.jupyter-widgets-disconnected::before,
 .film .jupyter-widgets-disconnected::before { display: none; }
 @container (max-width: 600px) {
@@ -46,8 +50,9 @@ STYLE = """
 }
 """
 
-# Letters stay with the handle, chords such as Ctrl+S go to JupyterLab. Once the sliders are
-# moved, the room that the tallest picture took is kept, so that what follows does not jump.
+# Letters stay with the handle, chords such as Ctrl+S go to JupyterLab. When the sliders are first
+# touched, the film takes the room of its tallest picture, so that what follows does not jump;
+# laid anew in a narrow page, that of the tallest one seen.
 SCRIPT = """
 const film = this.closest('.film');
 const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
@@ -57,8 +62,15 @@ const name = () => film.querySelectorAll('.widget-slider').forEach(slider => {
   handle.setAttribute('aria-valuetext', value.textContent);
   value.removeAttribute('contenteditable');
 });
-new MutationObserver(name).observe(film, {childList: true, subtree: true, characterData: true});
-name();
+const fitAll = () => film.querySelectorAll('svg[role=img]').forEach(svg => {
+  if (!film.clientWidth || svg.room === film.clientWidth) return;
+  svg.room = film.clientWidth;
+  fit(svg, svg.room);
+});
+const changed = () => { name(); fitAll(); };
+new MutationObserver(changed).observe(film, {childList: true, subtree: true, characterData: true});
+changed();
+new ResizeObserver(fitAll).observe(film);
 window.keysOfFilms ??= event => {
   const handle = event.target.closest?.('.film [role=slider]');
   handle?.toggleAttribute('data-lm-suppress-shortcuts', !event.ctrlKey && !event.metaKey);
@@ -66,12 +78,23 @@ window.keysOfFilms ??= event => {
 window.addEventListener('keydown', window.keysOfFilms, true);
 let wide = 0;
 const keep = new ResizeObserver(() => {
-  if (film.clientWidth !== wide) film.style.minHeight = '';
-  wide = film.clientWidth;
-  film.style.minHeight = film.offsetHeight + 'px';
+  const turned = film.clientWidth !== wide;
+  if (turned) {
+    wide = film.clientWidth;
+    film.style.minHeight = '';
+    fitAll();
+  }
+  const shown = [...film.querySelectorAll('svg[role=img]')].find(svg => svg.checkVisibility());
+  const tallest = film.querySelector('[data-tallest]').dataset.tallest;
+  let more = 0;
+  if (turned && shown && !shown.undo?.length) {
+    const {width, height} = shown.viewBox.baseVal;
+    more = (tallest - height) * shown.getBoundingClientRect().width / width;
+  }
+  film.style.minHeight = Math.ceil(film.offsetHeight + more) + 'px';
 });
 for (const touch of ['keydown', 'pointerdown'])
   film.addEventListener(touch, () => keep.observe(film), {once: true});
 """
 
-MANNERS = f'<style onload="{SCRIPT}">{STYLE}</style>'
+MANNERS = f'<style onload="{escape(script("fit") + SCRIPT)}">{style("fit")}{STYLE}</style>'

@@ -8,9 +8,10 @@ import anywidget
 import traitlets
 
 from helpers.pictures import Motion, Shown, draw_cover, draw_motion, draw_shares, draw_sum
+from helpers.pictures.motion import NARROW, ROOM
 from helpers.sliders.film import bundle
 from helpers.sliders.lesson import Run, at_steps, run
-from helpers.sliders.scripts import STYLE, script
+from helpers.sliders.scripts import script, style
 
 # What steps that only move numbers move: the tensor before it and after it.
 MOVING = {
@@ -21,21 +22,24 @@ MOVING = {
 }
 
 
-def cover(lesson: Run) -> Motion:
+def cover(lesson: Run, room: float) -> Motion:
     """Draw how the mask falls onto the scores."""
-    return draw_cover(*at_steps(lesson, "scores.scores", "mask.masked"))
+    return draw_cover(*at_steps(lesson, "scores.scores", "mask.masked"), room)
 
 
-def share(lesson: Run) -> Motion:
+def share(lesson: Run, room: float) -> Motion:
     """Draw how the softmax shares each row out."""
     mha, _ = lesson
     masked, weights = at_steps(lesson, "mask.masked", "softmax.weights")
     scaled = masked.tensor / mha.head_dim**0.5
-    return draw_shares(Shown(scaled, "masked / head_dim**0.5", masked.letters), weights)
+    return draw_shares(Shown(scaled, "masked / head_dim**0.5", masked.letters), weights, room)
 
 
-def gather(lesson: Run) -> Motion:
-    """Draw how token 1, which sees one of its two neighbours, gathers its context in head 0."""
+def gather(lesson: Run, room: float) -> Motion:
+    """Draw how token 1, which sees one of its two neighbours, gathers its context in head 0.
+
+    It is narrow, whatever the room.
+    """
     tensors = at_steps(lesson, "softmax.weights", "transpose.values", "context.context")
     return draw_sum(*tensors, head=0, query=1)
 
@@ -44,35 +48,51 @@ def gather(lesson: Run) -> Motion:
 MAKING = {"mask": cover, "softmax": share, "context": gather}
 
 
+def drawn(step: str, lesson: Run, room: float) -> Motion:
+    """Draw a step as motion, in so much room.
+
+    Raises:
+        ValueError: the step is none of the seven that are shown so.
+    """
+    if step in MOVING:
+        return draw_motion(step, *at_steps(lesson, *MOVING[step]), room)
+    if step in MAKING:
+        return MAKING[step](lesson, room)
+    known = ", ".join([*MOVING, *MAKING])
+    raise ValueError(f"{step} is not shown as motion: expected one of {known}")
+
+
 class Move(anywidget.AnyWidget):
     """Show a step in motion: a slider from before to after, and a button that plays it.
 
     Attributes:
         motion: the picture as it begins, and how far each cell moves.
+        narrow: the same for a phone.
     """
 
-    _esm = script("motion")
-    _css = STYLE
+    _esm = script("fit", "motion")
+    _css = style("fit", "touch")
     svg = traitlets.Unicode().tag(sync=True)
     ways = traitlets.List().tag(sync=True)
+    on_phones = traitlets.Dict().tag(sync=True)  # the drawing and the ways of narrow
 
     def __init__(self, step: str, num_heads: int = 2):
         lesson = run(6, num_heads)
-        if step in MOVING:
-            self.motion = draw_motion(step, *at_steps(lesson, *MOVING[step]))
-        elif step in MAKING:
-            self.motion = MAKING[step](lesson)
-        else:
-            known = ", ".join([*MOVING, *MAKING])
-            raise ValueError(f"{step} is not shown as motion: expected one of {known}")
-        super().__init__(svg=self.motion.picture.svg, ways=self.motion.ways)
+        self.motion, self.narrow = (drawn(step, lesson, room) for room in (ROOM, NARROW))
+        super().__init__(
+            svg=self.motion.picture.svg,
+            ways=self.motion.ways,
+            on_phones={"svg": self.narrow.picture.svg, "ways": self.narrow.ways},
+        )
 
     def __repr__(self) -> str:
-        states = json.dumps([self.svg, self.ways])
+        states = json.dumps([self.svg, self.ways, self.on_phones])
         moving = sum(any(way) for way in self.motion.ways)
+        grows = any(len(way) > 2 for way in self.motion.ways)
+        what = "bars grow" if grows else f"of {len(self.ways)} cells move"
         return (
             f"{self.motion.picture.words}\n"
-            f"{moving} of {len(self.ways)} cells move\n"
+            f"{moving} {what}\n"
             f"hash over their ways: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
         )
 

@@ -5,12 +5,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def style(name: str) -> str:
-    """Return a style sheet."""
-    return (HERE / f"{name}.css").read_text("utf-8")
-
-
-STYLE = style("touch")
+def style(*names: str) -> str:
+    """Return style sheets as one."""
+    return "".join((HERE / f"{name}.css").read_text("utf-8") for name in names)
 
 
 def script(*names: str) -> str:

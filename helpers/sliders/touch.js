@@ -29,7 +29,21 @@ function render({ model, el }) {
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
   asking({});
-  return () => document.removeEventListener("scroll", scrolled, { capture: true });
+  const watch = new ResizeObserver(() => place(it, el.clientWidth - 2 * MARGIN));
+  watch.observe(el);
+  return () => {
+    watch.disconnect();
+    document.removeEventListener("scroll", scrolled, { capture: true });
+  };
+}
+
+// Lay the picture out for a place so wide, and find again where its cells are.
+function place(it, room) {
+  if (room <= 0 || it.room === room) return;
+  it.room = room;
+  fit(it.svg, room);
+  Object.assign(it, find(it.svg, it.book.starts));
+  show(it, it.current);
 }
 
 // Point at a number, or at none.
@@ -167,7 +181,7 @@ function build(el, svg) {
   const id = `touch-${Math.random().toString(36).slice(2)}`;
   el.classList.add("touch");
   el.innerHTML = `<div class="board" tabindex="0" role="application" aria-describedby="${id}">` +
-    `${svg}<p class="help" id="${id}"></p>` +
+    `<div>${svg}</div><p class="help" id="${id}"></p>` +
     `<div class="card" aria-live="off" hidden><p></p><p></p></div></div>`;
   const board = el.firstChild;
   board.setAttribute("aria-label", `Numbers to touch. ${svg.match(/<title>(.*?)<\/title>/)[1]}`);

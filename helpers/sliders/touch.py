@@ -19,7 +19,7 @@ from helpers.pictures.numbers import unravel
 from helpers.pictures.tensors import TracedStep
 from helpers.sliders.film import bundle
 from helpers.sliders.lesson import run, tokens
-from helpers.sliders.scripts import STYLE, script
+from helpers.sliders.scripts import script, style
 from helpers.trace import trace
 
 PROJECTIONS = ("W_query", "W_key", "W_value")
@@ -46,8 +46,8 @@ class Touch(anywidget.AnyWidget):
         x: the input (1, num_tokens, d_in) as it stands now.
     """
 
-    _esm = script("ask", "touch")
-    _css = STYLE
+    _esm = script("ask", "fit", "touch")
+    _css = style("fit", "touch")
     svg = traitlets.Unicode().tag(sync=True)
     book = traitlets.Dict().tag(sync=True)
     told = traitlets.List().tag(sync=True)

@@ -52,6 +52,25 @@ IMAGES = """images => images.map(image => {
           scale: box.width / image.naturalWidth,
           overflow: box.right - area.getBoundingClientRect().right};
 })"""
+
+# For every drawing or image of one: how high its lowest letters are, where what scrolls it ends,
+# and how much of it cannot be scrolled into sight.
+PLACED = """pictures => pictures.map(picture => {
+    const box = picture.getBoundingClientRect();
+    const scale = box.width / (picture.viewBox?.baseVal.width ?? picture.naturalWidth);
+    const sizes = picture.viewBox
+      ? [...picture.querySelectorAll('text')].filter(text => text.textContent.trim())
+        .map(text => parseFloat(getComputedStyle(text).fontSize)) : [0];
+    let holder = picture.parentElement;
+    while (holder !== document.body && !/auto|scroll/.test(getComputedStyle(holder).overflowX))
+      holder = holder.parentElement;
+    const frame = holder.getBoundingClientRect();
+    return {label: picture.getAttribute('aria-label') ?? picture.alt,
+            text: Math.min(...sizes) * scale, image: picture.src, right: frame.right,
+            cut: box.right - (frame.left + holder.scrollWidth - holder.scrollLeft),
+            scale, sideways: picture.parentElement.classList.contains('sideways'),
+            focus: picture.parentElement.tabIndex};
+})"""
 DRAWN = "data:image/svg+xml;base64,"
 
 
@@ -67,6 +86,22 @@ def look(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
             inside = {key: min(one[key] for one in both) for key in inside}
         found.append(image | inside | {"small": inside["small"] * image["scale"]})
     return found
+
+
+def check_whole(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
+    """Find all pictures in sight legible, and each whole or scrolled by itself; return them."""
+    width = page.viewport_size["width"]
+    pictures = page.locator(f"{where} :is(svg[role=img], img[alt]):visible").evaluate_all(PLACED)
+    for picture in pictures:
+        source = picture.pop("image", None)
+        if source and source.startswith(DRAWN):
+            inside = drawing(page.context.browser, source, "light")
+            picture["text"] = inside["small"] * picture["scale"]
+        elif source:
+            continue  # a photograph has no texts to measure
+        assert picture["text"] >= 10.9, picture
+        assert picture["cut"] <= 1 and picture["right"] <= width + 1, picture
+    return pictures
 
 
 @functools.cache

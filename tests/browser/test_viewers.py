@@ -126,7 +126,7 @@ def test_jupyter(served, gallery, page, viewer, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 7
+        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 10
     assert page.locator("#probe").count() == (trust == "trusted")
 
 

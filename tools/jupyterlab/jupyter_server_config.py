@@ -1,6 +1,9 @@
-"""How the course's JupyterLab talks to a page: at once."""
+"""What the course asks of JupyterLab's server: prompt answers, and no view without its state."""
 
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
 
 
 class Prompt(ZMQChannelsWebsocketConnection):
@@ -15,5 +18,25 @@ class Prompt(ZMQChannelsWebsocketConnection):
         return super().connect()
 
 
+def drop_lost_views(model, **_):
+    """Take the views out of a notebook that is being saved whose widgets are not saved with it.
+
+    JupyterLab saves the state of the widgets that live. After a restart none does, but their views
+    are still in the outputs, and would be opened as "Error displaying widget: model not found".
+    Without the view an output shows what stands beside it: the picture and "Run the cell to move
+    it."
+    """
+    if model["type"] != "notebook":
+        return
+    widgets = model["content"]["metadata"].get("widgets", {})
+    kept = widgets.get(STATE, {}).get("state", {})
+    for cell in model["content"]["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if VIEW in data and len(data) > 1 and data[VIEW]["model_id"] not in kept:
+                del data[VIEW]
+
+
 c = get_config()  # noqa: F821 - Jupyter runs this file with the function in reach
 c.ServerApp.kernel_websocket_connection_class = Prompt
+c.FileContentsManager.pre_save_hook = drop_lost_views

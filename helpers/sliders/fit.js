@@ -1,0 +1,124 @@
+// Pictures in a narrow place: no text gets smaller than 11 pixels. Python says of each part of a
+// picture how large it is, and whether parts lie beside or below each other. Where they do not fit
+// beside each other they are laid below each other; what is still too wide is scrolled sideways.
+
+const MARGIN = 5; // around a picture that answers, as in the style
+const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line of the title
+
+// Lay a picture out for a place so many pixels wide.
+function fit(svg, room) {
+  (svg.undo ?? []).reverse().forEach((each) => each());
+  svg.undo = [];
+  if (room < least(svg)) lay(svg, room);
+  scroll(svg, room, svg.parentElement);
+}
+
+// How wide a picture has to be, so that its smallest text can be read.
+function least(svg) {
+  const sizes = [...svg.querySelectorAll("[font-size]")];
+  const smallest = Math.min(...sizes.map((each) => parseFloat(each.getAttribute("font-size"))));
+  return svg.viewBox.baseVal.width * Math.min(LEGIBLE / smallest, 1);
+}
+
+// Let a picture be scrolled sideways where it is still too wide.
+function scroll(svg, room, place) {
+  const wide = room < Math.floor(least(svg));
+  place.style.setProperty("--least", `${least(svg)}px`);
+  place.classList.toggle("sideways", wide);
+  const says = { tabindex: 0, role: "region", "aria-label": "A wide picture, to scroll sideways" };
+  for (const [name, value] of Object.entries(says)) {
+    if (wide) place.setAttribute(name, value);
+    else place.removeAttribute(name);
+  }
+}
+
+function lay(svg, room) {
+  const [title, body] = svg.querySelector(":scope > g").children;
+  const [x, y] = shift(body), deeper = breakLine(svg, title, room / 8, TITLE);
+  const [wide, high] = layPart(svg, body, room - 2 * x);
+  const width = Math.max(wide + 2 * x, Math.min(svg.viewBox.baseVal.width, room));
+  const height = svg.viewBox.baseVal.height + deeper + high - size(body)[1];
+  put(svg, body, "transform", `translate(${x} ${y + deeper})`);
+  put(svg, svg, "viewBox", `0 0 ${width} ${height}`);
+  put(svg, svg, "width", width);
+  put(svg, svg, "height", height);
+}
+
+// Lay what is inside a part, and return how large it is then.
+function layPart(svg, part, room) {
+  const [width, height] = size(part), all = [...part.querySelectorAll("[data-lay]")];
+  const inner = all.filter((each) => each.parentNode.closest("[data-lay], [data-size]") === part);
+  if (!inner.length) {
+    const [first, ...more] = part.children;
+    if (width <= room || more.length || first?.tagName !== "text") return [width, height];
+    const letters = first.textContent.length * room / width;
+    return [room, height + breakLine(svg, first, letters, LINE)];
+  }
+  const sizes = inner.map((each) => {
+    const [x, y] = shift(each.parentNode === part ? each : each.parentNode);
+    const [wide, high] = layGroup(svg, each, room - x);
+    return [x + wide, y + high];
+  });
+  return [0, 1].map((way) => Math.max(...sizes.map((each) => each[way])));
+}
+
+// Lay the parts of a group in lines, as many as are needed; a group with a frame has a margin.
+function layGroup(svg, group, room) {
+  const [way, ...numbers] = group.dataset.lay.split(" "), gap = Number(numbers.pop());
+  const margin = Number(numbers.pop() ?? 0), frame = margin && group.firstChild;
+  let x = 0, y = 0, line = 0, width = 0;
+  for (const part of group.children) {
+    if (part === frame) continue;
+    const own = Math.min(size(part)[0] || room, room - 2 * margin); // no wider than it was
+    const [wide, high] = layPart(svg, part, own);
+    if (part.previousSibling && part.previousSibling !== frame &&
+        (way === "below" || x + wide > room)) {
+      y += line + (way === "below" ? gap : gap / 2);
+      x = line = 0;
+    }
+    put(svg, part, "transform", `translate(${x + margin} ${y + margin})`);
+    width = Math.max(width, x + wide);
+    line = Math.max(line, high);
+    x += wide + gap;
+  }
+  const high = y + line + 2 * margin;
+  if (!frame) return [width, high];
+  const wide = Math.max(width + 2 * margin, Math.min(size(group.parentNode)[0], room));
+  put(svg, frame, "width", wide - 1);
+  put(svg, frame, "height", high - 1);
+  return [wide, high];
+}
+
+// Break a text into lines of so many letters; return how much higher it is.
+function breakLine(svg, text, letters, deep) {
+  const whole = text.textContent, lines = [];
+  for (const word of whole.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length && longer.length <= letters) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  if (lines.length === 1) return 0;
+  svg.undo.push(() => { text.textContent = whole; });
+  text.replaceChildren(...lines.map((line, k) => {
+    const part = document.createElementNS(svg.namespaceURI, "tspan");
+    part.setAttribute("x", text.getAttribute("x"));
+    part.setAttribute("dy", k && deep);
+    part.textContent = `${line} `;
+    return part;
+  }));
+  return deep * (lines.length - 1);
+}
+
+// Set an attribute so that it can be set back.
+function put(svg, each, name, value) {
+  const before = each.getAttribute(name);
+  svg.undo.push(() => {
+    if (before === null) each.removeAttribute(name);
+    else each.setAttribute(name, before);
+  });
+  each.setAttribute(name, value);
+}
+
+const size = (part) => part.dataset.size.split(" ").map(Number);
+const shift = (part) =>
+  part.getAttribute("transform")?.match(/-?[\d.]+/g).map(Number) ?? [0, 0];

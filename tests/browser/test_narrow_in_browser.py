@@ -1,0 +1,160 @@
+"""Pictures where there is little room: on a phone, in half a window, at a zoom of 200 %."""
+
+import nbformat
+import pytest
+from lab_page import jupyterlab, open_notebook, run_all, until
+from look import check_whole
+from nbformat.v4 import new_code_cell, new_notebook
+from renew import METADATA
+
+from helpers import sliders
+from helpers.sliders.motion import MAKING, MOVING
+from helpers.trace import trace
+
+STEPS = [*MOVING, *MAKING]
+SOURCES = [
+    "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders, trace\n"
+    "from helpers.pictures import draw_map\nmha, _ = sliders.run()",
+    "sliders.explore_map()",
+    "sliders.explore_numbers()",
+    "sliders.explore_project()",
+    'sliders.explore_memory("project.queries", "view.queries")',
+    "sliders.explore_softmax()",
+    *(f"sliders.explore_motion('{step}')" for step in STEPS),
+    "draw_map(trace.trace(mha, sliders.tokens()))",
+]
+WIDTHS = (1280, 640, 390)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The address of a notebook with all that moves, and a still."""
+    path = tmp_path_factory.mktemp("narrow") / "narrow.ipynb"
+    cells = [new_code_cell(source) for source in SOURCES]
+    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
+    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def phone(chromium, served):
+    """The notebook in a page with a finger, its cells run, the file browser closed."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 844}, has_touch=True)
+    page = context.new_page()
+    open_notebook(page, served, "narrow.ipynb")
+    run_all(page)
+    page.locator(".touch .board.live").wait_for(timeout=60_000)
+    page.locator(".touch .controls").nth(len(STEPS) - 1).wait_for()
+    page.keyboard.press("Control+b")
+    yield page
+    context.close()
+
+
+def resize(page, width):
+    """Give the page a width and let its pictures find their places."""
+    page.set_viewport_size({"width": width, "height": 844})
+    page.wait_for_timeout(500)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
+    resize(phone, width)
+    pictures = check_whole(phone)
+    assert len(pictures) == len(SOURCES) - 1
+    for picture in pictures:
+        assert picture["focus"] == (0 if picture["sideways"] else -1), picture
+    if width == 1280:
+        assert not any(picture["sideways"] for picture in pictures)
+
+
+PANELS = """board => [...board.querySelectorAll('rect[rx]')].map(rect => {
+  const box = rect.getBoundingClientRect();
+  return [Math.round(box.left), Math.round(box.top), Math.round(box.bottom)];
+})"""
+
+
+@pytest.mark.browser
+def test_on_a_phone_each_step_has_a_row(phone):
+    for width, in_a_row in zip((1280, 760, 390), (3, 2, 1), strict=True):
+        resize(phone, width)
+        panels = phone.locator(".touch .board").evaluate(PANELS)
+        assert len(panels) == 13
+        assert len({left for left, _, _ in panels}) == in_a_row
+    tops = [top for _, top, _ in panels]
+    bottoms = [bottom for _, _, bottom in panels]
+    assert all(below > above for below, above in zip(tops[1:], bottoms, strict=False))
+    board = phone.locator(".touch .board")
+    resize(phone, 1280)
+    assert board.locator("svg").get_attribute("viewBox") in sliders.explore_numbers().svg
+
+
+def finger(page, *points):
+    """Put a finger down, move it from point to point, and lift it."""
+    touch = page.context.new_cdp_session(page)
+    kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
+    for kind, (x, y) in zip(kinds, points, strict=True):
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def middle(cell):
+    """Return where the middle of a cell stands in the window."""
+    cell.scroll_into_view_if_needed()
+    box = cell.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+@pytest.mark.browser
+def test_a_tap_points_a_finger_scrolls_and_drags(phone):
+    resize(phone, 390)
+    board = phone.locator(".touch .board")
+    queries = board.locator("[data-tensor='view.queries'] > g:first-child path")
+    phone.touchscreen.tap(*middle(queries.nth(1)))
+    assert board.locator(".card p").first.inner_text().startswith("queries[0, 0, 0, 1] = ")
+    board.press("Escape")
+    x, y = middle(queries.first)
+    finger(phone, *((x, y - 20 * i) for i in range(12)))
+    until(lambda: queries.first.bounding_box()["y"] < y - 100, 5, "a finger does not scroll")
+    own = sliders.explore_numbers()
+    x, y = middle(board.locator("[data-tensor='shape.x'] > g:first-child path").nth(8))
+    finger(phone, *((x + 10 * i, y) for i in range(6)))
+    own.x.view(-1)[8] += 0.5
+    out = trace(own.mha, own.x)[-1].tensors["out"].flatten().tolist()
+    shown = board.locator("[data-tensor='out_proj.out'] > g:last-child text")
+    until(lambda: shown.all_text_contents() == [f"{each:.2f}" for each in out], 5, "no drag")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_follows_a_film_does_not_jump_while_a_slider_moves(phone, width):
+    resize(phone, width)
+    for film in phone.locator(".film").all():
+        heights = []
+        for handle in film.locator("[role=slider]:visible").all():
+            for key in ("Home", *["ArrowRight"] * 5, "Home"):
+                handle.press(key)
+                phone.wait_for_timeout(150)
+                heights.append(round(film.bounding_box()["height"]))
+        assert heights == sorted(heights), "it got lower, and what follows jumped up"
+        assert width < 1280 or heights[-1] - heights[0] <= 2, heights
+
+
+@pytest.mark.browser
+def test_motion_goes_all_the_way_on_a_phone_and_with_reduced_motion(phone):
+    resize(phone, 390)
+    for index, step in enumerate(STEPS):
+        glide = phone.locator(".touch:has(.controls)").nth(index)
+        slider, moves = glide.locator("input"), glide.locator(".moves")
+        ways = sliders.explore_motion(step).narrow.ways
+        slider.fill("1")
+        for cell, (x, y, *wider) in zip(moves.all(), ways, strict=True):
+            expected = f"translate({x:g} {y:g}) scale({(wider or [1])[0]:g} 1)"
+            assert cell.get_attribute("transform") == expected
+        slider.fill("0")
+        phone.emulate_media(reduced_motion="reduce")
+        glide.locator("button").click()
+        assert slider.input_value() == "1"
+        glide.locator("button").click()
+        assert slider.input_value() == "0"
+        phone.emulate_media(reduced_motion="no-preference")

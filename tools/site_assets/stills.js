@@ -1,0 +1,27 @@
+// Stills in a narrow page: the drawing itself takes the place of its image, so that fit.js can lay
+// it out where the image would be too small to read.
+const DRAWN = "data:image/svg+xml;base64,";
+
+for (const image of document.querySelectorAll(`main img[src^="${DRAWN}"]:not(.jupyter-widget)`)) {
+  const place = document.createElement("div");
+  place.className = "still";
+  image.replaceWith(place);
+  place.append(image);
+  let room = 0;
+  new ResizeObserver(() => {
+    if (place.clientWidth === room) return;
+    room = place.clientWidth;
+    const [, size] = image.style.minWidth.match(/([\d.]+)px/) ?? [0, 0];
+    image.hidden = room < Number(size);
+    if (image.hidden && !image.nextSibling) image.insertAdjacentHTML("afterend", drawing(image));
+    const svg = image.nextSibling;
+    if (!svg) return;
+    svg.style.display = image.hidden ? "" : "none";
+    fit(svg, room);
+  }).observe(place);
+}
+
+function drawing(image) {
+  const bytes = Uint8Array.from(atob(image.src.slice(DRAWN.length)), (c) => c.charCodeAt(0));
+  return new TextDecoder().decode(bytes);
+}
