@@ -407,7 +407,7 @@ def test_every_exercise_ships_open_with_two_hints_and_a_solution_that_proves_its
     between = cells[found[0] + 2 : found[1] + 1]
     assert all(cell.metadata.tags == ["solution"] for cell in between)
     assert "assert check(" in solution.source and not solution.outputs
-    assert between[1].outputs, "the worked solution shows its numbers"
+    assert between[0].outputs, "the worked solution shows its numbers"
 
 
 def test_the_diagrams_places_and_names_are_the_exercises():

@@ -371,13 +371,3 @@ def test_the_classes_come_in_an_order_that_is_drawn_each_time():
         tried("the_test.1", lambda cls, order=order: order.append(cls.forward.__code__.co_code))
         orders.append(order)
     assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
-
-
-@every("path", sorted(renew.NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_nothing_but_a_solution_is_folded_away(path):
-    folded = False  # JupyterLab hides what follows a folded heading, up to the next heading
-    for cell in renew.read(path).cells:
-        is_solution = "solution" in cell.metadata.get("tags", [])
-        if cell.cell_type == "markdown" and cell.source.startswith("#"):
-            folded = is_solution
-        assert is_solution or not folded, cell.source

@@ -154,10 +154,7 @@ def normal_metadata(cell: NotebookNode) -> NotebookNode:
     if tags := cell.metadata.get("tags"):
         metadata.tags = tags
     if "solution" in (tags or []):
-        if cell.cell_type == "markdown":
-            metadata["jp-MarkdownHeadingCollapsed"] = True
-        else:
-            metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
+        metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
     if "set-up" in (tags or []):
         metadata.jupyter = NotebookNode(source_hidden=True)
     if "measured_source" in cell.metadata:

@@ -18,7 +18,7 @@ function render({ model, el }) {
   it.drawn.innerHTML = model.get("svg");
   const asking = ask(model, (answer) => follow(it, answer), () => alive(it, false));
   it.ask = () => asking({ view: it.view, values: it.handles.map(({ value }) => value) });
-  for (const handle of it.handles) put(it, handle);
+  for (const handle of it.handles) grip(it, handle);
   alive(it, false);
   it.help.textContent = "";
   asking({ view: it.view });
@@ -30,7 +30,7 @@ function render({ model, el }) {
 }
 
 // Make a handle and let it listen.
-function put(it, handle) {
+function grip(it, handle) {
   const node = handle.node = document.createElement("div");
   const free = handle.free = [0, 1].filter((k) => handle.low[k] < handle.high[k]);
   const across = free.length > 1 ? "" : free[0] ? "upright" : "level";

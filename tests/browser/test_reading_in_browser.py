@@ -50,6 +50,29 @@ def test_formulas(lab, page):
     close(page)
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("viewer", ["lab/tree", "notebooks"], ids=["JupyterLab", "Notebook 7"])
+def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, viewer):
+    page.goto(f"{lab}/{viewer}/05_scores.ipynb?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    hints = page.locator(".jp-MarkdownOutput details", has=page.get_by_text("Hint", exact=True))
+    lines = page.locator(".jp-InputPlaceholder", has_text="# Solution")
+    assert hints.count() == lines.count() == 3
+    for hint in hints.all():
+        inside = hint.locator("> :not(summary)").first
+        assert not inside.is_visible()
+        hint.locator("summary").click()
+        assert inside.is_visible()
+    cells = page.locator(".jp-CodeCell")
+    for index in [i for i, cell in enumerate(cells.all()) if cell.locator(lines).count()]:
+        cell = cells.nth(index)
+        line = cell.locator(".jp-InputPlaceholder")
+        assert line.inner_text().strip() == "# Solution"
+        line.click()
+        assert "assert check(" in cell.locator(".jp-InputArea-editor").inner_text()
+    close(page)
+
+
 def check_source(page):
     """The forward pass has eleven numbers in its margin; all source has colours, legible ones."""
     code = page.locator(".linked .highlight", has_text="def forward")
