@@ -44,9 +44,9 @@ LEAST = (
     7  # rounds: a row that follows a large one finds its memory in disorder, and the next does not
 )
 DRAWN = {
-    bench_rows.WRAPPER: "s:",
-    bench_rows.EXPLICIT: "o-",
     bench_rows.FUSED: "D-",
+    bench_rows.EXPLICIT: "o-",
+    bench_rows.WRAPPER: "s:",
     bench_rows.TORCHS: "^--",
     bench_rows.LECTURE: "v:",
     LIMIT: "k--",

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks import wrong_class
@@ -189,9 +189,8 @@ def store(seed: int, path: Path = MOMENTS) -> None:
         }
         for step, report in reports.items()
     ]
-    save_file(
+    stored = save(
         tensors,
-        path,
         metadata={
             "moments": json.dumps(facts),
             "reached": line(last, seconds),
@@ -203,6 +202,7 @@ def store(seed: int, path: Path = MOMENTS) -> None:
             "command": f"python tools/train.py --seed {seed}",
         },
     )
+    path.write_bytes(stored)  # as readable as other files here: save_file keeps it to its owner
     print(f"{path.name}: {len(facts)} moments, {math.ceil(path.stat().st_size / 1000)} KB")
     print(line(last, seconds))
 
