@@ -456,7 +456,7 @@ def test_a_column_and_what_it_makes_stand_in_one_line():
     product = Shown(left @ right, "queries", "num_tokens d_out")
     shown = Shown(left, "x", "num_tokens d_in"), Shown(right, "W_query", "d_in d_out")
     svg = draw_product(*shown, product, row=1, column=2).svg
-    groups = re.findall(r'translate\((\S+) \S+\)"><text[^>]*>(?:W_query|queries) \(', svg)
+    groups = re.findall(r'translate\((\S+) \d+\)">(?:<g [^>]*>)*<text[^>]*>(?:W_q|que)', svg)
     frames = re.findall(r'<path d="M([\d.]+) [^"]*" fill="none" stroke-width="3"', svg)
     column, made = (float(x) + float(frame) for x, frame in zip(groups, frames[1:], strict=True))
     assert column == pytest.approx(made)
