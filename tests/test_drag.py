@@ -1,5 +1,6 @@
 """What follows from a handle's place is what the notebooks' own lines give, wherever it is."""
 
+import itertools
 import json
 import math
 import re
@@ -11,9 +12,9 @@ import torch
 
 from helpers import sliders
 from helpers.examples import load_example
-from helpers.pictures import Handle
-from helpers.pictures.svg import TITLE_HEIGHT, number
-from helpers.sliders.words import SENTENCES
+from helpers.pictures import Arrow, Handle, draw_vectors
+from helpers.pictures.svg import CHARACTER, TITLE_HEIGHT, number
+from helpers.sliders.words import SENTENCES, meaning_at
 
 WORDS = load_example("words")
 VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))
@@ -75,7 +76,7 @@ def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
 
 def test_a_word_without_length_takes_the_same_from_each(ask):
     shown = texts(ask(MAKE["mix"](), [[0, 0]])["svg"])
-    assert shown.count("0.14") == len(DUCKS) and shown[0].startswith("bank takes 0.14 from")
+    assert shown.count("0.14") == len(DUCKS) and shown[0] == "bank takes 0.14 from every word"
 
 
 @pytest.mark.parametrize("key", [(2.0, 1.5), (-3.0, 2.0), (3, -2), (0, -1.3), (-1, 0)], ids=str)
@@ -114,6 +115,49 @@ def test_bars_share_out_as_the_notebook_does(ask, first, divisor):
     long = [float(high) for high in re.findall(r"h28v([\d.]+)h-28z", answer["svg"])]
     assert long[4:] == pytest.approx([130 * each for each in weights], abs=0.06)
     assert long[:4] == pytest.approx([14 * abs(each) for each in scores.tolist()], abs=0.06)
+
+
+def names(svg):
+    """Return each arrow's name with its left end, its right end and its line."""
+    found = re.findall(r'<text x="(\S+)" y="(\S+)"( text-anchor="end")? paint.*?>(.*?)</text>', svg)
+    ends = []
+    for x, y, to_the_left, name in filter(lambda each: each[3], found):
+        left = float(x) - (CHARACTER * len(name) if to_the_left else 0)
+        ends.append((name, left, left + CHARACTER * len(name), float(y)))
+    return ends
+
+
+def over_each_other(svg):
+    """Return the names of arrows that stand over each other, or reach out of the picture."""
+    clash = [
+        (one[0], two[0])
+        for one, two in itertools.combinations(names(svg), 2)
+        if one[1] < two[2] and two[1] < one[2] and abs(one[3] - two[3]) < 12
+    ]
+    return clash + [(name, left, y) for name, left, _, y in names(svg) if left < 0 or y < 10]
+
+
+@pytest.mark.parametrize("name", ["mix", "angle"])
+def test_no_name_stands_over_another_wherever_a_tip_is(name):
+    drag = MAKE[name]()
+    (handle,) = drag.handled.handles
+    across, up = (np.linspace(*ends, 13) for ends in zip(handle.low, handle.high, strict=True))
+    for tip in itertools.product(across, up):
+        svg = drag.draw([list(map(float, tip))]).picture.svg
+        assert len(names(svg)) > 1 and not over_each_other(svg), tip
+
+
+def test_no_name_stands_over_another_at_tips_that_are_near():
+    arrows = [Arrow("bank alone", (1, 1), "dashed"), Arrow("bank", (1.67, 1.14), "strong")]
+    svg = draw_vectors(arrows, "near").svg
+    assert len(names(svg)) == 2 and not over_each_other(svg)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_no_name_stands_over_another_while_a_sentence_is_read(sentence):
+    for words_read in range(len(SENTENCES[sentence].split())):
+        svg = meaning_at(sentence, words_read).svg
+        assert len(names(svg)) > 1 and not over_each_other(svg), words_read
 
 
 @every_one

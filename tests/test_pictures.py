@@ -451,6 +451,18 @@ def test_wrong_letters_and_sizes_are_said():
             draw_product(square, square, square, row, column)
 
 
+def test_a_column_and_what_it_makes_stand_in_one_line():
+    left, right = torch.ones(3, 6, dtype=torch.int64), torch.ones(6, 4, dtype=torch.int64)
+    product = Shown(left @ right, "queries", "num_tokens d_out")
+    shown = Shown(left, "x", "num_tokens d_in"), Shown(right, "W_query", "d_in d_out")
+    svg = draw_product(*shown, product, row=1, column=2).svg
+    groups = re.findall(r'translate\((\S+) \d+\)">(?:<g [^>]*>)*<text[^>]*>(?:W_q|que)', svg)
+    frames = re.findall(r'<path d="M([\d.]+) [^"]*" fill="none" stroke-width="3"', svg)
+    column, made = (float(x) + float(frame) for x, frame in zip(groups, frames[1:], strict=True))
+    assert column == pytest.approx(made)
+    assert "Row 1 of x meets column 2 of W_query: 6<" in svg  # a whole number has no decimals
+
+
 # JupyterLab's own grounds and inks, as red, green, blue and opacity.
 THEMES = {"light": ((255, 255, 255), (0, 0, 0, 0.87)), "dark": ((17, 17, 17), (255, 255, 255, 1))}
 MOST = FAINT + 10 * STEP

@@ -139,20 +139,24 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
         [(k, column) for k in range(inner)],
         [(row, column)],
     )
+    shown = left, right, product
+    planes = [plane(one, (), marked=each) for one, each in zip(shown, marks, strict=True)]
     a, b, c = (
-        labelled(f"{one.name} {tuple(one.tensor.shape)}", plane(one, (), marked=marked))
-        for one, marked in zip((left, right, product), marks, strict=True)
+        labelled(f"{one.name} {tuple(one.tensor.shape)}", drawn)
+        for one, drawn in zip(shown, planes, strict=True)
     )
-    edge, drop = a.width + 2 * GAP, b.height + GAP
+    drop, end = b.height + GAP, max(each.width for each in planes[1:])
+    x, y = (a.width + 2 * GAP + end - each.width for each in planes[1:])  # columns below columns
     together = Drawing(
-        at(0, drop, a) + at(edge, 0, b) + at(edge, drop, c),
-        edge + max(b.width, c.width),
+        at(0, drop, a) + at(x, 0, b) + at(y, drop, c),
+        max(x + b.width, y + c.width),
         drop + max(a.height, c.height),
     )
     value = product.tensor[row, column].item()
+    told = value if isinstance(value, int) else f"{value:.4f}"
     return picture(
         together,
-        f"Row {row} of {left.name} meets column {column} of {right.name}: {value:.4f}",
+        f"Row {row} of {left.name} meets column {column} of {right.name}: {told}",
         f"{product.name} {product.shape} is {left.name} {left.shape} times {right.name} "
         f"{right.shape}; each element is one dot product over {inner} pairs.",
     )

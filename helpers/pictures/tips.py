@@ -16,12 +16,12 @@ from helpers.pictures.svg import (
     picture,
     text,
 )
-from helpers.pictures.vectors import HALO, MARGIN, Arrow, arrow_line, axis_lines, shadow
+from helpers.pictures.vectors import HALO, MARGIN, Arrow, arrow_line, axis_lines, free, shadow
 
 CORNERS = (0.0, 0.0), (5.0, 5.0)  # of the plane of words
 REACH = 3.0  # so far a word's tip goes along an axis: with its context it is still in the plane
 AROUND = (-3.0, -2.0), (3.0, 2.0)  # of the plane of query and key
-SMALL, LARGE = 44, 62  # pixels for 1 along an axis
+WORDS, KEYS = 44, 40  # pixels for 1 along an axis: on a phone a whole plane is in sight
 COLUMN = 54
 WIDTH = 480  # of the picture, whatever its title
 
@@ -48,18 +48,24 @@ class Plane:
     def drawing(self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = "") -> Drawing:
         """Draw arrows over the axes, and what lies under them."""
         lines = "".join(arrow_line(arrow, self.place) for arrow in arrows)
-        names = "".join(map(self.name, arrows))
+        names = self.names(arrows)
         body = axis_lines(axes, self.corners, self.place) + under + lines + names
         return Drawing(body, self.width, self.height)
 
-    def name(self, arrow: Arrow) -> str:
-        """Write an arrow's name beyond its tip, where there is room."""
-        x, y = self.place(*arrow.end)
-        y += 18 if arrow.end[1] < 0 else -8
-        style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-        if arrow.end[0] < 0 or x + 14 + CHARACTER * len(arrow.name) > self.width:
-            return text(arrow.name, x - 14, y, "end", style)
-        return text(arrow.name, x + 14, y, style=style)
+    def names(self, arrows: Sequence[Arrow]) -> str:
+        """Write each arrow's name beyond its tip, where there is room, over no other name."""
+        body, taken = "", []
+        for arrow in arrows:
+            (x, y), long = self.place(*arrow.end), CHARACTER * len(arrow.name)
+            y += 18 if arrow.end[1] < 0 else -8
+            to_the_left = arrow.end[0] < 0 or x + 14 + long > self.width
+            anchor = "end" if to_the_left and x - 14 >= long else "start"
+            x += -14 if anchor == "end" else 14
+            left = x - long if anchor == "end" else x
+            y = free(y, left, long, taken)
+            style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
+            body += text(arrow.name, x, y, anchor, style)
+        return body
 
     def handle(self, name: str, tip: Sequence[float], low, high, says: str) -> Handle:
         """Return the handle at a tip; a picture's title stands above its drawing."""
@@ -93,7 +99,7 @@ def draw_mix(
     arrows = [Arrow(name if max(end) > 1 else "", end) for name, end in others.items()]
     arrows += [Arrow(word, tip, "dashed"), Arrow("", y, start=tip)]
     arrows += [Arrow("in context", y, "strong")]
-    plane = Plane(CORNERS, SMALL)
+    plane = Plane(CORNERS, WORDS)
     weights = found["weights"].tolist()
     rows = torch.stack([found["scores"], found["weights"]], dim=1).tolist()
     table = grid(
@@ -106,7 +112,8 @@ def draw_mix(
     lines = [f"context    {pair(found['context'])}", f"{word:10} {pair(x[place])}"]
     lines += [f"in context {pair(found['y'])}"]
     most = max(weights)
-    title = f"{word} takes {most:.2f} from {words[weights.index(most)]}"
+    giver = words[weights.index(most)] if most - min(weights) > 0.005 else "every word"
+    title = f"{word} takes {most:.2f} from {giver}"
     drawn = beside([plane.drawing(arrows, axes), below([table, written(lines)])], WIDTH)
     shares = ", ".join(f"{name} {share:.2f}" for name, share in zip(words, weights, strict=True))
     told = f"{word} {pair(x[place])}, in context {pair(found['y'])}. Weights: {shares}."
@@ -126,7 +133,7 @@ def draw_key(query: torch.Tensor, key: torch.Tensor, found: Mapping[str, float])
     Raises:
         ValueError: the key is not within -3 and 3 to the right, -2 and 2 up.
     """
-    plane, tip = Plane(AROUND, LARGE), key.tolist()
+    plane, tip = Plane(AROUND, KEYS), key.tolist()
     arrows = [Arrow("query", query.tolist(), "strong"), Arrow("key", tip, "strong")]
     long, angle = found["length of key"], found["angle"]
     products = " + ".join(f"{a:.2f} x {b:.2f}" for a, b in zip(query.tolist(), tip, strict=True))

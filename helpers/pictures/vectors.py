@@ -27,6 +27,7 @@ from helpers.pictures.svg import (
 UNIT = 62  # pixels for 1 along an axis
 MARGIN = 26
 HALO = f"paint-order:stroke;stroke:{GROUND};stroke-width:5px"  # keeps lines out of names
+LETTERS = 14  # pixels: how high a line of a name is
 MOST_ROWS, MOST_COLUMNS = 12, 12
 LOOKS = {
     "plain": 'stroke-width="1.5"',
@@ -95,7 +96,8 @@ def draw_vectors(
     if angle:
         body += shadow(arrows[angle[0]].end, arrows[angle[1]].end, place)
     body += "".join(arrow_line(arrow, place) for arrow in arrows)
-    body += "".join(arrow_name(arrow, place) for arrow in arrows if arrow.name)
+    taken: list[tuple[float, float, float]] = []
+    body += "".join(arrow_name(arrow, place, taken) for arrow in arrows if arrow.name)
     drawing = Drawing(body, width, height)
     if shares:
         columns = [word for word, _ in shares]
@@ -141,11 +143,30 @@ def arrow_line(arrow: Arrow, place) -> str:
     )
 
 
-def arrow_name(arrow: Arrow, place) -> str:
-    """Write an arrow's name beyond its tip."""
+def arrow_name(arrow: Arrow, place, taken: list[tuple[float, float, float]]) -> str:
+    """Write an arrow's name beyond its tip, over none of the names whose places are taken."""
     x, y = place(*arrow.end)
     look = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-    return text(arrow.name, x + 7, y - 5, style=look)
+    y = free(y - 5, x + 7, CHARACTER * len(arrow.name), taken)
+    return text(arrow.name, x + 7, y, style=look)
+
+
+def free(y: float, left: float, long: float, taken: list[tuple[float, float, float]]) -> float:
+    """Return how far down a name can stand, at y or above it, and take that place.
+
+    Args:
+        y: where it would stand if it were alone.
+        left, long: where it begins, and how long it is; all in pixels.
+        taken: left end, right end and y of each name that stands; it gets one more.
+    """
+    while any(
+        left < right and begins < left + long and abs(y - other) < LETTERS
+        for begins, right, other in taken
+    ):
+        y -= 1
+    if long:
+        taken.append((left, left + long, y))
+    return y
 
 
 def shadow(first: Sequence[float], second: Sequence[float], place) -> str:
@@ -157,7 +178,7 @@ def shadow(first: Sequence[float], second: Sequence[float], place) -> str:
     for vector in (first, second):
         size = 2 * math.hypot(*vector)
         ends.append(place(vector[0] / size, vector[1] / size))
-    radius = UNIT / 2  # an arc half a unit away from the origin
+    radius = place(0.5, 0)[0] - x  # an arc half a unit away from the origin
     turned = first[0] * second[1] - first[1] * second[0] < 0
     return (
         f'<path d="M{x:.1f} {y:.1f}L{foot[0]:.1f} {foot[1]:.1f}" stroke-width="9" '
