@@ -16,6 +16,7 @@ from helpers.checks.paper import papers
 from helpers.checks.tasks import TASKS
 
 every = pytest.mark.parametrize
+INF = math.inf  # a name of the notebook that is no size
 NOTHING = "returns nothing: end it with `return`"
 HEADS = "self.num_heads, self.head_dim = num_heads, d_out // num_heads"
 MASK = 'self.register_buffer("mask", '
@@ -125,6 +126,7 @@ FALSE = [
     ),
     ("reformat.1", lambda c: c.reshape(c.shape[0], c.shape[2], c.shape[1], -1), "`view`", "raises"),
     ("view.1", dropped, "The result of `view` is dropped", "constructor"),
+    ("mask.1", lambda s, m: s.masked_fill(m[-s.shape[2] :, : s.shape[2]], -INF), "-inf", "INF"),
     ("context.1", lambda w, v: w * v, "element by element", "other numbers"),
     ("context.3", lambda w, v: w * v, "element by element", "other numbers"),
 ]

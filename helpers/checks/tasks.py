@@ -229,7 +229,7 @@ _LIST: tuple[Task, ...] = (
         {
             22: ("That is query 0 with key 1: a row belongs to a query.", "scores_transposed"),
             39: (
-                "That multiplies row 1 of Q with a column of K, not with a key.",
+                "That multiplies query 1 with a column of the keys, not with a key.",
                 "keys_not_flipped",
             ),
             19: "That is query 0 with key 0.",

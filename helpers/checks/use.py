@@ -1,6 +1,7 @@
 """What a function uses besides what it is given: names of the notebook, typed-in sizes."""
 
 import dis
+import math
 import types
 from collections.abc import Callable
 from itertools import pairwise
@@ -88,4 +89,6 @@ def _kind(value: Any) -> str:
         return f"a tensor {tuple(value.shape)}"
     if isinstance(value, nn.Module):
         return "a module"
+    if type(value) is float and not math.isfinite(value):
+        return ""  # no size: who needs -inf may well take it from the notebook
     return repr(value) if type(value) in (int, float) else ""

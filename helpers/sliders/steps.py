@@ -82,7 +82,8 @@ def explore_scores_tokens() -> Film:
 def scores_grow_at(num_tokens: int) -> Picture:
     """Draw the scores of num_tokens tokens in two heads."""
     (shown,) = at_steps(run(num_tokens=num_tokens), "scores.scores")
-    return draw_tensor(shown, f"{count(num_tokens, 'token')}: {num_tokens**2} scores in each head")
+    scores = count(num_tokens**2, "score")
+    return draw_tensor(shown, f"{count(num_tokens, 'token')}: {scores} in each head")
 
 
 def explore_mask() -> Film:
