@@ -259,7 +259,7 @@ class FusedMultiHeadAttention(MultiHeadAttention):
 
 
 def future_mask(context_length: int, device: torch.device | None = None) -> torch.Tensor:
-    """Return (context_length, context_length) booleans, True where a key comes after its query."""
+    """Return (context_length, context_length), True where a key comes after its query."""
     every = torch.ones(context_length, context_length, dtype=torch.bool, device=device)
     return every.triu(diagonal=1)
 
