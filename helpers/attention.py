@@ -196,7 +196,7 @@ class MultiHeadAttentionWrapper(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Take x (b, num_tokens, d_in) to (b, num_tokens, d_out * num_heads); errors as above."""
+        """Take x (b, num_tokens, d_in) to (b, num_tokens, d_out * num_heads); a head checks x."""
         return torch.cat([head(x) for head in self.heads], dim=-1)
 
 
