@@ -196,7 +196,7 @@ class MultiHeadAttentionWrapper(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Take x (b, num_tokens, d_in) to (b, num_tokens, d_out * num_heads); errors as above."""
+        """Take x (b, num_tokens, d_in) to (b, num_tokens, d_out * num_heads); a head checks x."""
         return torch.cat([head(x) for head in self.heads], dim=-1)
 
 
@@ -259,7 +259,7 @@ class FusedMultiHeadAttention(MultiHeadAttention):
 
 
 def future_mask(context_length: int, device: torch.device | None = None) -> torch.Tensor:
-    """Return (context_length, context_length) booleans, True where a key comes after its query."""
+    """Return (context_length, context_length), True where a key comes after its query."""
     every = torch.ones(context_length, context_length, dtype=torch.bool, device=device)
     return every.triu(diagonal=1)
 

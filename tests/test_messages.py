@@ -250,7 +250,13 @@ def test_a_turned_W_o_is_found_in_two_heads_too():
 
 @every(
     ("meant", "typed"),
-    [("scores.1", "score.1"), ("softmax.2", "Softmax.2"), ("by_hand.3", "byhand3")],
+    [
+        ("scores.1", "score.1"),
+        ("softmax.2", "Softmax.2"),
+        ("by_hand.3", "byhand3"),
+        ("practice.shapes.1", "practice.shapes"),
+        ("practice.multi_head.1", "practice.multi-head.x"),
+    ],
 )
 def test_the_nearest_exercise_is_suggested(meant, typed):
     outcome = check(typed, 1)

@@ -16,7 +16,7 @@ from helpers.checks.isolate import Failure, TimeUp, attempt, type_name
 from helpers.checks.more import MORE, Further, judge_further
 from helpers.checks.observe import ask, isolated_from, kind_of
 from helpers.checks.outcome import Finding, Outcome, honestly
-from helpers.checks.paper import SHEET, Paper, Part, Words, papers, plain_words, practised
+from helpers.checks.paper import FRESH, SHEET, Paper, Part, Words, papers, plain_words, practised
 from helpers.checks.sentences import unknown
 from helpers.checks.task import Explain, Grow, Task, Write
 from helpers.checks.tasks import TASKS
@@ -45,7 +45,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         return progress.picture()
     task = find(identifier)
     if task is None:
-        return Outcome("check", "unknown", unknown(identifier, EXERCISES))
+        return Outcome("check", "unknown", unknown(identifier, (*EXERCISES, *FRESH)))
     outcome = honestly(task.identifier, judged, task, answer)
     if isinstance(task, Paper):
         outcome = replace(

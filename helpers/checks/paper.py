@@ -67,6 +67,7 @@ class Paper:
 
 
 KINDS = ("shapes", "single head", "columns", "multi-head")
+FRESH = tuple(f"practice.{kind.replace(' ', '_').replace('-', '_')}.1" for kind in KINDS)
 MOST = 9  # the largest size, query, key, and half score in a fresh problem
 
 

@@ -5,11 +5,11 @@
 const MARGIN = 5; // around a picture that answers, as in the style
 const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line of the title
 
-// Lay a picture out for a place so many pixels wide.
+// Lay a picture out for a place so many pixels wide; one that says no sizes is scrolled as it is.
 function fit(svg, room) {
   (svg.undo ?? []).reverse().forEach((each) => each());
   svg.undo = [];
-  if (room < least(svg)) lay(svg, room);
+  if (room < least(svg) && svg.querySelector(":scope > g > :nth-child(2)[data-size]")) lay(svg, room);
   scroll(svg, room, svg.parentElement);
 }
 
