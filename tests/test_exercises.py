@@ -126,8 +126,7 @@ def test_the_numbers_to_explain_are_true():
         "combine.2": torch.arange(1, 7),
         "out_proj.2": sum(layers.values()),
         "since.8": weights_of_two_texts(),
-        "since.12": 40 * kept(variants.Cache(), 32, 4096, variants.GroupedHeads(8)),
-        "since.13": 60 * kept(variants.LatentCache(), 8, 1024, variants.Latent(512, 64)) // 1000,
+        "since.12": 60 * kept(variants.LatentCache(), 8, 1024, variants.Latent(512, 64)) // 1000,
         "many.3": 48 * processes.bytes_sent(processes.bytes_of_heads(1, 1024, 1600), 5),
         "many.4": round_the_ring(place=2, num_processes=4),
     }

@@ -238,6 +238,15 @@ def test_a_tensor_is_drawn_number_for_number(letters, shape):
     assert numbers_in(draw_tensor(strided, "Title")) == drawn
 
 
+def test_heads_of_keys_and_keys_of_another_text_are_named():
+    few = texts(
+        draw_tensor(Shown(tensor(1, 2, 3, 4), "keys", "b num_kv_heads num_tokens d_in"), "A")
+    )
+    assert {"head 0", "head 1", "(b, num_kv_heads, num_tokens, d_in) = (1, 2, 3, 4)"} <= set(few)
+    other = texts(draw_tensor(Shown(tensor(3, 2), "weights", "num_tokens num_keys"), "A"))
+    assert {"query 2", "key 1"} <= set(other) and "token 0" not in other
+
+
 def test_the_map_holds_every_number_of_the_trace():
     steps = whiteboard()
     for i, step in enumerate(steps):

@@ -349,16 +349,6 @@ SINCE: tuple[Task, ...] = (
     ),
     Explain(
         "since.12",
-        163_840_000,
-        {
-            655_360_000: "That keeps 32 heads: 8 heads of keys are kept.",
-            81_920_000: "That is half of it: both keys and values are kept, 2 bytes a number.",
-            4_096_000: "That is one layer of 40.",
-            163_840: "That is one token of 1,000.",
-        },
-    ),
-    Explain(
-        "since.13",
         69_120,
         {
             61_440: "That leaves out the key that carries the position: it is kept as well.",

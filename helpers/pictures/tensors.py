@@ -28,7 +28,9 @@ from helpers.pictures.svg import (
 COUNTS = {
     "b": "sequence",
     "num_tokens": "token",
+    "num_keys": "key",
     "num_heads": "head",
+    "num_kv_heads": "head",
     "head_dim": "feature",
     "d_in": "feature",
     "d_out": "feature",
@@ -88,8 +90,8 @@ class Shown:
 
     def head(self, index: tuple[int, ...]) -> int | None:
         """Return the head that the element at index belongs to."""
-        if "num_heads" in self.axes:
-            return index[self.axes.index("num_heads")]
+        for axis in {"num_heads", "num_kv_heads"} & set(self.axes):
+            return index[self.axes.index(axis)]
         if self.num_heads is None:
             return self.only_head
         return index[-1] * self.num_heads // self.tensor.shape[-1]
@@ -186,7 +188,7 @@ def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]
     """Draw the matrix at an index of the leading axes, its rows and columns labelled."""
     matrix = shown.tensor[where]
     rows, columns = (COUNTS.get(axis, axis) for axis in shown.axes[-2:])
-    if rows == columns == "token":
+    if rows == "token" and columns in ("token", "key"):
         rows, columns = "query", "key"
     size = range(matrix.shape[0]), range(matrix.shape[1])
     values = matrix.tolist()

@@ -25,7 +25,7 @@ def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
     new = [(0, head, token, j) for head in range(keys.shape[1]) for j in range(keys.shape[3])]
     row = [(0, head, token, j) for head in range(mha.num_heads) for j in range(token + 1)]
     shown = [
-        Shown(keys, "keys kept", "b num_heads num_tokens head_dim", marked=new),
+        Shown(keys, "keys kept", "b num_kv_heads num_tokens head_dim", marked=new),
         Shown(rows, "weights", "b num_heads num_tokens num_tokens", marked=row, shade=True),
     ]
     scores = f"{token + 1} of {(token + 1) ** 2} scores in each head"
