@@ -68,6 +68,23 @@ def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
         assert not any(picture["sideways"] for picture in pictures)
 
 
+# How far the lines of a title stick out of its picture, and lines that begin inside a shape.
+TITLES = """pictures => pictures.map(svg => {
+  const right = svg.getBoundingClientRect().right;
+  const title = svg.querySelector(':scope > g > text').getBoundingClientRect();
+  const cut = [...svg.querySelectorAll('tspan')].filter(e => /^[\\d, ]*\\)/.test(e.textContent));
+  return [Math.max(0, Math.round(title.right - right)), cut.map(e => e.textContent)];
+})"""
+
+
+@pytest.mark.browser
+def test_lines_are_broken_where_they_may_be(phone):
+    resize(phone, 390)
+    titles = phone.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(TITLES)
+    assert len(titles) == len(SOURCES) - 1
+    assert [title for title in titles if title != [0, []]] == []
+
+
 PANELS = """board => [...board.querySelectorAll('rect[rx]')].map(rect => {
   const box = rect.getBoundingClientRect();
   return [Math.round(box.left), Math.round(box.top), Math.round(box.bottom)];
