@@ -109,6 +109,8 @@ def test_bars_share_out_as_the_notebook_does(ask, first, divisor):
     shown = texts(answer["svg"])
     at = shown.index("dashed: at first")
     assert shown[at - 4 : at] == [f"{each:.2f}" for each in weights]
+    under = shown.index("weight") + 1  # below the scores too, where a phone shows them
+    assert shown[under : under + 4] == shown[at - 4 : at]
     assert f"gets {max(weights):.2f} of 1" in shown[0]
     told = [float(said.rpartition(" ")[2]) for said in answer["says"]]
     assert told == [round(each, 2) for each in [*weights, max(weights)]]

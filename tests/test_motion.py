@@ -3,6 +3,7 @@ copied, and nowhere else."""
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 import torch
@@ -10,8 +11,8 @@ import torch
 from helpers import sliders
 from helpers.pictures import Shown, draw_cover, draw_motion, draw_shares, draw_sum, storage
 from helpers.pictures.changes import WIDE
-from helpers.pictures.motion import NARROW, ROOM
-from helpers.pictures.svg import number
+from helpers.pictures.motion import NARROW, ROOM, TOP
+from helpers.pictures.svg import CELL_HEIGHT, CELL_WIDTH, GAP, number
 from helpers.sliders.lesson import at_steps, run
 from helpers.sliders.motion import MAKING, MOVING
 
@@ -123,15 +124,17 @@ def test_bars_end_as_long_as_their_weights(size, room):
         assert written == [number(v) for v in shown.tensor.flatten().tolist()]
 
 
+@every_room
 @pytest.mark.parametrize("head, query", [(0, 1), (1, 2), (0, 0)])
-def test_weighted_rows_add_up_to_the_row_of_the_context(head, query):
+def test_weighted_rows_add_up_to_the_row_of_the_context(head, query, room):
     names = ("softmax.weights", "transpose.values", "context.context")
     weights, values, context = at_steps(run(), *names)
-    motion = draw_sum(weights, values, context, head, query)
+    motion = draw_sum(weights, values, context, head, query, room)
     old, new = cells(motion)
     row, rows = weights.tensor[0, head, query].tolist(), values.tensor[0, head].tolist()
     weighted = [number(row[i] * value) for i, each in enumerate(rows) for value in each]
     assert [text for text, _, _ in old] == [text for text, _, _ in placed(motion)] == weighted
+    assert room == ROOM or max(x for _, x, _ in old) + CELL_WIDTH <= room
     assert len({y for _, _, y in new}) == 1 and len({x for _, x, _ in new}) == len(rows[0])
     sums = [g.find(f"{SVG}text").text for g in groups_of(motion, "arriving")]
     so_far = [
@@ -160,6 +163,15 @@ def test_a_phone_gets_a_drawing_that_fits(step):
     lefts = re.findall(r"translate\(([\d.]+) ", move.narrow.picture.svg)
     assert max(map(float, lefts)) < NARROW + 10  # where the last cell begins
     assert move.on_phones == {"svg": move.narrow.picture.svg, "ways": move.narrow.ways}
+
+
+@pytest.mark.parametrize("step", MOVING)
+def test_lines_of_grids_and_of_storage_stand_apart_on_a_phone(step):
+    for placed in cells(sliders.explore_motion(step).narrow):
+        heights = sorted({y for _, _, y in placed[:18]}), sorted({y for _, _, y in placed[18:]})
+        for lines in heights:
+            ways = {low - high for high, low in pairwise(lines)} - {CELL_HEIGHT}
+            assert all(way >= CELL_HEIGHT + 2 * TOP + GAP for way in ways)  # labels, and a gap
 
 
 def test_the_stored_words_say_what_moves():

@@ -58,7 +58,7 @@ def draw_bars(
         raise ValueError(f"there are {count} scores: expected from 2 to {MOST_KEYS}")
     unit = HIGH / (reach[1] - reach[0])
     zero, bottom = ROW + reach[1] * unit, ROW + HIGH + GAP / 2
-    right, top = LEFT + count * CELL_WIDTH + 3 * GAP, bottom + 3 * ROW + GAP
+    right, top = LEFT + count * CELL_WIDTH + 3 * GAP, bottom + 4 * ROW + GAP
     body = text("scores", LEFT, 12, style="font-weight:700")
     body += text("weights", right, 12, style="font-weight:700")
     body += bars(scores * unit, LEFT, zero) + bars(weights * FULL, right, zero)
@@ -66,6 +66,8 @@ def draw_bars(
     body += row("key", range(count), bottom, (LEFT, right))
     body += row("score", scores.tolist(), bottom + ROW, (LEFT,))
     body += row(f"/ {divisor:.2f}", scaled.tolist(), bottom + 2 * ROW, (LEFT,))
+    # A phone shows the left half alone while a bar is dragged, so the weights stand there too.
+    body += row("weight", weights.tolist(), bottom + 3 * ROW, (LEFT,))
     body += row("", weights.tolist(), bottom + ROW, (right,))
     body += text("dashed: at first", right, bottom + 2 * ROW + 12)
     body += scale(divisor, top)

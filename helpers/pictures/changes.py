@@ -35,7 +35,7 @@ from helpers.pictures.svg import (
 from helpers.pictures.tensors import Shown
 
 WIDE = 2 * CELL_WIDTH  # a cell in which a bar grows
-SUMMANDS = CHARACTER * 26
+SUMMANDS, SHORT = CHARACTER * 26, CHARACTER * 17  # for what stands before a weighted row
 
 
 def draw_cover(scores: Shown, masked: Shown, room: float = ROOM) -> Motion:
@@ -115,13 +115,16 @@ def draw_shares(scaled: Shown, weights: Shown, room: float = ROOM) -> Motion:
     return Motion(finished, ways)
 
 
-def draw_sum(weights: Shown, values: Shown, context: Shown, head: int, query: int) -> Motion:
+def draw_sum(
+    weights: Shown, values: Shown, context: Shown, head: int, query: int, room: float = ROOM
+) -> Motion:
     """Draw each value row times its weight; they glide together into one row of the context.
 
     Args:
         weights: (1, num_heads, num_tokens, num_tokens).
         values, context: (1, num_heads, num_tokens, head_dim).
         head, query: the row of the context that they make.
+        room: how wide it may be, in pixels; what stands before the rows is short if it must.
 
     Raises:
         ValueError: there is more than one sequence.
@@ -131,24 +134,26 @@ def draw_sum(weights: Shown, values: Shown, context: Shown, head: int, query: in
     parts = row[:, None] * rows  # (num_tokens, head_dim)
     sums = parts.cumsum(0)  # what is gathered when a row has arrived
     end = 2 * TOP + len(parts) * CELL_HEIGHT + GAP
-    drawn, moving, ways = text(f"head {head}", SUMMANDS, 12), "", []
+    whole = SUMMANDS + parts.shape[1] * CELL_WIDTH <= room
+    left, of, whose = (SUMMANDS, "values of ", f" of token {query}") if whole else (SHORT, "", "")
+    drawn, moving, ways = text(f"head {head}", left, 12), "", []
     for j in range(parts.shape[1]):
-        x = SUMMANDS + j * CELL_WIDTH
+        x = left + j * CELL_WIDTH
         drawn += text(str(j), x + CELL_WIDTH / 2, 2 * TOP - 5, "middle")
         drawn += put(x, end, face(head, 0))
     for i, (part, gathered) in enumerate(zip(parts.tolist(), sums.tolist(), strict=True)):
         y = 2 * TOP + i * CELL_HEIGHT
-        label = f"{'+ ' if i else ''}{number(row[i].item())} x values of token {i}"
-        drawn += text(label, SUMMANDS - 6, y + 15, "end")
+        label = f"{'+ ' if i else ''}{number(row[i].item())} x {of}token {i}"
+        drawn += text(label, left - 6, y + 15, "end")
         for j, (value, total) in enumerate(zip(part, gathered, strict=True)):
-            x = SUMMANDS + j * CELL_WIDTH
+            x = left + j * CELL_WIDTH
             leaving, arriving = (face(head) + written(each) for each in (value, total))
             drawn += put(x, y, leaving)
             both = f'{leaving}<g class="arriving" opacity="0">{arriving}</g>'
             moving += f'<g class="moves">{put(x, y, both)}</g>'
             ways.append(way((x, y), (x, end)))
-    drawn += text(f"= context of token {query}", SUMMANDS - 6, end + 15, "end")
-    grid = Drawing(drawn + moving, SUMMANDS + parts.shape[1] * CELL_WIDTH, end + CELL_HEIGHT)
+    drawn += text(f"= context{whose}", left - 6, end + 15, "end")
+    grid = Drawing(drawn + moving, left + parts.shape[1] * CELL_WIDTH, end + CELL_HEIGHT)
     finished = picture(
         below([headings(values, context), grid], gap=4),
         f"context: token {query} of head {head} adds up {len(parts)} weighted rows",

@@ -61,7 +61,8 @@ def draw_motion(step: str, before: Shown, after: Shown, room: float = ROOM) -> M
             f"{', '.join(MOVES)}"
         )
     came_from = moved(step, before.tensor, after.tensor).flatten().tolist()
-    old, new = places(before, room=room), places(after, room=room)
+    lines = {"room": room, "deeper": GAP}
+    old, new = places(before, **lines), places(after, **lines)
     ways = [(0.0, 0.0)] * len(old)
     for now, was in enumerate(came_from):
         ways[was] = way(old[was], new[now])
@@ -69,8 +70,8 @@ def draw_motion(step: str, before: Shown, after: Shown, room: float = ROOM) -> M
     heads = [before.head(index) for index in product(*map(range, before.tensor.shape))]
     cells = "".join(map(cell, inside, heads, old))
     grids = Drawing(
-        f'<g class="before">{names(before, room=room)}</g>'
-        f'<g class="after" opacity="0">{names(after, room=room)}</g>{cells}',
+        f'<g class="before">{names(before, **lines)}</g>'
+        f'<g class="after" opacity="0">{names(after, **lines)}</g>{cells}',
         max(x for x, _ in [*old, *new]) + CELL_WIDTH,
         max(y for _, y in [*old, *new]) + CELL_HEIGHT,
     )
@@ -170,7 +171,7 @@ def way(old: tuple[float, float], new: tuple[float, float]) -> tuple[float, floa
 
 def spot(i: int, per_line: int) -> tuple[float, float]:
     """Return where a place of storage is drawn."""
-    return i % per_line * CELL_WIDTH, 2 * TOP + i // per_line * (CELL_HEIGHT + 2 * TOP)
+    return i % per_line * CELL_WIDTH, 2 * TOP + i // per_line * (CELL_HEIGHT + 2 * TOP + GAP)
 
 
 def cell(value: float, head: int | None, where: tuple[float, float], owner: str = "") -> str:

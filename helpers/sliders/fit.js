@@ -4,6 +4,7 @@
 
 const MARGIN = 5; // around a picture that answers, as in the style
 const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line of the title
+const BOLD = 9; // pixels: a letter of the title, in a wide font
 
 // Lay a picture out for a place so many pixels wide; one that says no sizes is scrolled as it is.
 function fit(svg, room) {
@@ -34,7 +35,7 @@ function scroll(svg, room, place) {
 
 function lay(svg, room) {
   const [title, body] = svg.querySelector(":scope > g").children;
-  const [x, y] = shift(body), deeper = breakLine(svg, title, room / 8, TITLE);
+  const [x, y] = shift(body), deeper = breakLine(svg, title, room / BOLD, TITLE);
   const [wide, high] = layPart(svg, body, room - 2 * x);
   const width = Math.max(wide + 2 * x, Math.min(svg.viewBox.baseVal.width, room));
   const height = svg.viewBox.baseVal.height + deeper + high - size(body)[1];
@@ -89,10 +90,16 @@ function layGroup(svg, group, room) {
   return [wide, high];
 }
 
+// Cut a text where a line may end: at spaces, but not inside a shape, = (1, 2, 3, 3), if it fits.
+function pieces(whole, letters) {
+  const all = whole.replace("= (", "=\u00a0(").split(/ (?![^()]*\))/);
+  return all.flatMap((piece) => piece.length > letters ? piece.split(" ") : piece);
+}
+
 // Break a text into lines of so many letters; return how much higher it is.
 function breakLine(svg, text, letters, deep) {
   const whole = text.textContent, lines = [];
-  for (const word of whole.split(" ")) {
+  for (const word of pieces(whole, letters)) {
     const longer = `${lines.at(-1)} ${word}`;
     if (lines.length && longer.length <= letters) lines[lines.length - 1] = longer;
     else lines.push(word);

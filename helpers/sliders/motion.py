@@ -36,12 +36,9 @@ def share(lesson: Run, room: float) -> Motion:
 
 
 def gather(lesson: Run, room: float) -> Motion:
-    """Draw how token 1, which sees one of its two neighbours, gathers its context in head 0.
-
-    It is narrow, whatever the room.
-    """
+    """Draw how token 1, which sees one of its two neighbours, gathers its context in head 0."""
     tensors = at_steps(lesson, "softmax.weights", "transpose.values", "context.context")
-    return draw_sum(*tensors, head=0, query=1)
+    return draw_sum(*tensors, head=0, query=1, room=room)
 
 
 # Steps that make new numbers, each with its drawing.

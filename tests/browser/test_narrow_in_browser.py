@@ -68,6 +68,24 @@ def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
         assert not any(picture["sideways"] for picture in pictures)
 
 
+# Of pictures that fit: how far their title sticks out, and lines that begin inside a shape.
+TITLES = """pictures => pictures.filter(e => !e.closest('.sideways')).map(svg => {
+  const right = svg.getBoundingClientRect().right;
+  const title = svg.querySelector(':scope > g > text').getBoundingClientRect();
+  const cut = [...svg.querySelectorAll('tspan')].filter(e => /^[\\d, ]*\\)/.test(e.textContent));
+  return [Math.max(0, Math.round(title.right - right)), cut.map(e => e.textContent)];
+})"""
+
+
+@pytest.mark.browser
+def test_lines_are_broken_where_they_may_be(phone):
+    for width in range(390, 540, 20):
+        resize(phone, width)
+        titles = phone.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(TITLES)
+        assert len(titles) >= len(STEPS) - 2
+        assert [title for title in titles if title != [0, []]] == []
+
+
 PANELS = """board => [...board.querySelectorAll('rect[rx]')].map(rect => {
   const box = rect.getBoundingClientRect();
   return [Math.round(box.left), Math.round(box.top), Math.round(box.bottom)];
