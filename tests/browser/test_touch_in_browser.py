@@ -241,7 +241,7 @@ def test_without_a_kernel_numbers_stay_and_the_picture_says_so(board, touched, p
     board.focus()
     board.press("ArrowRight")
     board.press("+")
-    page.get_by_text("Numbers cannot be dragged here, for no kernel runs.").wait_for()
+    page.get_by_text("Nothing can be dragged here, for no kernel answers.").wait_for()
     assert texts(board) == before
     check_marked(board, touched, 0)
 
