@@ -38,7 +38,7 @@ def ask(monkeypatch):
         sent = []
         monkeypatch.setattr(drag, "send", sent.append)
         places = {} if values is None else {"values": values}
-        drag.answer(drag, {"turn": turn, "view": "v", **places}, [])
+        drag.answer(drag, {"turn": turn, **places}, [])
         (answer,) = sent
         return json.loads(json.dumps(answer))  # as it travels
 
@@ -207,7 +207,7 @@ def test_no_handle_leaves_its_bounds_and_what_is_no_place_is_not_taken(ask):
 def test_a_page_that_asks_for_nothing_gets_what_stands_there(ask):
     drag = MAKE["mix"]()
     first = ask(drag, turn=7)
-    assert (first["turn"], first["view"]) == (7, "v")
+    assert first["turn"] == 7
     assert first["svg"] == drag.svg and first["values"] == [[1, 1]]
     moved = ask(drag, [[2, 0.5]])
     assert moved["svg"] != drag.svg

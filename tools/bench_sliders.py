@@ -4,7 +4,8 @@ Usage: python tools/bench_sliders.py [--presses N]
 Prints, for each: from a key press to the new picture painted (p50 and p95), and from the last of
 20 fast presses to the right picture. Both draw the same tensors; presses alternate between them.
 Then, of a picture whose numbers can be touched: from the pointer's move to the marks painted, and
-from a step of a drag to the numbers painted that torch computed for it.
+from a step of a drag to the numbers painted that torch computed for it; of a tip that is dragged:
+from a step to the picture painted that Python drew for it.
 """
 
 import argparse
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"
 from lab_page import CHROMIUM, QUIET, jupyterlab, open_notebook, run_all
 
 TOUCH = "sliders.explore_numbers()"
+TIP = "sliders.explore_angle()"
 FILM = "from helpers import sliders\nsliders.explore_scores_tokens()"
 INTERACT = """
 import matplotlib.pyplot as plt
@@ -64,21 +66,20 @@ WATCH = """output => {
   requestAnimationFrame(frame);
 }"""
 
-# Watches the map: how long from a pointer's move until what it changed has been painted.
-WATCH_TOUCH = """board => {
+# Watches parts of a picture: how long from a pointer's move until what it changed is painted.
+WATCH_PARTS = """(board, parts) => {
   let moved = 0;
   board.bench = [];
   board.addEventListener('pointermove', () => { moved = performance.now(); }, true);
-  const watch = (where, what) => new MutationObserver(() => {
+  for (const [what, where] of Object.entries(parts)) new MutationObserver(() => {
     const start = moved;
     requestAnimationFrame(() => {
       const after = new MessageChannel();  // its message comes once the frame is painted
       after.port1.onmessage = () => board.bench.push([what, performance.now() - start]);
       after.port2.postMessage(0);
     });
-  }).observe(where, {subtree: true, childList: true, attributes: true, attributeFilter: ['d']});
-  watch(board.querySelector('.mark-own'), 'pointing');
-  watch(board.querySelector('[data-tensor="out_proj.out"]'), 'drag');
+  }).observe(board.querySelector(where),
+    {subtree: true, childList: true, attributes: true, attributeFilter: ['d']});
 }"""
 
 
@@ -91,7 +92,7 @@ def main() -> None:
         sys.exit("no chromium on this machine: install it (Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         notebook = Path(folder, "bench.ipynb")
-        cells = [new_code_cell(source) for source in (FILM, INTERACT, TOUCH)]
+        cells = [new_code_cell(source) for source in (FILM, INTERACT, TOUCH, TIP)]
         nbformat.write(new_notebook(cells=cells, metadata=METADATA), notebook)
         served = Path(folder, "served")
         served.mkdir()
@@ -102,7 +103,9 @@ def main() -> None:
             run_all(page)
             page.wait_for_timeout(3000)
             report(page, options.presses)
+            print("\ntouch                   p50 ms  p95 ms  measured")
             report_touch(page, options.presses)
+            report_tip(page, options.presses)
             browser.close()
 
 
@@ -169,23 +172,44 @@ def report_touch(page, times: int) -> None:
     board.wait_for()
     cells = board.locator("[data-tensor] > g:first-child path")
     cells.first.scroll_into_view_if_needed()
-    board.evaluate(WATCH_TOUCH)
+    parts = {"pointing": ".mark-own", "drag": "[data-tensor='out_proj.out']"}
+    board.evaluate(WATCH_PARTS, parts)
     places = [box for box in (cells.nth(3 * i).bounding_box() for i in range(60)) if box]
     seen = [box for box in places if 150 < box["y"] < 1300]
     for turn in range(times):
         box = seen[turn % len(seen)]
         page.mouse.move(box["x"] + 9, box["y"] + 9)
         page.wait_for_timeout(60)
-    box = cells.nth(8).bounding_box()
-    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    pull(page, cells.nth(8), times)
+    tell(board, parts)
+
+
+def report_tip(page, times: int) -> None:
+    """Drag the tip of a vector; print how long it took until its picture was painted."""
+    picture, ring = page.locator(".drag"), page.locator(".drag .handle")
+    ring.scroll_into_view_if_needed()
+    parts = {"drag a tip": ".drawn"}
+    picture.evaluate(WATCH_PARTS, parts)
+    pull(page, ring, times)
+    tell(picture, parts)
+
+
+def pull(page, part, times: int) -> None:
+    """Drag something sideways, step by step."""
+    box = part.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
     page.mouse.down()
     for turn in range(times):
-        page.mouse.move(box["x"] + 20 + 10 * (turn % 9), box["y"] + 9)
+        page.mouse.move(x - 11 - 10 * (turn % 9), y)
         page.wait_for_timeout(150)
     page.mouse.up()
+
+
+def tell(board, parts) -> None:
+    """Print what was measured of each part."""
     measured = board.evaluate("board => board.bench")
-    print("\ntouch                   p50 ms  p95 ms  measured")
-    for what in ("pointing", "drag"):
+    for what in parts:
         times_taken = [took for name, took in measured if name == what]
         cuts = statistics.quantiles(times_taken, n=20, method="inclusive")
         median = statistics.median(times_taken)

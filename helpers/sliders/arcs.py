@@ -26,8 +26,8 @@ class Arcs(anywidget.AnyWidget):
         start: the word that stands out where none is pointed at.
     """
 
-    _esm = script("arcs")
-    _css = style("arcs")
+    _esm = script("listen", "arcs")
+    _css = style("look", "arcs")
     svg = traitlets.Unicode().tag(sync=True)
     told = traitlets.List().tag(sync=True)
     start = traitlets.Int().tag(sync=True)

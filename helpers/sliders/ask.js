@@ -1,28 +1,34 @@
 // How a picture talks to its kernel.
 
+const NO_KERNEL = "Nothing can be dragged here, for no kernel answers.";
 const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 
-// Send a question at a time, then the newest of those that came meanwhile.
+// Send a question at a time, then the newest of those that came meanwhile; it waits for a kernel
+// that is late. What answered is told whether another answer is on its way.
 function ask(model, answered, silent) {
-  let waiting = null, next = null, turn = 0;
+  let waiting = null, next = null, turn = null;
   const send = (question) => {
-    turn += 1;
-    waiting = setTimeout(() => { waiting = next = null; silent(); }, PATIENCE);
-    try {
-      model.send({ ...question, turn });
-    } catch {
+    next = null;
+    turn = Math.random(); // other views of this picture may ask as well
+    const over = () => {
       clearTimeout(waiting);
       waiting = null;
       silent();
+    };
+    waiting = setTimeout(over, PATIENCE);
+    try {
+      model.send({ ...question, turn });
+    } catch {
+      over();
     }
   };
   model.on("msg:custom", (answer) => {
-    answered(answer); // also where another view of this picture asked
-    if (answer.turn !== turn) return;
-    clearTimeout(waiting);
-    waiting = null;
-    if (next) send(next);
-    next = null;
+    if (answer.turn === turn) {
+      clearTimeout(waiting);
+      waiting = turn = null;
+      if (next) send(next);
+    }
+    answered(answer, Boolean(waiting)); // also where another view of this picture asked
   });
   return (question) => { if (waiting) next = question; else send(question); };
 }

@@ -2,7 +2,6 @@
 // follows from where they are.
 
 const HOW = "Drag a ring, or go to one with Tab and press the arrow keys.";
-const NO_KERNEL = "Nothing can be dragged here, for no kernel runs.";
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function render({ model, el }) {
@@ -12,16 +11,15 @@ function render({ model, el }) {
   const place = el.firstChild, stage = place.firstChild;
   const it = {
     stage, drawn: stage.firstChild, help: el.lastChild, live: false,
-    view: Math.random().toString(36).slice(2), // other views of this picture may ask as well
-    handles: model.get("handles").map((each) => ({ ...each, held: null })),
+    handles: model.get("handles").map((each) => ({ ...each })),
   };
   it.drawn.innerHTML = model.get("svg");
-  const asking = ask(model, (answer) => follow(it, answer), () => alive(it, false));
-  it.ask = () => asking({ view: it.view, values: it.handles.map(({ value }) => value) });
+  const asking = ask(model, (...answer) => follow(it, ...answer), () => alive(it, false));
+  it.ask = () => asking({ values: it.handles.map(({ value }) => value) });
   for (const handle of it.handles) grip(it, handle);
   alive(it, false);
   it.help.textContent = "";
-  asking({ view: it.view });
+  asking({});
   const watch = new ResizeObserver(() => {
     if (el.clientWidth > 0) scroll(it.drawn.firstChild, el.clientWidth - 2 * MARGIN, place);
   });
@@ -44,43 +42,27 @@ function grip(it, handle) {
   if (across === "upright") node.ariaOrientation = "vertical";
   node.setAttribute("aria-valuetext", handle.says);
   it.stage.append(node);
-  listenToPointer(it, handle);
-  listenToKeys(it, handle);
+  listen(it, handle);
   show(it, handle);
 }
 
-function listenToPointer(it, handle) {
-  const { node } = handle;
-  node.addEventListener("pointerdown", (event) => {
-    if (!it.live || event.button) return;
-    handle.held = { x: event.clientX, y: event.clientY, value: handle.value };
-    node.setPointerCapture(event.pointerId);
-    node.classList.add("held");
-  });
-  node.addEventListener("pointermove", (event) => {
-    const { held, unit } = handle;
-    if (!held) return;
+function listen(it, handle) {
+  const { node, free, low, high, step, unit } = handle;
+  onDrag(node, () => {
+    node.classList.toggle("held", it.live);
+    return it.live && handle.value;
+  }, (held, ...far) => {
     const svg = it.drawn.firstChild;
     const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
-    const far = [event.clientX - held.x, held.y - event.clientY];
-    move(it, handle, held.value.map((each, k) => each + far[k] * scale / unit[k]));
-  });
-  const free = () => { handle.held = null; node.classList.remove("held"); };
-  node.addEventListener("pointerup", free);
-  node.addEventListener("pointercancel", free);
-}
-
-function listenToKeys(it, handle) {
-  const { node, free, low, high, step } = handle;
-  node.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
-    event.stopPropagation(); // a letter typed here is no command to the notebook
-    const way = WAYS[event.key], end = { Home: low, End: high }[event.key];
-    if (!it.live || !way && !end) return;
-    event.preventDefault();
+    move(it, handle, held.map((each, k) => each + far[k] * scale / unit[k]));
+  }, () => node.classList.remove("held"));
+  onKeys(node, (key) => {
+    const way = WAYS[key], end = { Home: low, End: high }[key];
+    if (!it.live || !way && !end) return false;
     // Along its one axis a handle takes each pair of arrows for less and more.
     const far = way && (free.length > 1 ? way : way.map(() => way[0] + way[1]));
     move(it, handle, end ?? handle.value.map((each, k) => each + far[k] * step));
+    return true;
   });
 }
 
@@ -102,11 +84,11 @@ function show(it, { node, value, origin, unit, free }) {
   node.ariaValueNow = value[free[0]];
 }
 
-// Take over what the kernel drew; where the handles are it says to those who did not ask.
-function follow(it, { view, values, svg, says }) {
+// Take over what the kernel drew, and where handles are, unless they have moved on meanwhile.
+function follow(it, { values, svg, says }, pending) {
   it.drawn.innerHTML = svg;
   it.handles.forEach((handle, i) => {
-    if (!it.live || view !== it.view) handle.value = values[i];
+    if (!pending) handle.value = values[i];
     show(it, handle);
     handle.node.setAttribute("aria-valuetext", says[i]);
   });

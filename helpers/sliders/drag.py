@@ -29,8 +29,8 @@ class Drag(anywidget.AnyWidget):
         handled: the picture as it begins, with its handles.
     """
 
-    _esm = script("ask", "fit", "drag")
-    _css = style("fit", "touch", "drag")
+    _esm = script("ask", "listen", "fit", "drag")
+    _css = style("look", "fit", "touch", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
 
@@ -47,7 +47,6 @@ class Drag(anywidget.AnyWidget):
         self.send(
             {
                 "turn": question["turn"],
-                "view": question["view"],
                 "values": self.values,
                 "svg": now.picture.svg,
                 "says": [handle.says for handle in now.handles],

@@ -13,20 +13,18 @@ function render({ model, el }) {
   const it = {
     board: el.querySelector(".board"), told: model.get("told"), words: el.querySelector(".words"),
     columns: [every(".line[data-told]"), every(".card")], framed: every("[data-step]"),
-    current: null, pinned: false,
+    current: null, pinned: false, show: (part) => show(it, part),
   };
   it.parts = it.columns.flat();
   for (const [first] of it.columns) first.tabIndex = 0;
   el.querySelector(".help").textContent = HOW;
-  listenToPointer(it);
-  listenToKeys(it);
-  show(it, null);
+  listen(it);
+  pin(it, null);
 }
 
 // Point at a line or a card, or at nothing.
 function show(it, part) {
   const told = it.told[part?.dataset.told];
-  it.current = part;
   it.board.classList.toggle("telling", part !== null);
   for (const each of it.framed) {
     const step = Number(each.dataset.step);
@@ -39,59 +37,28 @@ function show(it, part) {
     each.setAttribute("aria-pressed", it.pinned && each === part);
   }
   [...it.words.children].forEach((line, k) => { line.textContent = told?.words[k] ?? ""; });
-}
-
-function pin(it, part) {
-  it.pinned = part !== null;
-  show(it, part);
-  part?.scrollIntoView({ block: "nearest" }); // out from under the words
-}
-
-// Pin a part; free it if it is pinned.
-function press(it, part) {
-  pin(it, it.pinned && part === it.current ? null : part);
+  if (it.pinned) part.scrollIntoView({ block: "nearest" }); // out from under the words
 }
 
 const partAt = (event) => event.target.closest("[data-told]");
 
-function listenToPointer(it) {
-  it.board.addEventListener("pointermove", (event) => {
+function listen(it) {
+  onPoint(it, (event) => {
     const part = partAt(event);
-    if (it.pinned || event.pointerType === "touch" || !part || part === it.current) return;
-    show(it, part);
-  });
+    if (event.type !== "click") return part ?? undefined;
+    return part?.matches(".line") && !getSelection().isCollapsed ? undefined : part; // to be copied
+  }, (key, event) => partAt(event) && keyed(it, partAt(event), key));
   it.board.addEventListener("pointerleave", () => {
-    if (!it.pinned) show(it, it.parts.find((each) => each === document.activeElement) ?? null);
+    const focused = it.parts.find((each) => each === document.activeElement);
+    if (!it.pinned && focused) turnTo(it, focused);
   });
-  it.board.addEventListener("click", (event) => {
-    const part = partAt(event);
-    if (!getSelection().isCollapsed) return; // the code was marked, to be copied
-    if (part) press(it, part);
-    else pin(it, null);
-  });
-}
-
-function listenToKeys(it) {
-  it.board.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
-    event.stopPropagation(); // a letter typed here is no command to the notebook
-    const part = partAt(event);
-    if (part && keyed(it, part, event.key)) event.preventDefault();
-  });
-  // Where a mouse points, everything would be read aloud; with the keys, what is asked for.
   it.board.addEventListener("focusin", (event) => {
     const part = partAt(event);
     if (!part) return;
-    it.words.ariaLive = part.matches(":focus-visible") ? "polite" : "off";
     for (const each of it.columns.find((column) => column.includes(part))) {
       each.tabIndex = each === part ? 0 : -1;
     }
-    if (!it.pinned) show(it, part);
-  });
-  it.board.addEventListener("focusout", (event) => {
-    if (it.board.contains(event.relatedTarget)) return;
-    it.words.ariaLive = "off";
-    if (!it.pinned) show(it, null);
+    if (!it.pinned) turnTo(it, part);
   });
 }
 
@@ -107,10 +74,11 @@ function keyed(it, part, key) {
   };
   if (key in next) {
     next[key]?.focus();
-    if (next[key] && next[key] !== it.current) show(it, next[key]); // what is pinned moves along
-  } else if (key === "Escape") pin(it, null);
-  else if (key === "Enter" || key === " ") press(it, part);
-  else return false;
+    if (next[key] && next[key] !== it.current) turnTo(it, next[key]); // what is pinned moves along
+    return true;
+  }
+  if (key !== "Enter" && key !== " ") return false;
+  press(it, part);
   return true;
 }
 

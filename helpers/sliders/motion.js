@@ -43,9 +43,7 @@ function render({ model, el }) {
   const pace = () => { slider.step = still.matches ? 1 : 0.01; };
   button.addEventListener("click", play);
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
-  el.addEventListener("keydown", (event) => {
-    if (!event.ctrlKey && !event.metaKey && event.key !== "Tab") event.stopPropagation();
-  });
+  onKeys(el, () => false);
   still.addEventListener("change", pace);
   pace();
   lay();

@@ -67,8 +67,8 @@ class Move(anywidget.AnyWidget):
         narrow: the same for a phone.
     """
 
-    _esm = script("fit", "motion")
-    _css = style("fit", "touch")
+    _esm = script("listen", "fit", "motion")
+    _css = style("look", "fit", "touch")
     svg = traitlets.Unicode().tag(sync=True)
     ways = traitlets.List().tag(sync=True)
     on_phones = traitlets.Dict().tag(sync=True)  # the drawing and the ways of narrow

@@ -45,8 +45,8 @@ class LinkedSource(anywidget.AnyWidget):
         drawn: the code and the map as they are drawn.
     """
 
-    _esm = script("linked")
-    _css = style("linked")
+    _esm = script("listen", "linked")
+    _css = style("look", "linked")
     page = traitlets.Unicode().tag(sync=True)
     told = traitlets.Dict().tag(sync=True)
 

@@ -6,7 +6,6 @@ const HOW = "Point at a number, or come here with Tab and use the arrow keys. " 
   "Dashed frames: it goes to these. A dot product that is pinned shows its pairs one by one: " +
   "click it again, or press Enter.";
 const drag = (what) => ` Drag a number of ${what} sideways, or press + and -: all steps follow.`;
-const STILL = " Numbers cannot be dragged here, for no kernel runs.";
 const PACE = 600; // milliseconds for a pair of a dot product
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a dragged number changes by
 
@@ -17,14 +16,17 @@ function render({ model, el }) {
   const it = {
     board, svg, book, told: model.get("told").slice(), ...find(svg, book.starts),
     related: unpack(book.links, book.count), marks: overlay(svg),
-    card: board.querySelector(".card"), help: el.querySelector(".help"),
-    current: null, pinned: false, held: null, live: false, turn: 0,
+    words: board.querySelector(".card"), help: el.querySelector(".help"),
+    current: null, pinned: false, asked: null, dragged: false, live: false, turn: 0,
+    show: () => show(it), again: () => meet(it),
   };
-  const asking = ask(model, (answer) => follow(it, answer), () => alive(it, false));
-  it.change = (i, value) => asking({ at: i, value: Math.round(value * 100) / 100 });
+  const asking = ask(model, (...answer) => follow(it, ...answer), () => alive(it, false));
+  it.change = (at, value) => {
+    it.asked = { at, value: Math.round(value * 100) / 100 };
+    asking(it.asked);
+  };
   it.movable = (i) => it.live && i !== null && i < book.movable;
-  listenToPointer(it);
-  listenToKeys(it);
+  listen(it);
   const scrolled = () => { if (it.current !== null) dock(it); };
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
@@ -43,14 +45,14 @@ function place(it, room) {
   it.room = room;
   fit(it.svg, room);
   Object.assign(it, find(it.svg, it.book.starts));
-  show(it, it.current);
+  show(it);
 }
 
-// Point at a number, or at none.
-function show(it, i) {
+// Show what belongs to the number that is pointed at, if one is.
+function show(it) {
+  const i = it.current;
   clearTimeout(it.turn);
-  it.current = i;
-  it.card.hidden = i === null;
+  it.words.hidden = i === null;
   const kin = (list) => (i === null ? [] : it.related[i][list].filter((j) => it.cells[j]));
   draw(it.marks, it.cells, i, kin("from"), kin("to"));
   if (i === null) return;
@@ -58,36 +60,22 @@ function show(it, i) {
   dock(it);
 }
 
-function say({ card, told, current }) {
-  [...card.children].forEach((line, k) => { line.textContent = told[current][k]; });
-}
-
-function pin(it, i) {
-  it.pinned = i !== null;
-  if (i !== it.current) show(it, i);
-}
-
-function free(it) {
-  pin(it, null);
-  show(it, null);
-}
-
-// Pin a number; if it is pinned and a dot product, show its pairs.
-function press(it, i) {
-  if (!it.pinned || i !== it.current) return pin(it, i);
-  show(it, i);
-  meet(it);
+// Write the words of a number; no pair of it is shown any longer.
+function say({ words, told, current, turn, marks }) {
+  clearTimeout(turn);
+  marks.pair.setAttribute("d", "");
+  [...words.children].forEach((line, k) => { line.textContent = told[current][k]; });
 }
 
 // Pair by pair: the two numbers that meet, and the sum as far as it is.
 function meet(it) {
+  show(it);
   const [, sum] = it.told[it.current][1].match(/^(.*) = /) ?? [], pairs = it.book.pairs[it.current];
   if (!sum || !pairs?.flat().every((i) => it.cells[i])) return;
-  const terms = sum.split(" + "), line = it.card.children[1];
+  const terms = sum.split(" + "), line = it.words.children[1];
   const next = (k) => {
-    const over = k === pairs.length;
-    it.marks.pair.setAttribute("d", over ? "" : pairs[k].map((i) => outline(it.cells[i])).join(""));
-    if (over) return say(it);
+    if (k === pairs.length) return say(it);
+    it.marks.pair.setAttribute("d", pairs[k].map((i) => outline(it.cells[i])).join(""));
     line.textContent = terms.slice(0, k + 1).join(" + ") + (k + 1 < pairs.length ? " + ..." : "");
     it.turn = setTimeout(next, PACE, k + 1);
   };
@@ -95,69 +83,44 @@ function meet(it) {
 }
 
 // Take over what the kernel answered: numbers that changed, or words.
-function follow(it, answer) {
+function follow(it, answer, pending) {
+  if (!pending) it.asked = null;
   Object.assign(it.told, answer.words);
   for (const [i, [text, opacity]] of Object.entries(answer.cells ?? {})) {
     if (!it.cells[i]) continue;
     it.cells[i].text.textContent = text;
     it.cells[i].box.setAttribute("fill-opacity", opacity);
   }
-  if (it.current !== null) say(it);
+  if (it.current in (answer.words ?? {})) say(it);
   alive(it, true);
 }
 
 // Say whether numbers can be dragged, where some are drawn that could be.
 function alive(it, live) {
   it.live = live;
+  if (!live) it.asked = null;
   it.board.classList.toggle("live", live);
-  it.help.textContent = HOW + (it.cells[0] ? (live ? drag(it.book.what) : STILL) : "");
+  it.help.textContent = HOW + (it.cells[0] ? (live ? drag(it.book.what) : ` ${NO_KERNEL}`) : "");
 }
 
-function listenToPointer(it) {
-  const { board, cells } = it;
+function listen(it) {
   const hit = (event) => under(it.grids, it.svg, event);
-  board.addEventListener("pointermove", (event) => {
-    const { held } = it;
-    if (held && !held.done) {
-      const far = event.clientX - held.x;
-      held.moved ||= Math.abs(far) >= 4;
-      if (held.moved) it.change(held.at, held.value + far * PER_PIXEL);
-    } else if (!it.pinned && event.pointerType !== "touch") {
-      const i = hit(event);
-      if (i !== it.current) show(it, i);
-      board.classList.toggle("movable", it.movable(i));
-    }
-  });
-  board.addEventListener("pointerleave", () => { if (!it.pinned && !it.held) show(it, null); });
-  board.addEventListener("pointerdown", (event) => {
+  it.value = (i) => (it.asked?.at === i ? it.asked.value : Number(it.cells[i].text.textContent));
+  onDrag(it.board, (event) => {
     const i = hit(event);
-    it.held = null;
-    if (!it.movable(i)) return;
-    it.held = { at: i, x: event.clientX, value: Number(cells[i].text.textContent) };
-    board.setPointerCapture(event.pointerId);
+    it.dragged = false;
+    if (!it.movable(i)) return null;
     pin(it, i);
+    return { at: i, value: it.value(i) };
+  }, (held, far) => {
+    it.dragged ||= Math.abs(far) >= 4;
+    if (it.dragged) it.change(held.at, held.value + far * PER_PIXEL);
   });
-  board.addEventListener("pointerup", () => { it.held = it.held?.moved ? { done: true } : null; });
-  board.addEventListener("pointercancel", () => { it.held = null; });
-  board.addEventListener("click", (event) => {
-    const i = hit(event), dragged = it.held?.done;
-    it.held = null;
-    if (dragged) return;
-    if (i === null) free(it);
-    else press(it, i);
+  it.board.addEventListener("pointermove", (event) => {
+    if (!it.pinned) it.board.classList.toggle("movable", it.movable(hit(event)));
   });
-}
-
-function listenToKeys(it) {
-  const { board, card } = it;
-  board.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
-    event.stopPropagation(); // a letter typed here is no command to the notebook
-    if (keyed(it, event.key)) event.preventDefault();
-  });
-  // Where a mouse points, everything would be read aloud; with the keys, what is asked for.
-  board.addEventListener("focus", () => { card.ariaLive = "polite"; });
-  board.addEventListener("blur", () => { card.ariaLive = "off"; if (!it.pinned) show(it, null); });
+  const find = (event) => (event.type === "click" && it.dragged ? undefined : hit(event));
+  onPoint(it, find, (key) => keyed(it, key));
 }
 
 // Do what a key asks for; say whether it asked for anything.
@@ -166,12 +129,9 @@ function keyed(it, key) {
   const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
   if (way) {
     const i = current === null ? Number(Object.keys(cells)[0]) : nearest(cells, current, way);
-    if (i !== null) show(it, i);
-  } else if (key === "Escape") free(it);
-  else if (key === "Enter" || key === " ") { if (current !== null) press(it, current); }
-  else if ("+=-".includes(key) && it.movable(current)) {
-    const value = Number(cells[current].text.textContent);
-    it.change(current, value + (key === "-" ? -PER_KEY : PER_KEY));
+    if (i !== null) turnTo(it, i); // what is pinned moves along
+  } else if ("+=-".includes(key) && it.movable(current)) {
+    it.change(current, it.value(current) + (key === "-" ? -PER_KEY : PER_KEY));
   } else return false;
   return true;
 }
@@ -260,13 +220,12 @@ function draw(marks, cells, own, from = [], to = []) {
   marks.veil.setAttribute("d", rest.map((i) => box(i, 0.5)).join(""));
   marks.from.setAttribute("d", from.map((i) => box(i)).join(""));
   marks.to.setAttribute("d", to.map((i) => box(i)).join(""));
-  marks.pair.setAttribute("d", "");
   marks.own.setAttribute("d", own === null ? "" : box(own));
 }
 
 // Keep the card where it is seen: over the help, or at the edge of what is in sight.
 function dock(it) {
-  const { card, svg } = it, cell = it.cells[it.current];
+  const { words, svg } = it, cell = it.cells[it.current];
   const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
   it.frames ??= around(svg);
   let above = 0, below = window.innerHeight;
@@ -275,11 +234,11 @@ function dock(it) {
     above = Math.max(above, frame.top);
     below = Math.min(below, frame.bottom);
   }
-  const high = card.offsetHeight;
+  const high = words.offsetHeight;
   const low = Math.min(below - box.top - high, box.height);
   const up = Math.max(above - box.top, 0);
   const hides = (cell.y + cell.height) * scale > low && cell.y * scale < low + high;
-  card.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
+  words.style.top = `${hides && up + high < cell.y * scale ? up : Math.max(low, 0)}px`;
 }
 
 // Everything around the drawing that may cut it off.

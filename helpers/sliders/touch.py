@@ -46,8 +46,8 @@ class Touch(anywidget.AnyWidget):
         x: the input (1, num_tokens, d_in) as it stands now.
     """
 
-    _esm = script("ask", "fit", "touch")
-    _css = style("fit", "touch")
+    _esm = script("ask", "listen", "fit", "touch")
+    _css = style("look", "fit", "touch")
     svg = traitlets.Unicode().tag(sync=True)
     book = traitlets.Dict().tag(sync=True)
     told = traitlets.List().tag(sync=True)

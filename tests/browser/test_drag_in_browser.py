@@ -27,7 +27,7 @@ table = dict(zip(words.rows["embedding"], words["embedding"], strict=True))
 x = torch.stack([table[word] for word in {WORDS}])
 sliders.explore_mix({WORDS}, x, "bank")"""
 SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
-NONE = "Nothing can be dragged here, for no kernel runs."
+NONE = "Nothing can be dragged here, for no kernel answers."
 MIXED, ANGLE, BARS = range(3)
 
 

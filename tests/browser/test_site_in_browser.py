@@ -125,7 +125,7 @@ def check_touch(page):
     board.press("ArrowRight")
     assert board.locator(".card p").first.inner_text().startswith("x[0, 0, 0] = 0.43 at step 1")
     assert board.locator(".mark-to").get_attribute("d")
-    assert page.get_by_text("Numbers cannot be dragged here, for no kernel runs.").count() == 1
+    assert page.get_by_text("Nothing can be dragged here, for no kernel answers.").count() == 1
     board.press("Escape")
     for glide in page.locator(".touch:has(.controls)").all():
         glide.locator("input").press("End")

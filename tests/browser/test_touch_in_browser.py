@@ -219,6 +219,26 @@ def test_a_drag_changes_what_depends_on_it(board, page):
         compare(board, own)
 
 
+@pytest.mark.browser
+def test_no_key_is_lost_and_the_right_button_drags_nothing(board, page):
+    own = sliders.explore_numbers()
+    board.focus()
+    board.press("ArrowRight")
+    board.evaluate(  # faster than answers come
+        """board => { for (let k = 0; k < 14; k++) board.dispatchEvent(
+            new KeyboardEvent("keydown", {key: "+", bubbles: true, repeat: true})); }"""
+    )
+    own.x.view(-1)[0] += 1.4
+    compare(board, own)
+    x, y = centre(cell(board, own, 8))
+    page.mouse.move(x, y)
+    page.mouse.down(button="right")
+    page.mouse.move(x + 60, y, steps=5)
+    page.mouse.up(button="right")
+    page.wait_for_timeout(400)
+    compare(board, own)
+
+
 def compare(board, own):
     """Find every number of the page equal to what our own forward gives."""
     expected = sorted(text for text, _ in written(trace(own.mha, own.x)))
@@ -241,7 +261,7 @@ def test_without_a_kernel_numbers_stay_and_the_picture_says_so(board, touched, p
     board.focus()
     board.press("ArrowRight")
     board.press("+")
-    page.get_by_text("Numbers cannot be dragged here, for no kernel runs.").wait_for()
+    page.get_by_text("Nothing can be dragged here, for no kernel answers.").wait_for()
     assert texts(board) == before
     check_marked(board, touched, 0)
 

@@ -1,0 +1,133 @@
+"""The scripts of pictures that answer: each a module of files that know nothing of each other."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from helpers.sliders.arcs import Arcs
+from helpers.sliders.drag import Drag
+from helpers.sliders.motion import Move
+from helpers.sliders.scripts import script
+from helpers.sliders.source import LinkedSource
+from helpers.sliders.touch import Touch
+
+PICTURES = [Arcs, Drag, LinkedSource, Move, Touch]
+each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
+DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let) (.*)", re.MULTILINE)
+
+
+def names(module):
+    """List the names that a module declares for itself, as often as it does."""
+    found = []
+    for line in DECLARED.findall(module):
+        first, *others = re.split(r", (?=\w+ = )", line)
+        found += [re.match(r"\w+", each)[0] for each in (first, *others)]
+    return found
+
+
+@each_picture
+def test_no_name_is_declared_twice(picture):
+    declared = names(picture._esm)
+    assert "render" in declared and len(declared) > 5
+    assert sorted(declared) == sorted(set(declared))
+
+
+def test_a_name_that_is_declared_twice_is_found():
+    assert names("const ONE = 1, TWO = 2;\nfunction one() {\n  const ONE = 1;\n}\nlet ONE;") == [
+        *("ONE", "TWO", "one", "ONE"),
+    ]
+
+
+@each_picture
+def test_what_a_module_calls_it_declares(picture):
+    shared = r"(?<![.\w])(on[A-Z]\w+|ask|pin|press|turnTo|fit|scroll|MARGIN|NO_KERNEL)\b"
+    assert set(re.findall(shared, code(picture))) <= set(names(picture._esm))
+
+
+def code(picture):
+    """Return a module without its comments and texts."""
+    return re.sub(r"//.*|\"[^\"\n]*\"|`[^`]*`", "", picture._esm)
+
+
+@each_picture
+def test_it_is_a_module(picture):
+    run_node(picture._esm, "--check")
+
+
+def run_node(source, *options):
+    """Have node read a module and, if no option says otherwise, run it; return what it prints."""
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("no node on this machine to read it")
+    command = [node, "--input-type=module", *options, "-"]
+    ended = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
+    assert not ended.returncode, ended.stderr
+    return ended.stdout.split()
+
+
+ASKING = """
+const sent = [], shown = [];
+let hear;
+const model = { on: (_, each) => { hear = each; }, send: (each) => sent.push(each) };
+const heard = ({ n }, pending) => shown.push(`${n}${pending ? "..." : ""}`);
+const asking = ask(model, heard, () => shown.push("silent"));
+const answer = (k) => hear({ ...sent[k] });
+const wait = () => new Promise((after) => setTimeout(after, 60));
+"""
+asked = pytest.mark.parametrize(
+    ("acts", "sent", "shown"),
+    [
+        # One question at a time, then the newest of those that came meanwhile.
+        ("asking({n: 1}); asking({n: 2}); asking({n: 3}); answer(0); answer(1);", "13", "1... 3"),
+        # Another view's answer is shown, and answers no question of this one.
+        ("asking({n: 1}); hear({n: 7, turn: 0.5}); asking({n: 2}); answer(0);", "12", "7... 1..."),
+        # A kernel that is late: it is said, and nothing that was asked meanwhile is lost.
+        (
+            "asking({n: 1}); asking({n: 2}); await wait(); answer(0); answer(1); await wait();",
+            "12",
+            "silent 1... 2",
+        ),
+        ("model.send = () => { throw 0; }; asking({n: 1}); await wait();", "", "silent"),
+    ],
+)
+
+
+@asked
+def test_how_a_picture_asks(acts, sent, shown):
+    source = script("ask").replace("PATIENCE = 2000", "PATIENCE = 20") + ASKING + acts
+    source += 'console.log(sent.map(({ n }) => n).join("") || "-", ...shown);process.exit();'
+    assert run_node(source) == [sent or "-", *shown.split()]
+
+
+DRAGGING = """
+const part = new EventTarget(), told = [];
+part.setPointerCapture = () => {};
+onDrag(part, () => "it", (what, right, up) => told.push(`${what}:${right}:${up}`));
+const does = (type, pointerId, clientX, clientY, button = 0) =>
+  part.dispatchEvent(Object.assign(new Event(type), { pointerId, clientX, clientY, button }));
+"""
+dragged = pytest.mark.parametrize(
+    ("acts", "told"),
+    [
+        ("does('pointerdown', 1, 5, 5); does('pointermove', 1, 8, 4);", "it:3:1"),
+        ("does('pointerdown', 1, 5, 5, 2); does('pointermove', 1, 8, 4);", ""),  # right button
+        (  # a second finger
+            "does('pointerdown', 1, 5, 5); does('pointerdown', 2, 90, 90);"
+            "does('pointermove', 2, 91, 91); does('pointermove', 1, 6, 5);",
+            "it:1:0",
+        ),
+        (  # it was let go
+            "does('pointerdown', 1, 5, 5); does('lostpointercapture', 1, 5, 5);"
+            "does('pointermove', 1, 6, 5); does('pointerdown', 2, 0, 0);"
+            "does('pointermove', 2, 9, 0);",
+            "it:9:0",
+        ),
+    ],
+)
+
+
+@dragged
+def test_one_finger_drags(acts, told):
+    assert run_node(f"{script('listen')}{DRAGGING}{acts}console.log(...told);") == told.split()
