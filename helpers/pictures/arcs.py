@@ -52,13 +52,16 @@ class Head:
         return ("" if self.layer is None else f"layer {self.layer}, ") + f"head {self.number}"
 
 
-def draw_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> Picture:
+def draw_arcs(
+    heads: Sequence[Head], words: Sequence[str], query: int = -1, title: str = ""
+) -> Picture:
     """Draw the sentence once for each head: the arcs of one word strong, its weights below.
 
     Args:
         heads: the heads, each with its weights.
         words: the words of the sentence, one a token.
         query: the word whose arcs stand out, the last one if none is named.
+        title: what there is to see; whom the query reads, if nothing is said.
 
     Raises:
         ValueError: there is no head or no word, weights and words do not fit, the weights of a word
@@ -72,7 +75,7 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> P
     )
     return picture(
         beside([labelled(head.name, sentence(head, words, query)) for head in heads], gap=2 * GAP),
-        f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
+        title or f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
         f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
         f"({len(words)}, {len(words)}) in per cent: {every}.",
     )

@@ -13,7 +13,7 @@ from helpers.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, 
 from helpers.pictures.tensors import Shown, TracedStep
 
 BEGINS = re.compile(r" *# (\d+) \w+$")
-WIDTH, NAME, SHAPE = 264, 64, 100  # of a card, of a tensor's name in it; where its shape stands
+WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
 LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
 
 

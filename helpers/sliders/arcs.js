@@ -2,6 +2,7 @@
 
 const HOW = "Arcs lead from a word to those it reads, the thicker the larger the share. Point at a " +
   "word, or come here with Tab and use the arrow keys. Click or Enter pins it.";
+const WORDS = 480; // pixels: what words get beside a small drawing
 const PINNED = "This word is pinned: click it again, or press Escape, to free it.";
 
 function render({ model, el }) {
@@ -29,6 +30,14 @@ function render({ model, el }) {
     return true;
   });
   pin(it, null);
+  const svg = it.board.querySelector("svg");
+  const watch = new ResizeObserver(() => {
+    if (!el.clientWidth) return;
+    fit(svg, el.clientWidth - 2 * MARGIN);
+    el.style.setProperty("--wide", `${Math.max(svg.viewBox.baseVal.width, WORDS)}px`);
+  });
+  watch.observe(el);
+  return () => watch.disconnect();
 }
 
 // The parts of the page: a sheet that takes the keys, with the drawing, a card with words, and help.
@@ -37,7 +46,8 @@ function build(el, svg, told) {
   const id = `arcs-${Math.random().toString(36).slice(2)}`;
   el.classList.add("arcs");
   el.innerHTML =
-    `<div class="sheet" tabindex="0" role="application" aria-describedby="${id}">${svg}</div>` +
+    `<div class="sheet" tabindex="0" role="application" aria-describedby="${id}">` +
+    `<div>${svg}</div></div>` +
     `<div class="told"><div aria-live="off"></div></div><p class="help" id="${id}"></p>`;
   const [board, stack, help] = el.children;
   board.setAttribute("aria-label", `Words to point at. ${board.querySelector("title").textContent}`);

@@ -26,8 +26,8 @@ class Arcs(anywidget.AnyWidget):
         start: the word that stands out where none is pointed at.
     """
 
-    _esm = script("listen", "arcs")
-    _css = style("look", "arcs")
+    _esm = script("listen", "fit", "arcs")
+    _css = style("look", "fit", "arcs")
     svg = traitlets.Unicode().tag(sync=True)
     told = traitlets.List().tag(sync=True)
     start = traitlets.Int().tag(sync=True)
@@ -35,7 +35,8 @@ class Arcs(anywidget.AnyWidget):
     def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
         self.picture = draw_arcs(heads, words, query)
         told = tell_words(heads, words)
-        super().__init__(svg=self.picture.svg, told=told, start=query % len(words))
+        live = draw_arcs(heads, words, query, "Whom each word reads")  # whichever is pointed at
+        super().__init__(svg=live.svg, told=told, start=query % len(words))
 
     def __repr__(self) -> str:
         states = json.dumps([self.svg, self.told, self.start])
