@@ -13,16 +13,22 @@ function render({ model, el }) {
     stage, drawn: stage.firstChild, help: el.lastChild, live: false,
     handles: model.get("handles").map((each) => ({ ...each })),
   };
-  it.drawn.innerHTML = model.get("svg");
+  it.lay = (svg) => {
+    if (svg) it.drawn.innerHTML = svg;
+    const drawing = it.drawn.firstChild, body = drawing.querySelector(":scope > g").children[1];
+    it.top ??= shift(body)[1];
+    if (el.clientWidth > 0) fit(drawing, el.clientWidth - 2 * MARGIN, place);
+    it.deeper = shift(body)[1] - it.top; // where the title takes more lines
+    for (const handle of it.handles) if (handle.node) show(it, handle);
+  };
+  it.lay(model.get("svg"));
   const asking = ask(model, (...answer) => follow(it, ...answer), () => alive(it, false));
   it.ask = () => asking({ values: it.handles.map(({ value }) => value) });
   for (const handle of it.handles) grip(it, handle);
   alive(it, false);
   it.help.textContent = "";
   asking({});
-  const watch = new ResizeObserver(() => {
-    if (el.clientWidth > 0) scroll(it.drawn.firstChild, el.clientWidth - 2 * MARGIN, place);
-  });
+  const watch = new ResizeObserver(() => it.lay());
   watch.observe(el);
   return () => watch.disconnect();
 }
@@ -80,18 +86,17 @@ function move(it, handle, wanted) {
 function show(it, { node, value, origin, unit, free }) {
   const { width, height } = it.drawn.firstChild.viewBox.baseVal;
   node.style.left = `${100 * (origin[0] + value[0] * unit[0]) / width}%`;
-  node.style.top = `${100 * (origin[1] - value[1] * unit[1]) / height}%`;
+  node.style.top = `${100 * (it.deeper + origin[1] - value[1] * unit[1]) / height}%`;
   node.ariaValueNow = value[free[0]];
 }
 
 // Take over what the kernel drew, and where handles are, unless they have moved on meanwhile.
 function follow(it, { values, svg, says }, pending) {
-  it.drawn.innerHTML = svg;
   it.handles.forEach((handle, i) => {
     if (!pending) handle.value = values[i];
-    show(it, handle);
     handle.node.setAttribute("aria-valuetext", says[i]);
   });
+  it.lay(svg);
   alive(it, true);
 }
 

@@ -7,11 +7,11 @@ const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line o
 const BOLD = 9; // pixels: a letter of the title, in a wide font
 
 // Lay a picture out for a place so many pixels wide; one that says no sizes is scrolled as it is.
-function fit(svg, room) {
+function fit(svg, room, holder = svg.parentElement) {
   (svg.undo ?? []).reverse().forEach((each) => each());
   svg.undo = [];
   if (room < least(svg) && svg.querySelector(":scope > g > :nth-child(2)[data-size]")) lay(svg, room);
-  scroll(svg, room, svg.parentElement);
+  scroll(svg, room, holder);
 }
 
 // How wide a picture has to be, so that its smallest text can be read.
