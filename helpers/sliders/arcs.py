@@ -1,6 +1,5 @@
 """A sentence whose words answer: point at one, and the arcs to those it reads stand out."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import traitlets
 from helpers.moments import load_moments
 from helpers.pictures import Head, draw_arcs, tell_words
 from helpers.sentences import read, write
-from helpers.sliders.film import bundle
+from helpers.sliders.film import bundle, summary
 from helpers.sliders.scripts import script, style
 from helpers.tiny import check_head, patterns
 
@@ -40,10 +39,8 @@ class Arcs(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         states = json.dumps([self.svg, self.told, self.start])
-        return (
-            f"{self.picture.words}\n"
-            f"{len(self.told)} words to point at\n"
-            f"hash over all that is shown: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+        return summary(
+            self.picture.words, f"{len(self.told)} words to point at", "all that is shown", states
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Pictures with handles that are dragged: the page says where they are, Python what follows."""
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ import anywidget
 import traitlets
 
 from helpers.pictures import Handled
-from helpers.sliders.film import bundle
+from helpers.sliders.film import bundle, summary
 from helpers.sliders.scripts import script, style
 
 Values = list[list[float]]
@@ -78,11 +77,7 @@ class Drag(anywidget.AnyWidget):
     def __repr__(self) -> str:
         states = json.dumps([self.svg, self.handles, *(each.picture.svg for each in self.ends())])
         names = ", ".join(handle.name for handle in self.handled.handles)
-        return (
-            f"{self.handled.picture.words}\n"
-            f"to drag: {names}\n"
-            f"hash over its ends: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
-        )
+        return summary(self.handled.picture.words, f"to drag: {names}", "its ends", states)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return bundle(super()._repr_mimebundle_(**kwargs), self.handled.picture, repr(self))

@@ -46,6 +46,11 @@ def bundle(view: dict | tuple, picture: Picture, words: str) -> dict[str, Any]:
     return {**view, **still, "text/plain": words}
 
 
+def summary(words: str, says: str, over: str, states: str) -> str:
+    """Return what a notebook stores in words: a hash stands for all that the page may show."""
+    return f"{words}\n{says}\nhash over {over}: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+
+
 class Film(widgets.VBox):
     """Show one picture of many, chosen by sliders; it needs no kernel once it stands.
 
@@ -74,11 +79,8 @@ class Film(widgets.VBox):
         start = self.pictures[self.start]
         every = "".join(picture.svg for picture in self.pictures.values())
         places = ", ".join(" ".join(map(str, position)) for position in self.pictures)
-        return (
-            f"{start.title} {start.description}\n"
-            f"{len(self.pictures)} positions ({', '.join(self.names)}): {places}\n"
-            f"hash over all pictures: {hashlib.sha256(every.encode()).hexdigest()[:16]}"
-        )
+        says = f"{len(self.pictures)} positions ({', '.join(self.names)}): {places}"
+        return summary(f"{start.title} {start.description}", says, "all pictures", every)
 
     def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)

@@ -1,6 +1,5 @@
 """Steps as motion, at the reader's pace: numbers glide, are covered, shared out, added up."""
 
-import hashlib
 import json
 from typing import Any
 
@@ -9,7 +8,7 @@ import traitlets
 
 from helpers.pictures import Motion, Shown, draw_cover, draw_motion, draw_shares, draw_sum
 from helpers.pictures.motion import NARROW, ROOM
-from helpers.sliders.film import bundle
+from helpers.sliders.film import bundle, summary
 from helpers.sliders.lesson import Run, at_steps, run
 from helpers.sliders.scripts import script, style
 
@@ -87,11 +86,7 @@ class Move(anywidget.AnyWidget):
         moving = sum(any(way) for way in self.motion.ways)
         grows = any(len(way) > 2 for way in self.motion.ways)
         what = "bars grow" if grows else f"of {len(self.ways)} cells move"
-        return (
-            f"{self.motion.picture.words}\n"
-            f"{moving} {what}\n"
-            f"hash over their ways: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
-        )
+        return summary(self.motion.picture.words, f"{moving} {what}", "their ways", states)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return bundle(super()._repr_mimebundle_(**kwargs), self.motion.picture, repr(self))

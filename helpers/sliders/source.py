@@ -1,7 +1,6 @@
 """The code of forward and its map, linked: each line says what it reads and what it makes."""
 
 import ast
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from torch import nn
 
 from helpers.attention import MultiHeadAttention
 from helpers.pictures import draw_linked, draw_source, steps_of
-from helpers.sliders.film import bundle
+from helpers.sliders.film import bundle, summary
 from helpers.sliders.lesson import run, tokens
 from helpers.sliders.scripts import script, style
 from helpers.trace import STEPS, trace
@@ -57,11 +56,8 @@ class LinkedSource(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         states = json.dumps([self.page, self.told])
-        return (
-            f"{self.drawn.whole.words}\n"
-            f"{len(self.told) - len(STEPS)} lines of code and {len(STEPS)} steps to point at\n"
-            f"hash over all that is shown: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
-        )
+        says = f"{len(self.told) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
+        return summary(self.drawn.whole.words, says, "all that is shown", states)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         return bundle(super()._repr_mimebundle_(**kwargs), self.drawn, repr(self))

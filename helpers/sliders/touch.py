@@ -1,7 +1,6 @@
 """Pictures whose numbers can be touched: point at one, pin it, drag a number of x."""
 
 import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,7 +16,7 @@ from helpers.attention import MultiHeadAttention
 from helpers.pictures import Linear, Picture, draw_numbers, pairs, reach_all, tell, written
 from helpers.pictures.numbers import unravel
 from helpers.pictures.tensors import TracedStep
-from helpers.sliders.film import bundle
+from helpers.sliders.film import bundle, summary
 from helpers.sliders.lesson import run, tokens
 from helpers.sliders.scripts import script, style
 from helpers.trace import trace
@@ -121,10 +120,11 @@ class Touch(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         states = json.dumps([self.svg, self.book, self.told])
-        return (
-            f"{self.picture.words}\n"
-            f"{self.book['count']} numbers to touch\n"
-            f"hash over all that is shown: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
+        return summary(
+            self.picture.words,
+            f"{self.book['count']} numbers to touch",
+            "all that is shown",
+            states,
         )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:

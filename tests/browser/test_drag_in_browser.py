@@ -198,7 +198,7 @@ def test_by_finger_on_a_phone(served, chromium):
         until(lambda r=ring, v=values: near(r, v), 5, f"the tip is not at {values}")
         compare(pictures[which], drag, [told(ring)])
         box = ring.bounding_box()  # in sight; long lines below the plane may have to be scrolled
-        assert 0 <= box["x"] and box["x"] + box["width"] <= 390
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
     close(page)
     context.close()
 
