@@ -16,10 +16,11 @@ MEASURE = """pictures => pictures.map(svg => {
   const box = svg.getBoundingClientRect();
   const scale = box.width / svg.viewBox.baseVal.width;
   const ground = numbers(getComputedStyle(svg.querySelector('rect')).fill).slice(0, 3);
-  const shapes = [...svg.querySelectorAll('path, rect, circle')];
+  const seen = each => !each.closest('[display=none]'); // Chromium calls such shapes visible
+  const shapes = [...svg.querySelectorAll('path, rect, circle')].filter(seen);
   let small = 99, contrast = 99;
   for (const text of svg.querySelectorAll('text')) {
-    if (!text.textContent.trim()) continue;
+    if (!text.textContent.trim() || !seen(text)) continue;
     const look = getComputedStyle(text), ink = numbers(look.fill);
     small = Math.min(small, parseFloat(look.fontSize) * scale);
     const place = text.getBoundingClientRect();
