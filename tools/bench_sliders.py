@@ -14,13 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import sync_playwright
-from renew import METADATA
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
-from lab_page import CHROMIUM, QUIET, jupyterlab, open_notebook, run_all
+from lab_page import CHROMIUM, QUIET, open_notebook, run_all, serving
 
 TOUCH = "sliders.explore_numbers()"
 TIP = "sliders.explore_angle()"
@@ -91,15 +88,11 @@ def main() -> None:
     if not CHROMIUM:
         sys.exit("no chromium on this machine: install it (Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        notebook = Path(folder, "bench.ipynb")
-        cells = [new_code_cell(source) for source in (FILM, INTERACT, TOUCH, TIP)]
-        nbformat.write(new_notebook(cells=cells, metadata=METADATA), notebook)
-        served = Path(folder, "served")
-        served.mkdir()
-        with jupyterlab(served, [notebook]) as address:
+        sources = FILM, INTERACT, TOUCH, TIP
+        with serving(Path(folder), "bench.ipynb", sources) as address:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
             page = browser.new_page(viewport={"width": 1280, "height": 1400})
-            open_notebook(page, address, notebook.name)
+            open_notebook(page, address, "bench.ipynb")
             run_all(page)
             page.wait_for_timeout(3000)
             report(page, options.presses)

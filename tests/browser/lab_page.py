@@ -15,7 +15,9 @@ from urllib.request import urlopen
 
 import nbformat
 from nbformat.sign import NotebookNotary
+from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Page
+from renew import METADATA
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -65,6 +67,17 @@ def jupyterlab(folder: Path, notebooks: Iterable[Path]):
     finally:
         server.terminate()
         server.wait()
+
+
+@contextmanager
+def serving(folder: Path, name: str, sources: Iterable[str]):
+    """Serve a notebook of code cells, written into folder; yield the address."""
+    cells = [new_code_cell(source) for source in sources]
+    nbformat.write(new_notebook(cells=cells, metadata=METADATA), folder / name)
+    served = folder / "served"
+    served.mkdir()
+    with jupyterlab(served, [folder / name]) as address:
+        yield address
 
 
 def responds(address: str) -> bool:

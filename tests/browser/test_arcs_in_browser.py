@@ -4,12 +4,9 @@ import subprocess
 import sys
 
 import build_site
-import nbformat
 import pytest
-from lab_page import NOTEBOOKS, jupyterlab, make_dark, open_notebook
+from lab_page import NOTEBOOKS, make_dark, open_notebook, serving
 from look import check_looks, look
-from nbformat.v4 import new_code_cell, new_notebook
-from renew import METADATA
 from test_notebooks_in_browser import AXE
 
 from helpers import sliders
@@ -40,10 +37,7 @@ def told():
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """The address of a notebook with a sentence to point at."""
-    path = tmp_path_factory.mktemp("arcs") / "arcs.ipynb"
-    cells = [new_code_cell(source) for source in SOURCES]
-    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
-    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
+    with serving(tmp_path_factory.mktemp("arcs"), "arcs.ipynb", SOURCES) as address:
         yield address
 
 

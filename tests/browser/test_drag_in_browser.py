@@ -6,12 +6,9 @@ import sys
 from html import unescape
 
 import build_site
-import nbformat
 import pytest
 import torch
-from lab_page import NOTEBOOKS, close, jupyterlab, make_dark, open_notebook, run_all, until
-from nbformat.v4 import new_code_cell, new_notebook
-from renew import METADATA
+from lab_page import NOTEBOOKS, close, make_dark, open_notebook, run_all, serving, until
 from test_notebooks_in_browser import AXE
 
 from helpers import sliders
@@ -46,10 +43,8 @@ def own(which):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """The address of a notebook with all that can be dragged."""
-    path = tmp_path_factory.mktemp("drag") / "drag.ipynb"
-    cells = [new_code_cell(each) for each in (SET_UP, MIX, "sliders.explore_angle()", SHARES)]
-    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
-    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
+    sources = SET_UP, MIX, "sliders.explore_angle()", SHARES
+    with serving(tmp_path_factory.mktemp("drag"), "drag.ipynb", sources) as address:
         yield address
 
 

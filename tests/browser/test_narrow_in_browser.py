@@ -1,11 +1,8 @@
 """Pictures where there is little room: on a phone, in half a window, at a zoom of 200 %."""
 
-import nbformat
 import pytest
-from lab_page import jupyterlab, open_notebook, run_all, until
+from lab_page import open_notebook, run_all, serving, until
 from look import check_whole
-from nbformat.v4 import new_code_cell, new_notebook
-from renew import METADATA
 
 from helpers import sliders
 from helpers.sliders.motion import MAKING, MOVING
@@ -29,10 +26,7 @@ WIDTHS = (1280, 640, 390)
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """The address of a notebook with all that moves, and a still."""
-    path = tmp_path_factory.mktemp("narrow") / "narrow.ipynb"
-    cells = [new_code_cell(source) for source in SOURCES]
-    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
-    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
+    with serving(tmp_path_factory.mktemp("narrow"), "narrow.ipynb", SOURCES) as address:
         yield address
 
 

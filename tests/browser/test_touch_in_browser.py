@@ -1,10 +1,7 @@
 """Numbers that are touched, by mouse, by keyboard and by finger; dragged, and without a kernel."""
 
-import nbformat
 import pytest
-from lab_page import jupyterlab, make_dark, open_notebook, until
-from nbformat.v4 import new_code_cell, new_notebook
-from renew import METADATA
+from lab_page import make_dark, open_notebook, serving, until
 from test_notebooks_in_browser import AXE
 
 from helpers import sliders
@@ -59,12 +56,9 @@ def touched():
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """The address of a notebook with the map to touch, in JupyterLab and in Notebook 7."""
-    path = tmp_path_factory.mktemp("touch") / "touch.ipynb"
     shown = [f"sliders.explore_motion('{step}')" for step in STEPS + MAKING]
     sources = [SET_UP, "sliders.explore_numbers()", *shown]
-    cells = [new_code_cell(source) for source in sources]
-    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
-    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
+    with serving(tmp_path_factory.mktemp("touch"), "touch.ipynb", sources) as address:
         yield address
 
 
