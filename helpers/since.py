@@ -100,7 +100,8 @@ def show_change(step: str, kind: type[Part]) -> str:
 
 
 def body_of(method: Callable) -> list[str]:
-    """Return a method's lines without its head, its docstring and comments."""
+    """Return a method's lines without its head, docstring, comments and checks of what came."""
     source = textwrap.dedent(inspect.getsource(method)).partition('"""\n')[2]
     lines = textwrap.dedent(source).splitlines()
-    return [line.split("  # ")[0] for line in lines if line.strip()]
+    kept = [line for line in lines if line.strip() and not line.startswith("check_")]
+    return [line.split("  # ")[0] for line in kept]

@@ -8,7 +8,7 @@ import torch
 from helpers.since import load_since, show_change, table_of_steps
 from helpers.sliders import explore_cache
 from helpers.trace import trace
-from helpers.variants import Alibi, Cache, GroupedHeads, Sinks, VariantAttention
+from helpers.variants import Alibi, Cache, GroupedHeads, Padding, Sinks, VariantAttention
 
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 
@@ -55,6 +55,8 @@ def test_a_change_is_shown_beside_the_lectures_lines():
     assert added.splitlines()[0] == "  scores = queries @ keys.transpose(2, 3)"
     assert all(line.startswith("+ ") for line in added.splitlines()[1:])
     assert replaced.splitlines()[0] == "- return torch.softmax(scaled, dim=-1)"
+    assert "+ hidden = hidden | " in show_change("mask", Padding)
+    assert "check_padding" not in show_change("mask", Padding)
     with pytest.raises(ValueError, match="Sinks does not change step 'mask'"):
         show_change("mask", Sinks)
 
