@@ -28,9 +28,10 @@ RUN python -m pip install -r requirements.txt \
     && ln -s /home/learner/work my_notebooks \
     && install -d -o learner -g learner /home/learner/work
 
-# The course belongs to root and is read-only for learners; what they do stands in work.
+# The course belongs to root and is read-only for learners; what they do stands in work, JupyterLab's
+# settings too: they outlive the container, and all else may be read-only.
 USER learner
-ENV ELEVEN_STEPS_PROGRESS=/home/learner/work/progress.json PIP_NO_INDEX=1
+ENV HOME=/home/learner/work ELEVEN_STEPS_PROGRESS=/home/learner/work/progress.json PIP_NO_INDEX=1
 VOLUME /home/learner/work
 EXPOSE 8888
 CMD ["python", "tools/lab.py", "--ip=0.0.0.0", "--port=8888", "--no-browser"]

@@ -44,7 +44,9 @@ def test_a_container_starts_the_course_with_progress_in_the_learners_folder():
     (start,) = orders("CMD")
     assert '"tools/lab.py"' in start and (ROOT / "tools" / "lab.py").is_file()
     (volume,) = orders("VOLUME")
-    assert f"ELEVEN_STEPS_PROGRESS={volume}/progress.json" in " ".join(orders("ENV"))
+    settings = " ".join(orders("ENV")).split()
+    assert f"ELEVEN_STEPS_PROGRESS={volume}/progress.json" in settings
+    assert f"HOME={volume}" in settings, "what JupyterLab writes stands elsewhere, or nowhere"
     assert f"ln -s {volume} my_notebooks" in DOCKERFILE
 
 
@@ -53,9 +55,21 @@ def test_the_pins_of_torch_are_those_of_the_course():
     assert len(re.findall(r"^torch==", (ROOT / "requirements.txt").read_text("utf-8"), re.M)) == 1
 
 
+def test_binder_finds_what_it_reads_in_its_folder_and_not_the_dockerfile():
+    # Beside a Dockerfile repo2docker reads nothing else; where there is such a folder, it alone.
+    folder = ROOT / "binder"
+    found = {path.name for path in folder.iterdir()}
+    assert found == {"postBuild", "requirements.txt", "runtime.txt"}
+    (python,) = re.findall(r"python=([\d.]+)", (ROOT / "environment.yml").read_text("utf-8"))
+    assert (folder / "runtime.txt").read_text("utf-8").split() == [f"python-{python}"]
+    lines = (folder / "requirements.txt").read_text("utf-8").splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["-r ../requirements.txt"]
+    assert (folder / ".." / "requirements.txt").is_file()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a shell script")
 def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_path):
-    for name in ("helpers", "notebooks", "tools", "postBuild"):
+    for name in ("helpers", "notebooks", "tools", "binder"):
         (tmp_path / name).symlink_to(ROOT / name)
     # Its own prefix, so that nothing here changes.
     own = tmp_path / "environment"
@@ -72,7 +86,8 @@ def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_pa
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "JUPYTER_DATA_DIR": str(data),
     }
-    done = subprocess.run([tmp_path / "postBuild"], env=env, capture_output=True, text=True)
+    script = tmp_path / "binder" / "postBuild"
+    done = subprocess.run([script], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     settings = own / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
     ours = ROOT / "tools" / "jupyterlab" / "labconfig" / "default_setting_overrides.json"

@@ -28,6 +28,7 @@ def test_the_strip_links_to_every_step_and_marks_todays():
     assert re.findall(r'href="(\w+)\.ipynb"[^>]*aria-current="step"', strip) == ["03_view"]
     assert 'aria-label="Step 3 of 11: view"' in strip
     assert "aria-current" not in html(draw_steps(STEPS))
+    assert "shape <strong>2" in re.sub(r"</?a[^>]*>", "", strip), "words run together without style"
 
 
 def test_the_strip_ticks_what_is_done(tmp_path, monkeypatch):
