@@ -12,6 +12,7 @@ from helpers.pictures.source import BADGE, COLOURS, Source, coloured, step_in
 from helpers.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
 from helpers.pictures.tensors import Shown, TracedStep
 
+OPENED = '<span class="p">(</span>'  # a line that is too long may end there
 BEGINS = re.compile(r" *# (\d+) \w+$")
 WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
 LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
@@ -82,6 +83,7 @@ def row(step: int, lines: Sequence[tuple[int, str]], beside: str) -> str:
         number, _, line = step_in(line)
         if not line.strip():
             continue  # rows stand apart
+        line = line.replace(OPENED, f"{OPENED}<wbr>")
         told = f"step {step}" if number else f"line {place}"
         button = f' role="button" tabindex="-1" data-told="{told}"' if step else ""
         badge = f'<span class="badge" style="{BADGE}">{number}</span>' if number else ""

@@ -27,6 +27,7 @@ function render({ model, el }) {
   };
   it.movable = (i) => it.live && i !== null && i < book.movable;
   listen(it);
+  it.back = wayBack(el, asking);
   const scrolled = () => { if (it.current !== null) dock(it); };
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
@@ -92,6 +93,7 @@ function follow(it, answer, pending) {
     it.cells[i].box.setAttribute("fill-opacity", opacity);
   }
   if (it.current in (answer.words ?? {})) say(it);
+  if ("moved" in answer && it.cells[0]) it.back(answer.moved);
   alive(it, true);
 }
 
