@@ -74,6 +74,11 @@ class Shown:
                 f"{self.name} has shape {tuple(self.tensor.shape)}, but its letters are "
                 f"({', '.join(self.axes)}): two to four axes, one letter each, are expected"
             )
+        if self.owners is not None and self.owners.shape != self.tensor.shape:
+            raise ValueError(
+                f"the owners of {self.name} have shape {tuple(self.owners.shape)}: expected "
+                f"{tuple(self.tensor.shape)}, one for each number"
+            )
 
     @property
     def axes(self) -> list[str]:
@@ -212,7 +217,7 @@ def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]
 
 
 def shades(numbers: torch.Tensor, among: torch.Tensor | None = None) -> torch.Tensor:
-    """Say how large each number is among the finite ones of its tensor or of another, from 0 to 1."""
+    """Say how large each number is among the finite ones of its tensor, or of another: 0 to 1."""
     every = numbers if among is None else among
     finite = every[every.isfinite()]
     if not len(finite) or finite.max() == finite.min():

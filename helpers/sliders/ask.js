@@ -34,11 +34,11 @@ function ask(model, answered, silent) {
 }
 
 // A button that takes all that was dragged back to where it began; the kernel says whether it was.
-function wayBack(place, asking) {
+function wayBack(el, asking, next = null) {
   const button = document.createElement("button");
   Object.assign(button, { type: "button", textContent: "Back to the start", hidden: true });
   button.addEventListener("click", () => asking({ back: true }));
-  place.append(button);
+  el.insertBefore(button, next);
   return (moved) => {
     button.hidden = false;
     button.disabled = !moved;

@@ -27,7 +27,7 @@ function render({ model, el }) {
   for (const handle of it.handles) grip(it, handle);
   alive(it, false);
   it.help.textContent = "";
-  it.back = wayBack(el, asking);
+  it.back = wayBack(el, asking, it.help);
   asking({});
   const watch = new ResizeObserver(() => it.lay());
   watch.observe(el);

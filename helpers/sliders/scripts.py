@@ -9,7 +9,9 @@ HERE = Path(__file__).parent
 
 def style(*names: str) -> str:
     """Return style sheets as one; with "fit" comes what says that a picture is too wide."""
-    return hint() * ("fit" in names) + "".join((HERE / f"{name}.css").read_text("utf-8") for name in names)
+    return hint() * ("fit" in names) + "".join(
+        (HERE / f"{name}.css").read_text("utf-8") for name in names
+    )
 
 
 def script(*names: str) -> str:
