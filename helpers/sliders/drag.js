@@ -29,9 +29,7 @@ function render({ model, el }) {
   it.help.textContent = "";
   it.back = wayBack(el, asking, it.help);
   asking({});
-  const watch = new ResizeObserver(() => it.lay());
-  watch.observe(el);
-  return () => watch.disconnect();
+  return onRoom(el, () => it.lay());
 }
 
 // Make a handle and let it listen.

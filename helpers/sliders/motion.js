@@ -47,9 +47,8 @@ function render({ model, el }) {
   still.addEventListener("change", pace);
   pace();
   lay();
-  const watch = new ResizeObserver(lay);
-  watch.observe(el);
-  return () => { stop(); watch.disconnect(); still.removeEventListener("change", pace); };
+  const forget = onRoom(el, lay);
+  return () => { stop(); forget(); still.removeEventListener("change", pace); };
 }
 
 // Names change over in the middle: there is no moment without, and two would stand on one another.

@@ -32,17 +32,16 @@ function render({ model, el }) {
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
   asking({});
-  const watch = new ResizeObserver(() => place(it, el.clientWidth - 2 * MARGIN));
-  watch.observe(el);
+  const stop = onRoom(el, (room) => place(it, room));
   return () => {
-    watch.disconnect();
+    stop();
     document.removeEventListener("scroll", scrolled, { capture: true });
   };
 }
 
 // Lay the picture out for a place so wide, and find again where its cells are.
 function place(it, room) {
-  if (room <= 0 || it.room === room) return;
+  if (it.room === room) return;
   it.room = room;
   fit(it.svg, room);
   Object.assign(it, find(it.svg, it.book.starts));
@@ -156,7 +155,7 @@ function find(svg, starts) {
   for (const group of svg.querySelectorAll("[data-tensor]")) {
     let [left, top, width, height, columns] = group.dataset.where.split(" ").map(Number);
     for (let each = group; each !== svg; each = each.parentNode) {
-      const [x, y] = each.getAttribute("transform")?.match(/-?[\d.]+/g).map(Number) ?? [0, 0];
+      const [x, y] = shift(each);
       left += x;
       top += y;
     }
