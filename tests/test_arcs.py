@@ -80,7 +80,7 @@ def paths_of_words(picture):
 
 
 def test_words_tell_what_the_softmax_gave(real, heads, weights):
-    told = tell_words(heads, real.words)
+    told = plain(tell_words(heads, real.words))
     assert len(told) == len(real.words)
     for i, lines in enumerate(told):
         for head, line in enumerate(lines):
@@ -101,13 +101,19 @@ def test_words_tell_what_the_softmax_gave(real, heads, weights):
     assert told[5][1] == 'head 1: "met" (word 5) reads "Bert" 100 %'
 
 
+def plain(told):
+    """Return lines with spaces where no line may end: between each number and its sign."""
+    assert not re.search(r"\d[ \n]%", str(told))
+    return [[line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] for lines in told]
+
+
 def called(words, i):
     return f'"{words[i]}"' + (f" (word {i})" if words.count(words[i]) > 1 else "")
 
 
 def test_small_shares_are_told_as_a_sum():
     even = torch.full((7, 7), 1 / 7)
-    told = tell_words([Head(even, 0)], list("abcdefg"))
+    told = plain(tell_words([Head(even, 0)], list("abcdefg")))
     assert told[1] == ['head 0: "b" reads "a" 14 %, itself 14 %, "c" 14 %, "d" 14 %, 3 others 43 %']
 
 
@@ -122,8 +128,9 @@ def test_one_word_stands_out_and_the_title_says_whom_it_reads(real, heads):
             assert [g.get("opacity") for g in groups(drawn, "reads", i)] == [
                 None if own else "0.15"
             ] * 2
-    assert draw_arcs(heads, real.words).title == 'Head 1: "met" (word 5) reads "Bert" 100 %'
-    assert draw_arcs(heads, real.words, 0).title == 'Head 0: "Anna" (word 0) reads itself 100 %'
+    titles = plain([[draw_arcs(heads, real.words, query).title for query in (-1, 0)]])[0]
+    assert titles[0] == 'Head 1: "met" (word 5) reads "Bert" 100 %'
+    assert titles[1] == 'Head 0: "Anna" (word 0) reads itself 100 %'
     layered = [Head(heads[1].weights, 1, layer=1)]
     assert draw_arcs(layered, real.words).title.startswith('Layer 1, head 1: "met"')
 

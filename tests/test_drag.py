@@ -34,11 +34,11 @@ every_one = pytest.mark.parametrize("name", MAKE)
 def ask(monkeypatch):
     """Ask a picture as a page does, and return its answer."""
 
-    def asked(drag, values=None, turn=1):
+    def asked(drag, values=None, turn=1, **more):
         sent = []
         monkeypatch.setattr(drag, "send", sent.append)
         places = {} if values is None else {"values": values}
-        drag.answer(drag, {"turn": turn, **places}, [])
+        drag.answer(drag, {"turn": turn, **places, **more}, [])
         (answer,) = sent
         return json.loads(json.dumps(answer))  # as it travels
 
@@ -213,6 +213,15 @@ def test_a_page_that_asks_for_nothing_gets_what_stands_there(ask):
     assert moved["svg"] != drag.svg
     assert ask(drag) == moved
     assert torch.equal(X[-1], torch.ones(2)), "the notebook's own x stays"
+
+
+@every_one
+def test_what_was_dragged_goes_back(ask, name):
+    drag = MAKE[name]()
+    first = ask(drag)
+    moved = ask(drag, [list(handle.high) for handle in drag.handled.handles])
+    assert moved["moved"] and not first["moved"] and moved["svg"] != first["svg"]
+    assert ask(drag, back=True) == first == ask(drag)
 
 
 @every_one

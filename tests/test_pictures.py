@@ -39,6 +39,7 @@ from helpers.pictures import (
     storage,
 )
 from helpers.pictures.panels import OPERATIONS
+from helpers.pictures.stored import hint
 from helpers.pictures.svg import (
     FAINT,
     GROUND,
@@ -152,13 +153,15 @@ def test_a_picture_shows_its_html_its_svg_and_its_words(name):
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
     assert bundle["image/svg+xml"] == picture.svg
     assert bundle["text/plain"] == picture.words == f"{picture.title} {picture.description}"
-    image = ET.fromstring(bundle["text/html"].removesuffix(">") + "/>")
+    wide = ET.fromstring(bundle["text/html"].replace("></div>", "/></div>"))
+    style, image = wide
     kind, _, data = image.get("src").partition(",")
     assert image.get("alt") == picture.words and kind == "data:image/svg+xml;base64"
     assert base64.b64decode(data).decode() == picture.svg
     sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', picture.svg)]
     (least,) = re.findall(r"^min-width:([\d.]+)px$", image.get("style"))
     assert float(least) / picture.width * min(sizes) >= 10.99  # as small as a text ever gets
+    assert wide.get("style") == f"--least:{least}px" and style.text == hint()
 
 
 @every_picture
@@ -458,6 +461,34 @@ def test_wrong_letters_and_sizes_are_said():
     for row, column in ((2, 0), (0, 2), (-1, 0)):
         with pytest.raises(ValueError, match=f"row {row}, column {column} is not in c"):
             draw_product(square, square, square, row, column)
+
+
+def test_columns_have_their_numbers_where_heads_have_names():
+    shown = Shown(tensor(1, 2, 6), "queries", "b num_tokens d_out", num_heads=2)
+    above = texts(draw_tensor(shown, "A"))
+    for name in ("h0", "h1", *"012345"):
+        assert above.count(name) == 1
+
+
+def test_a_part_is_shaded_as_in_the_whole():
+    whole = tensor(1, 2, 3, 3)
+    every = Shown(whole, "scores", "b num_heads num_tokens num_tokens").strength
+    one = Shown(whole[0, 1], "scores", "num_tokens num_tokens", only_head=1, among=whole)
+    assert torch.equal(one.strength, every[0, 1])
+    alone = Shown(whole[0, 1], "scores", "num_tokens num_tokens", only_head=1)
+    assert not torch.equal(alone.strength, every[0, 1])
+
+
+def test_a_number_keeps_the_colour_of_its_owner():
+    owners = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    shown = Shown(tensor(2, 3), "queries", "num_heads head_dim", owners=owners)
+    assert [[shown.head((i, j)) for j in range(3)] for i in range(2)] == owners.tolist()
+    drawn = draw_tensor(shown, "A").svg
+    for head, runs in ((0, 3), (1, 3)):
+        (boxes,) = re.findall(f'<g fill="{HEAD_COLOURS[head]}".*?<path d="(.*?)"', drawn)
+        assert boxes.count("M") == runs
+    with pytest.raises(ValueError, match=r"the owners of queries have shape \(3, 2\): .*\(2, 3\)"):
+        Shown(tensor(2, 3), "queries", "num_heads head_dim", owners=owners.T)
 
 
 def test_a_column_and_what_it_makes_stand_in_one_line():

@@ -19,7 +19,6 @@ ARGUMENTS = {
         VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),
         torch.linspace(-1, 1, 18).view(1, 6, 3),
     ),
-    "explore_neighbours": ("project.queries", "project", "view", "transpose"),
 }
 EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
@@ -207,13 +206,6 @@ def test_films_leave_the_random_numbers_alone():
     torch.manual_seed(5)
     sliders.explore_attention()
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_a_number_s_neighbours_have_a_slider_for_each_axis(films):
-    film = films["explore_neighbours"]
-    assert film.names == ("token", "feature") and len(film.pictures) == 18
-    scores = sliders.explore_neighbours("scores.scores", "scores", "mask")
-    assert scores.names == ("head", "query", "key") and len(scores.pictures) == 18
 
 
 def test_pieces_of_storage_are_counted_in_the_title(films):

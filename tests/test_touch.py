@@ -142,16 +142,33 @@ def test_a_drag_sends_what_changed_and_nothing_else(monkeypatch):
     numbers = {i: now[i] for i in range(len(now)) if now[i] != old[i]}
     said = [(told.words, told.made) for told in tell(after, linears(touch.mha))]
     words = {i: said[i] for i in range(len(said)) if said[i] != touch.told[i]}
-    assert sent == [{"turn": 3, "cells": numbers}, {"words": words}]
+    assert sent == [{"turn": 3, "cells": numbers, "moved": True}, {"words": words}]
     # Token 1 moved: the numbers that change are its kin; shades are shares of the largest score.
     kin = reach(before, "x", (0, 1, 1))
     assert {i for i in numbers if now[i][0] != old[i][0]} <= set(
         torch.cat([k.flatten() for k in kin.values()]).nonzero().flatten().tolist()
     )
     touch.answer(touch, {"at": 7, "value": touch.x.view(-1)[7].item(), "turn": 4}, [])
-    assert sent[2:] == [{"turn": 4, "cells": {}}, {"words": {}}]
+    assert sent[2:] == [{"turn": 4, "cells": {}, "moved": True}, {"words": {}}]
     touch.answer(touch, {"turn": 5}, [])  # as a page asks that is drawn anew
-    assert sent[4:] == [{"turn": 5, "cells": numbers}, {"words": words}]
+    assert sent[4:] == [{"turn": 5, "cells": numbers, "moved": True}, {"words": words}]
+
+
+@pytest.mark.parametrize("steps", [(), ("shape", "W", "project")], ids=len)
+def test_what_was_dragged_goes_back(monkeypatch, steps):
+    touch, sent = sliders.explore_numbers(*steps), []
+    monkeypatch.setattr(touch, "send", sent.append)
+    first = written(touch.trace())
+    last = touch.book["movable"] - 1
+    for at in (3, last):
+        touch.answer(touch, {"at": at, "value": 1.5, "turn": 1}, [])
+    dragged = written(touch.trace())
+    touch.answer(touch, {"back": True, "turn": 2}, [])
+    assert written(touch.trace()) == first
+    back = {i: each for i, each in enumerate(first) if each != dragged[i]}
+    assert {3, last} <= set(back) | {0}
+    assert sent[-2] == {"turn": 2, "cells": back, "moved": False}
+    assert {i: tuple(touch.told[i]) for i in sent[-1]["words"]} == sent[-1]["words"]
 
 
 def test_a_touched_picture_leaves_the_course_s_own_numbers_alone(monkeypatch):

@@ -52,8 +52,8 @@ def build(notebooks: list[Path], site: Path) -> int:
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
         shutil.copy(ASSETS / name, assets)
-    for name in ("fit.css", "fit.js"):
-        shutil.copy(ROOT / "helpers" / "sliders" / name, assets)
+    for name in ("pictures/wide.css", "sliders/fit.css", "sliders/fit.js"):
+        shutil.copy(ROOT / "helpers" / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")

@@ -99,16 +99,21 @@ def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
     row = head.weights[query].tolist()
     order = sorted(range(len(row)), key=lambda j: -row[j])
     named = [j for j in order[:MOST_TOLD] if per_cent(row[j])]
-    told = [f"{'itself' if j == query else call(words, j)} {per_cent(row[j])} %" for j in named]
+    told = [f"{'itself' if j == query else call(words, j)} {in_per_cent(row[j])}" for j in named]
     others = [j for j in order[len(named) :] if row[j]]
     if per_cent(left := sum(row[j] for j in others)):
-        told.append(f"{len(others)} other{'s' * (len(others) > 1)} {per_cent(left)} %")
+        told.append(f"{len(others)} other{'s' * (len(others) > 1)} {in_per_cent(left)}")
     return [f"{call(words, query)} reads {told[0]}", *told[1:]]
 
 
 def call(words: Sequence[str], i: int) -> str:
     """Quote a word, with its number where the sentence has it more than once."""
     return f'"{words[i]}"' + (f" (word {i})" if list(words).count(words[i]) > 1 else "")
+
+
+def in_per_cent(share: float) -> str:
+    """Write a share from 0 to 1 in per cent; no line ends between the number and its sign."""
+    return f"{per_cent(share)}\N{NO-BREAK SPACE}%"
 
 
 def per_cent(share: float) -> int:

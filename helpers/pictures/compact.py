@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-from helpers.pictures.map import sizes_of
-from helpers.pictures.panels import OPERATIONS, axes, box, line, shape_of, title
+from helpers.pictures.map import sizes_of, split_and_joined
+from helpers.pictures.panels import OPERATIONS, box, in_words, line, shape_of, shown_of, title
 from helpers.pictures.svg import (
     LINE,
     SANS,
@@ -41,18 +41,13 @@ def draw_compact(steps: Sequence[TracedStep]) -> Picture:
         ValueError: a tensor is too large for its place; draw_map draws any size.
     """
     sizes = sizes_of({step.name: step for step in steps})
-    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
     rows = [row(step, sizes["num_heads"]) for step in steps]
     rule = f'<path d="M0 0h{WIDTH}" style="stroke:{LINE}" stroke-opacity="0.4"/>'
     ruled = [each for drawn in rows for each in (Drawing(rule, 0, 5), drawn)]
     return picture(
         below([*ruled, legend(sizes["num_heads"])], gap=0),
-        f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again",
-        "; ".join(
-            f"step {step.number} {step.name}: {' and '.join(step.tensors)} {shape_of(step)}"
-            for step in steps
-        )
-        + ".",
+        split_and_joined(sizes),
+        in_words(steps),
     )
 
 
@@ -64,10 +59,8 @@ def row(step: TracedStep, num_heads: int) -> Drawing:
     drawn += part(27, 19, line(shape_of(step), f"font:11px {SANS}"))
     height = float(ROW)
     room = THIRD if len(step.tensors) > 1 else 3 * THIRD
-    for place, (called, tensor) in enumerate(step.tensors.items()):
-        by_head = num_heads if step.name in ("project", "combine") else None
-        shown = Shown(tensor, called, " ".join(axes(step)), by_head)
-        cells = small(shown, room - NAMES - 10)
+    for place, called in enumerate(step.tensors):
+        cells = small(shown_of(step, called, num_heads), room - NAMES - 10)
         x = WORDS + place * room
         both = text(called, 0, 13, style="font-size:11px") + at(NAMES, 2, cells)
         drawn += part(x, 0, Drawing(both, NAMES + cells.width, cells.height + 2))

@@ -7,11 +7,12 @@ from html import escape
 
 from helpers.pictures.compact import draw_compact, small
 from helpers.pictures.map import sizes_of
-from helpers.pictures.panels import axes, box, shape_of
+from helpers.pictures.panels import box, shape_of, shown_of
 from helpers.pictures.source import BADGE, COLOURS, Source, coloured, step_in
 from helpers.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
-from helpers.pictures.tensors import Shown, TracedStep
+from helpers.pictures.tensors import TracedStep
 
+OPENED = '<span class="p">(</span>'  # a line that is too long may end there
 BEGINS = re.compile(r" *# (\d+) \w+$")
 WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
 LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
@@ -82,6 +83,7 @@ def row(step: int, lines: Sequence[tuple[int, str]], beside: str) -> str:
         number, _, line = step_in(line)
         if not line.strip():
             continue  # rows stand apart
+        line = line.replace(OPENED, f"{OPENED}<wbr>")
         told = f"step {step}" if number else f"line {place}"
         button = f' role="button" tabindex="-1" data-told="{told}"' if step else ""
         badge = f'<span class="badge" style="{BADGE}">{number}</span>' if number else ""
@@ -98,10 +100,8 @@ def card(step: TracedStep, num_heads: int) -> str:
     drawn += text(numbers, SHAPE, 13, style=f"font:12px {SANS}")
     alone, height = len(step.tensors) == 1, 0.0
     room = WIDTH if alone else WIDTH / len(step.tensors)
-    for place, (called, tensor) in enumerate(step.tensors.items()):
-        by_head = num_heads if step.name in ("project", "combine") else None
-        shown = Shown(tensor, called, " ".join(axes(step)), by_head)
-        cells = small(shown, room - (NAME if alone else 8), LOW)
+    for place, called in enumerate(step.tensors):
+        cells = small(shown_of(step, called, num_heads), room - (NAME if alone else 8), LOW)
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)

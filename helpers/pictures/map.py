@@ -11,11 +11,11 @@ from helpers.pictures.panels import (
     axes,
     box,
     ends,
+    in_words,
     line,
     named,
     panel,
     row,
-    shape_of,
 )
 from helpers.pictures.svg import Drawing, Picture, below, laid, part, picture, text
 from helpers.pictures.tensors import TracedStep
@@ -50,16 +50,17 @@ def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> Picture:
         if "out_proj" in names:
             panels.append(legend(sizes))
         rows.append(row(panels))
-    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
     return picture(
         below(rows, gap=SPACE),
-        f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again",
-        "; ".join(
-            f"step {step.number} {step.name}: {' and '.join(step.tensors)} {shape_of(step)}"
-            for step in steps
-        )
-        + ".",
+        split_and_joined(sizes),
+        in_words(steps),
     )
+
+
+def split_and_joined(sizes: dict[str, int]) -> str:
+    """Say what there is to see in a map."""
+    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
+    return f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again"
 
 
 def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:

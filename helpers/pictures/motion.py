@@ -26,6 +26,7 @@ from helpers.pictures.svg import (
 from helpers.pictures.tensors import COUNTS, Shown
 
 LABELS, TOP = CHARACTER * 8, 18
+SHORT = CHARACTER * 4  # for the names of rows where their noun stands above them
 PER_LINE, PER_PART = 18, 6  # of a storage; a narrow line holds one or more parts
 ROOM, NARROW = 800, 270  # pixels that a drawing may be wide, on a page and on a phone
 
@@ -106,16 +107,23 @@ def corners(
         deeper: how much deeper than its grids a line is.
     """
     *outer, rows, columns = shown.tensor.shape[1:]
-    wide, high = LABELS + columns * width + GAP, 2 * TOP + rows * CELL_HEIGHT + deeper
+    wide = before_cells(shown, width, room) + columns * width + GAP
+    high = 2 * TOP + rows * CELL_HEIGHT + deeper
     in_line = max(int((room + GAP) // wide), 1)
     return [(i % in_line * wide, i // in_line * high) for i in range(math.prod(outer))]
+
+
+def before_cells(shown: Shown, width: float = CELL_WIDTH, room: float = ROOM, **_: float) -> float:
+    """Return the room for the names of rows: short ones, where full ones leave too little."""
+    return LABELS if LABELS + shown.tensor.shape[-1] * width <= room else SHORT
 
 
 def places(shown: Shown, width: float = CELL_WIDTH, **lines: float) -> list[tuple[float, float]]:
     """Return where each number of a tensor stands, in the tensor's order; lines as in corners."""
     *_, rows, columns = shown.tensor.shape
+    left = before_cells(shown, width, **lines)
     return [
-        (x + LABELS + j * width, y + 2 * TOP + i * CELL_HEIGHT)
+        (x + left + j * width, y + 2 * TOP + i * CELL_HEIGHT)
         for x, y in corners(shown, width, **lines)
         for i, j in product(range(rows), range(columns))
     ]
@@ -126,16 +134,18 @@ def names(shown: Shown, width: float = CELL_WIDTH, **lines: float) -> str:
     *outer, rows, columns = shown.tensor.shape[1:]
     axes = shown.axes[1:]
     row, column = ("query", "key ") if axes[-2] == axes[-1] else (COUNTS[axes[-2]], "")
-    drawn = ""
+    drawn, left = "", before_cells(shown, width, **lines)
+    short = left == SHORT
     for head in range(shown.num_heads or 0 if not outer else 0):
-        drawn += text(f"head {head}", LABELS + head * columns / shown.num_heads * width, 12)
+        drawn += text(f"head {head}", left + head * columns / shown.num_heads * width, 12)
     for grid, (x, y) in enumerate(corners(shown, width, **lines)):
-        drawn += text(f"{COUNTS[axes[0]]} {grid}", x + LABELS, y + 12) if outer else ""
+        drawn += text(f"{COUNTS[axes[0]]} {grid}", x + left, y + 12) if outer else ""
+        drawn += text(row, x, y + 2 * TOP - 5) if short else ""
         for i in range(rows):
             base = y + 2 * TOP + i * CELL_HEIGHT + 15
-            drawn += text(f"{row} {i}", x + LABELS - 6, base, "end")
+            drawn += text(str(i) if short else f"{row} {i}", x + left - 6, base, "end")
         for j in range(columns):
-            middle = x + LABELS + (j + 0.5) * width
+            middle = x + left + (j + 0.5) * width
             drawn += text(f"{column}{j}", middle, y + 2 * TOP - 5, "middle")
     return drawn
 

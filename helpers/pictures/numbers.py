@@ -7,7 +7,7 @@ import torch
 
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import indices, place
-from helpers.pictures.panels import SPACE, panel, row
+from helpers.pictures.panels import SPACE, in_words, panel, row
 from helpers.pictures.svg import FAINT, STEP, TINT, Picture, below, number, picture
 from helpers.pictures.tensors import COMPARED, COUNTS, TracedStep, shades
 
@@ -54,12 +54,7 @@ def draw_numbers(trace: Sequence[TracedStep], steps: Sequence[str] = ()) -> Pict
     return picture(
         below(rows, gap=SPACE),
         f"From {first.name} to {last.name}: every number has its place",
-        "; ".join(
-            f"step {by_name[each].number} {each}: {' and '.join(by_name[each].tensors)} "
-            f"{by_name[each].letters} = {tuple(next(iter(by_name[each].tensors.values())).shape)}"
-            for each in steps
-        )
-        + ".",
+        in_words(by_name[each] for each in steps),
     )
 
 

@@ -1,8 +1,9 @@
 """Panels of the eleven steps: a step's tensors as grids, from numbers to labelled outlines."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product, zip_longest
+from typing import Any
 
 import torch
 
@@ -70,6 +71,18 @@ def shape_of(step: TracedStep) -> str:
     return f"{step.letters} = {tuple(next(iter(step.tensors.values())).shape)}"
 
 
+def in_words(steps: Iterable[TracedStep]) -> str:
+    """Say of each step which tensors it makes, and their shape."""
+    each = (f"step {s.number} {s.name}: {' and '.join(s.tensors)} {shape_of(s)}" for s in steps)
+    return "; ".join(each) + "."
+
+
+def shown_of(step: TracedStep, name: str, num_heads: int, **look: Any) -> Shown:
+    """Get a step's tensor ready to draw, in its heads' colours."""
+    by_head = num_heads if step.name in ("W", "project", "combine") else None
+    return Shown(step.tensors[name], name, " ".join(axes(step)), by_head, **look)
+
+
 def row(panels: Sequence[Sequence[Drawing]]) -> Drawing:
     """Frame panels of one row, the last as wide as is left, with their parts aligned."""
     heights = [max(d.height for d in part) for part in zip_longest(*panels, fillvalue=EMPTY)]
@@ -116,14 +129,8 @@ def panel(
     for name, tensor in step.tensors.items():
         if name in leave_out:
             continue
-        shown = Shown(
-            tensor,
-            name,
-            " ".join(axes(step)),
-            num_heads if step.name in ("W", "project", "combine") else None,
-            marked=[follow.index] if follow and follow.key == f"{step.name}.{name}" else (),
-            shade=name in COMPARED,
-        )
+        framed = [follow.index] if follow and follow.key == f"{step.name}.{name}" else ()
+        shown = shown_of(step, name, num_heads, marked=framed, shade=name in COMPARED)
         label = line(name, "font-weight:700")
         if follow is None:
             key = f"{step.name}.{name}" if touched else ""

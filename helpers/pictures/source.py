@@ -43,7 +43,7 @@ class Source:
         lines = coloured(self.code)
         numbered = any(map(STEP.match, lines))
         body = "\n".join(map(in_margin, lines)) if numbered else "\n".join(lines)
-        style = f"margin:0;overflow-x:auto;line-height:1.5;{COLOURS}"
+        style = f"margin:0;overflow-x:auto;white-space:pre;line-height:1.5;{COLOURS}"
         # The class is the one that Jupyter colours code by, in its own light or dark.
         return f'<div class="highlight"><pre style="{style}" tabindex="0">{body}</pre></div>'
 

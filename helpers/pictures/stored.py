@@ -3,22 +3,30 @@
 import base64
 import re
 from html import escape
+from pathlib import Path
 
 LEGIBLE = 11  # pixels: no text is shown smaller
+WIDE = Path(__file__).with_name("wide.css")
 
 
 def image(svg: str, words: str) -> str:
     """Return a picture as HTML that holds all of it, and what there is to see in words.
 
-    It shrinks with its place until its texts are 11 pixels high; then the place scrolls. Most
-    cleaners of HTML keep an <img> and its alt: JupyterLab's for notebooks it does not trust, for
-    one. They drop <svg>, but leave the words in it.
+    It shrinks with its place until its texts are 11 pixels high; then it is scrolled, and a style
+    says so. Most cleaners of HTML keep an <img> and its alt: JupyterLab's for notebooks it does not
+    trust, for one. They drop <svg>, but leave the words in it; they drop <style> with its words.
     """
-    data = base64.b64encode(svg.encode()).decode()
+    data, least = base64.b64encode(svg.encode()).decode(), f"{least_width(svg):g}px"
     return (
-        f'<img alt="{escape(words)}" style="min-width:{least_width(svg):g}px" '
-        f'src="data:image/svg+xml;base64,{data}">'
+        f'<div class="wide" style="--least:{least}"><style>{hint()}</style>'
+        f'<img alt="{escape(words)}" style="min-width:{least}" '
+        f'src="data:image/svg+xml;base64,{data}"></div>'
     )
+
+
+def hint() -> str:
+    """Return the style that says where a picture is wider than its page, in one line."""
+    return re.sub(r"(?:/\*.*?\*/|\s)+", " ", WIDE.read_text("utf-8"), flags=re.DOTALL).strip()
 
 
 def least_width(svg: str) -> float:

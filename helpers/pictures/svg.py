@@ -135,6 +135,7 @@ def grid(
     row_labels: Sequence[str] = (),
     column_labels: Sequence[str] = (),
     foot_labels: Sequence[str] = (),
+    top_labels: Sequence[str] = (),
     cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
     written: bool = True,
     kept: Sequence[Sequence[bool]] | None = None,
@@ -148,6 +149,7 @@ def grid(
         shades: how strong each cell's colour is, from 0 to 1, laid out as rows.
         marked: (row, column) of the cells to frame.
         row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
+        top_labels: what stands above the column labels.
         cell: width and height of a cell.
         written: whether the numbers are written; if not, shades are all there is to see.
         kept: which cells to draw in full, laid out as rows; the others stay empty.
@@ -155,7 +157,8 @@ def grid(
     """
     width, height = cell
     left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
-    top = 16 if column_labels else 0
+    above = [line for line in (top_labels, column_labels) if line]
+    top = 16 * len(above)
     paths: dict[tuple[str, float], dict[float, list[str]]] = {}
     hatch, numbers, frames, alone = [], [], [], ""
     marked = set(marked)
@@ -201,7 +204,7 @@ def grid(
         for i, label in enumerate(row_labels)
     ) + "".join(
         text(label, left + (j + 0.5) * width, y, "middle")
-        for y, line in ((11, column_labels), (bottom + 14, foot_labels))
+        for y, line in (*zip((11, 27), above, strict=False), (bottom + 14, foot_labels))
         for j, label in enumerate(line)
         if label
     )

@@ -51,9 +51,11 @@ class Shown:
         num_heads: where no axis is called num_heads but the last one holds the heads side by side,
             their number; None draws it grey.
         only_head: the one head that all of the tensor belongs to, or None.
+        owners: the head that each element belongs to, of the tensor's shape, where no axis says it.
         marked: indices of the elements to frame.
         shade: whether the colour's strength follows the number, as it always does where numbers are
             read beside each other: scores, masked, weights.
+        among: the numbers that shades compare with, where the tensor is a part of them.
     """
 
     tensor: torch.Tensor
@@ -63,12 +65,19 @@ class Shown:
     only_head: int | None = None
     marked: Sequence[tuple[int, ...]] = ()
     shade: bool = False
+    owners: torch.Tensor | None = None
+    among: torch.Tensor | None = None
 
     def __post_init__(self):
         if not 2 <= self.tensor.dim() <= 4 or self.tensor.dim() != len(self.axes):
             raise ValueError(
                 f"{self.name} has shape {tuple(self.tensor.shape)}, but its letters are "
                 f"({', '.join(self.axes)}): two to four axes, one letter each, are expected"
+            )
+        if self.owners is not None and self.owners.shape != self.tensor.shape:
+            raise ValueError(
+                f"the owners of {self.name} have shape {tuple(self.owners.shape)}: expected "
+                f"{tuple(self.tensor.shape)}, one for each number"
             )
 
     @property
@@ -86,10 +95,12 @@ class Shown:
         """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
         if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
             return None
-        return self.tensor if self.name == "weights" else shades(self.tensor)
+        return self.tensor if self.name == "weights" else shades(self.tensor, self.among)
 
     def head(self, index: tuple[int, ...]) -> int | None:
         """Return the head that the element at index belongs to."""
+        if self.owners is not None:
+            return int(self.owners[index])
         for axis in {"num_heads", "num_kv_heads"} & set(self.axes):
             return index[self.axes.index(axis)]
         if self.num_heads is None:
@@ -147,12 +158,13 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
         labelled(f"{one.name} {tuple(one.tensor.shape)}", drawn)
         for one, drawn in zip(shown, planes, strict=True)
     )
-    drop, end = b.height + GAP, max(each.width for each in planes[1:])
+    low, end = max(a.height, c.height), max(each.width for each in planes[1:])
+    end_of_rows = b.height + GAP + low
     x, y = (a.width + 2 * GAP + end - each.width for each in planes[1:])  # columns below columns
     together = Drawing(
-        at(0, drop, a) + at(x, 0, b) + at(y, drop, c),
+        at(0, end_of_rows - a.height, a) + at(x, 0, b) + at(y, end_of_rows - c.height, c),
         max(x + b.width, y + c.width),
-        drop + max(a.height, c.height),
+        end_of_rows,
     )
     value = product.tensor[row, column].item()
     told = value if isinstance(value, int) else f"{value:.4f}"
@@ -199,23 +211,25 @@ def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]
         shades=None if shown.strength is None else shown.strength[where].tolist(),
         marked=[*inside, *marked],
         row_labels=[f"{rows} {i}" for i in size[0]],
-        column_labels=column_labels(shown, columns),
+        column_labels=[f"key {j}" if columns == "key" else str(j) for j in size[1]],
+        top_labels=head_labels(shown),
     )
 
 
-def shades(numbers: torch.Tensor) -> torch.Tensor:
-    """Say how large each number is among the finite ones of its tensor, from 0 to 1."""
-    finite = numbers[numbers.isfinite()]
+def shades(numbers: torch.Tensor, among: torch.Tensor | None = None) -> torch.Tensor:
+    """Say how large each number is among the finite ones of its tensor, or of another: 0 to 1."""
+    every = numbers if among is None else among
+    finite = every[every.isfinite()]
     if not len(finite) or finite.max() == finite.min():
         return torch.ones_like(numbers)
     return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)
 
 
-def column_labels(shown: Shown, counts: str) -> list[str]:
-    """Number the columns; where heads lie side by side, name the head over its first column."""
-    width = shown.tensor.shape[-1]
+def head_labels(shown: Shown) -> list[str]:
+    """Name each head over its first column, where heads lie side by side."""
     if shown.num_heads is None or "num_heads" in shown.axes:
-        return [f"key {j}" if counts == "key" else str(j) for j in range(width)]
+        return []
+    width = shown.tensor.shape[-1]
     head_dim = width // shown.num_heads
     return [f"h{j // head_dim}" if j % head_dim == 0 else "" for j in range(width)]
 

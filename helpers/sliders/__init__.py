@@ -30,7 +30,7 @@ from helpers.sliders.steps import (
     explore_view,
 )
 from helpers.sliders.touch import explore_numbers
-from helpers.sliders.whole import explore_map, explore_models, explore_neighbours
+from helpers.sliders.whole import explore_map, explore_models
 from helpers.sliders.words import explore_angle, explore_meaning, explore_mix, explore_search
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "explore_models",
     "explore_moments",
     "explore_motion",
-    "explore_neighbours",
     "explore_numbers",
     "explore_out_proj",
     "explore_project",

@@ -31,13 +31,10 @@ function render({ model, el }) {
   });
   pin(it, null);
   const svg = it.board.querySelector("svg");
-  const watch = new ResizeObserver(() => {
-    if (!el.clientWidth) return;
-    fit(svg, el.clientWidth - 2 * MARGIN);
+  return onRoom(el, (room) => {
+    fit(svg, room);
     el.style.setProperty("--wide", `${Math.max(svg.viewBox.baseVal.width, WORDS)}px`);
   });
-  watch.observe(el);
-  return () => watch.disconnect();
 }
 
 // The parts of the page: a sheet that takes the keys, with the drawing, a card with words, and help.

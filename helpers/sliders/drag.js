@@ -27,10 +27,9 @@ function render({ model, el }) {
   for (const handle of it.handles) grip(it, handle);
   alive(it, false);
   it.help.textContent = "";
+  it.back = wayBack(el, asking, it.help);
   asking({});
-  const watch = new ResizeObserver(() => it.lay());
-  watch.observe(el);
-  return () => watch.disconnect();
+  return onRoom(el, () => it.lay());
 }
 
 // Make a handle and let it listen.
@@ -91,12 +90,13 @@ function show(it, { node, value, origin, unit, free }) {
 }
 
 // Take over what the kernel drew, and where handles are, unless they have moved on meanwhile.
-function follow(it, { values, svg, says }, pending) {
+function follow(it, { values, svg, says, moved }, pending) {
   it.handles.forEach((handle, i) => {
     if (!pending) handle.value = values[i];
     handle.node.setAttribute("aria-valuetext", says[i]);
   });
   it.lay(svg);
+  it.back(moved);
   alive(it, true);
 }
 

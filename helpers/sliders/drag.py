@@ -34,14 +34,15 @@ class Drag(anywidget.AnyWidget):
     handles = traitlets.List().tag(sync=True)
 
     def __init__(self, draw: Callable[[Values], Handled], start: Values):
-        self.draw, self.values, self.handled = draw, start, draw(start)
+        self.draw, self.start, self.values, self.handled = draw, start, start, draw(start)
         every = [asdict(handle) for handle in self.handled.handles]
         super().__init__(svg=self.handled.picture.svg, handles=every)
         self.on_msg(self.answer)
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Put the handles where the page says, if it does, and send back what follows."""
-        self.values = self.within(question.get("values", self.values))
+        """Put the handles where the page says, or back, if it does; send what follows."""
+        wanted = self.start if "back" in question else question.get("values", self.values)
+        self.values = self.within(wanted)
         now = self.draw(self.values)
         self.send(
             {
@@ -49,6 +50,7 @@ class Drag(anywidget.AnyWidget):
                 "values": self.values,
                 "svg": now.picture.svg,
                 "says": [handle.says for handle in now.handles],
+                "moved": self.values != self.start,
             }
         )
 

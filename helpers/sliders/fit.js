@@ -33,6 +33,13 @@ function scroll(svg, room, place) {
   }
 }
 
+// Call for the room that a picture has, now and whenever it changes; return how to stop that.
+function onRoom(el, lay) {
+  const watch = new ResizeObserver(() => { if (el.clientWidth) lay(el.clientWidth - 2 * MARGIN); });
+  watch.observe(el);
+  return () => watch.disconnect();
+}
+
 function lay(svg, room) {
   const [title, body] = svg.querySelector(":scope > g").children;
   const [x, y] = shift(body), deeper = breakLine(svg, title, room / BOLD, TITLE);

@@ -47,12 +47,12 @@ function render({ model, el }) {
   still.addEventListener("change", pace);
   pace();
   lay();
-  const watch = new ResizeObserver(lay);
-  watch.observe(el);
-  return () => { stop(); watch.disconnect(); still.removeEventListener("change", pace); };
+  const forget = onRoom(el, lay);
+  return () => { stop(); forget(); still.removeEventListener("change", pace); };
 }
 
-const FADING = { before: (t) => Math.max(1 - 3 * t, 0), after: (t) => Math.max(3 * t - 2, 0) };
+// Names change over in the middle: there is no moment without, and two would stand on one another.
+const SHOWN = { before: (t) => t < 0.5, after: (t) => t >= 0.5 };
 
 // What of a drawing moves, how far, and when: those that go the same way go together, one group
 // after the other, so that an eye can follow.
@@ -72,8 +72,10 @@ function pose({ holder, ways, wait, late, cells }, t) {
     cell.setAttribute("transform", `translate(${x * far} ${y * far}) scale(${wide} 1)`);
     cell.classList.toggle("there", far === 1);
   });
-  for (const [name, fade] of Object.entries(FADING)) {
-    holder.querySelectorAll(`.${name}`).forEach((each) => each.setAttribute("opacity", fade(t)));
+  for (const [name, shown] of Object.entries(SHOWN)) {
+    for (const each of holder.querySelectorAll(`.${name}`)) {
+      each.setAttribute("opacity", Number(shown(t)));
+    }
   }
 }
 

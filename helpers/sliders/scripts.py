@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+from helpers.pictures.stored import hint
+
 HERE = Path(__file__).parent
 
 
 def style(*names: str) -> str:
-    """Return style sheets as one."""
-    return "".join((HERE / f"{name}.css").read_text("utf-8") for name in names)
+    """Return style sheets as one; with "fit" comes what says that a picture is too wide."""
+    return hint() * ("fit" in names) + "".join(
+        (HERE / f"{name}.css").read_text("utf-8") for name in names
+    )
 
 
 def script(*names: str) -> str:

@@ -27,21 +27,21 @@ function render({ model, el }) {
   };
   it.movable = (i) => it.live && i !== null && i < book.movable;
   listen(it);
+  it.back = wayBack(el, asking);
   const scrolled = () => { if (it.current !== null) dock(it); };
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
   it.help.textContent = HOW;
   asking({});
-  const watch = new ResizeObserver(() => place(it, el.clientWidth - 2 * MARGIN));
-  watch.observe(el);
+  const stop = onRoom(el, (room) => place(it, room));
   return () => {
-    watch.disconnect();
+    stop();
     document.removeEventListener("scroll", scrolled, { capture: true });
   };
 }
 
 // Lay the picture out for a place so wide, and find again where its cells are.
 function place(it, room) {
-  if (room <= 0 || it.room === room) return;
+  if (it.room === room) return;
   it.room = room;
   fit(it.svg, room);
   Object.assign(it, find(it.svg, it.book.starts));
@@ -92,6 +92,7 @@ function follow(it, answer, pending) {
     it.cells[i].box.setAttribute("fill-opacity", opacity);
   }
   if (it.current in (answer.words ?? {})) say(it);
+  if ("moved" in answer && it.cells[0]) it.back(answer.moved);
   alive(it, true);
 }
 
@@ -154,7 +155,7 @@ function find(svg, starts) {
   for (const group of svg.querySelectorAll("[data-tensor]")) {
     let [left, top, width, height, columns] = group.dataset.where.split(" ").map(Number);
     for (let each = group; each !== svg; each = each.parentNode) {
-      const [x, y] = each.getAttribute("transform")?.match(/-?[\d.]+/g).map(Number) ?? [0, 0];
+      const [x, y] = shift(each);
       left += x;
       top += y;
     }

@@ -54,6 +54,7 @@ class Touch(anywidget.AnyWidget):
     def __init__(self, mha: MultiHeadAttention, x: torch.Tensor, steps: Sequence[str] = ()):
         self.mha, self.x = deepcopy(mha), x.clone()
         self.with_matrices = "W" in steps
+        self.start = [each.clone() for each in self.movable()]
         traced = self.trace()
         self.picture: Picture = draw_numbers(traced, steps)
         self.first = self.texts, self.words = written(traced), self.say(traced)
@@ -96,17 +97,21 @@ class Touch(anywidget.AnyWidget):
         return [(told.words, told.made) for told in tell(traced, linears(self.mha))]
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Set a number if the page asks for it, and send back what changed: numbers, then words.
+        """Set a number, or all back, if the page asks; send what changed: numbers, then words.
 
         A page that has just been drawn asks for nothing, and gets all that changed before.
         """
         texts, words = self.first
-        if "at" in question:
+        if "at" in question or "back" in question:
             texts, words = self.texts, self.words
+        if "at" in question:
             self.move(question["at"], question["value"])
+        if "back" in question:
+            self.put_back()
         traced = self.trace()
         self.texts = written(traced)
-        self.send({"turn": question["turn"], "cells": changed(texts, self.texts)})
+        cells, moved = changed(texts, self.texts), self.texts != self.first[0]
+        self.send({"turn": question["turn"], "cells": cells, "moved": moved})
         self.words = self.say(traced)
         self.send({"words": changed(words, self.words)})
 
@@ -117,6 +122,11 @@ class Touch(anywidget.AnyWidget):
                 tensor[unravel(at, tensor.shape)] = value
                 return
             at -= tensor.numel()
+
+    def put_back(self) -> None:
+        """Set all that can be dragged to what it was at first."""
+        for tensor, first in zip(self.movable(), self.start, strict=True):
+            tensor.copy_(first)
 
     def __repr__(self) -> str:
         states = json.dumps([self.svg, self.book, self.told])

@@ -1,20 +1,13 @@
-"""Films over all eleven steps at once: the map, numbers followed through it, real models."""
-
-from functools import partial
+"""Films over all eleven steps at once: the map, real models."""
 
 import torch
 
 from helpers.attention import MultiHeadAttention
-from helpers.pictures import Picture, draw_compact, draw_follow, draw_map
+from helpers.pictures import Picture, draw_compact, draw_map
 from helpers.sizes import load_models
 from helpers.sliders.film import Film, film
-from helpers.sliders.lesson import (
-    START,
-    divisors,
-    run,
-    traced,
-)
-from helpers.trace import SHAPES, trace
+from helpers.sliders.lesson import START, divisors, traced
+from helpers.trace import trace
 
 
 def explore_map() -> Film:
@@ -25,43 +18,6 @@ def explore_map() -> Film:
 def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
     """Draw the map of the whole block, a row for each step."""
     return draw_compact(traced(d_out, num_heads, num_tokens)[1])
-
-
-# What the sliders over one number of a tensor are called.
-AXES = {
-    "num_tokens": "token",
-    "num_heads": "head",
-    "head_dim": "feature",
-    "d_in": "feature",
-    "d_out": "feature",
-}
-
-
-# Where a number has something to tell: a query that may look at all keys, and one key before it.
-TELLING = {"token": 2, "query": 2, "key": 1}
-
-
-def explore_neighbours(name: str, *steps: str) -> Film:
-    """Move over all numbers of a tensor, as "view.queries", and follow each through some steps.
-
-    Raises:
-        KeyError: there is no such tensor.
-        ValueError: as draw_follow does.
-    """
-    step, _, tensor = name.partition(".")
-    shape = run()[1][step][tensor].shape[1:]
-    letters = SHAPES[step].strip("()").split(", ")[1:]
-    names = [AXES[letter] for letter in letters]
-    if names[-2:] == ["token", "token"]:
-        names[-2:] = ["query", "key"]
-    choices = dict(zip(names, map(range, shape), strict=True))
-    return film(partial(neighbours_at, which=(name, steps)), TELLING, **choices)
-
-
-def neighbours_at(which: tuple[str, tuple[str, ...]], **index: int) -> Picture:
-    """Draw some steps with the number followed that stands at an index of a tensor."""
-    name, steps = which
-    return draw_follow(traced()[1], name, (0, *index.values()), steps)
 
 
 def explore_models() -> Film:

@@ -150,6 +150,19 @@ def test_bars_and_their_scale_by_mouse(dragged, page):
 
 
 @pytest.mark.browser
+def test_a_button_leads_back_to_the_start(dragged):
+    for which in (MIXED, BARS):
+        picture, drag = dragged[which], own(which)
+        back = picture.get_by_role("button", name="Back to the start")
+        assert back.is_disabled()
+        picture.locator(".handle").first.press("ArrowUp")
+        until(back.is_enabled, 5, "there is no way back")
+        back.press("Enter")
+        compare(picture, drag, drag.start)
+        until(back.is_disabled, 5, "there is a way back from the start")
+
+
+@pytest.mark.browser
 def test_by_keyboard(dragged, page):
     ring = dragged[MIXED].locator(".handle")
     ring.focus()
@@ -230,7 +243,7 @@ def test_a_web_page_shows_how_it_begins_and_says_that_nothing_is_dragged(tmp_pat
     for picture, drag in zip(pictures.all(), (own(ANGLE), own(MIXED)), strict=True):
         assert picture.locator("svg").get_attribute("aria-label") == drag.handled.picture.words
         assert picture.get_by_text(NONE).is_visible()
-        assert not picture.locator(".handle:visible").count()
+        assert not picture.locator(".handle:visible, button:visible").count()
     page.evaluate(AXE)
     found = page.evaluate("axe.run({preload: false, include: [['.drag']]})")["violations"]
     assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []

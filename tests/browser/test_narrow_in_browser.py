@@ -50,6 +50,10 @@ def resize(page, width):
     page.wait_for_timeout(500)
 
 
+# Whether a still fits, and whether it says that it is wider than the page.
+HINT = """e => [e.scrollWidth <= e.clientWidth, getComputedStyle(e, '::before').height !== '0px']"""
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
@@ -60,6 +64,9 @@ def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
         assert picture["focus"] == (0 if picture["sideways"] else -1), picture
     if width == 1280:
         assert not any(picture["sideways"] for picture in pictures)
+    assert not phone.locator(".sideways .moves").count(), "a motion does not fit"
+    still = phone.locator(".wide:has(img)").evaluate(HINT)
+    assert still == [width == 1280, width < 1280]
 
 
 # Of pictures that fit: how far their title sticks out, and lines that begin inside a shape.

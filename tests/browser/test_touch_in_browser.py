@@ -352,6 +352,14 @@ def test_scores_are_covered_and_shared_out_and_values_add_up(board, page, index)
     summed = glide.locator(".arriving")
     opacity = "all => all.map(each => getComputedStyle(each).opacity)"
     assert summed.evaluate_all(opacity) == ["0"] * summed.count()
+    names = glide.locator(".before, .after")
+    for share in ("0", "0.3", "0.5", "0.8", "1"):  # there is no moment without names
+        slider.fill(share)
+        before, after = (
+            glide.locator(each).evaluate_all(opacity) for each in (".before", ".after")
+        )
+        assert set(before) == {"0" if float(share) >= 0.5 else "1"} and names.count()
+        assert set(after) == {"1" if float(share) >= 0.5 else "0"}
     slider.fill("0.5")  # of three groups the first has arrived, the last has not begun
     assert len(set(summed.evaluate_all(opacity))) == (2 if MAKING[index] == "context" else 0)
     slider.press("End")

@@ -5,7 +5,7 @@ const DRAWN = "data:image/svg+xml;base64,";
 for (const image of document.querySelectorAll(`main img[src^="${DRAWN}"]:not(.jupyter-widget)`)) {
   const place = document.createElement("div");
   place.className = "still";
-  image.replaceWith(place);
+  (image.closest(".wide") ?? image).replaceWith(place);
   place.append(image);
   let room = 0;
   new ResizeObserver(() => {
