@@ -17,7 +17,7 @@ from helpers.checks.more import MORE, Further, judge_further
 from helpers.checks.observe import ask, isolated_from, kind_of
 from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import FRESH, SHEET, Paper, Part, Words, papers, plain_words, practised
-from helpers.checks.sentences import unknown
+from helpers.checks.sentences import came, sized, unknown
 from helpers.checks.task import Explain, Grow, Task, Write
 from helpers.checks.tasks import TASKS
 
@@ -99,11 +99,9 @@ def judge_value(task: Explain, answer: Any) -> Finding:
     if any(part is ... or part is None for part in parts):
         return say("open")
     right, also = as_numbers(task.answer), map(as_numbers, task.also)
-    sizes = " x ".join(map(str, right.shape))
-    wanted = ("one number", f"a row of {sizes} numbers", f"a {sizes} matrix")[right.dim()]
-    numbers = attempt(as_numbers, answer)
+    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer)
     if type(numbers) is Failure:
-        return say("not_numbers", wanted=wanted, type=type_name(answer))
+        return say("not_numbers", wanted=wanted, came=came(answer))
     if numbers.isnan().any():
         return say("nan_for_number", wanted=wanted)
     ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
@@ -116,7 +114,9 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         sentence, mistake = (said, None) if type(said) is str else said
         return Finding(None, sentence, mistake, "mistake")
     if numbers.shape != right.shape:
-        return say("numbers_shape", wanted=wanted, shape=tuple(numbers.shape))
+        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
+        found = came(answer[:1] * 2) if nested else sized(tuple(numbers.shape))
+        return say("numbers_shape", wanted=wanted, came=found)
     return say("other_matrix" if right.dim() else "other_number")
 
 

@@ -35,7 +35,8 @@ def say_raised(what: str, failure: Failure, case: Case, step: int | None = None)
     line = f", in the line `{failure.line}`" if failure.line else ""
     values = {"what": what, "error": failure.text, "where": case.where, "line": line}
     found = say("raises", step, **values)
-    return replace(found, text=together(found.text, legend(failure.text, case)))
+    sized = not failure.text.startswith("TypeError")  # which counts arguments
+    return replace(found, text=together(found.text, legend(failure.text, case) if sized else ""))
 
 
 FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
@@ -456,13 +457,13 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "type",
     ),
     "other_whole": (None, "`{name}` is {number} {where}{called}: another number is expected."),
-    "no_tensor": (None, "`{name}` is of type {type}: a tensor {letters} is expected.", "type"),
+    "no_tensor": (None, "`{name}` is {came}: a tensor {letters} is expected.", "type"),
     "other_shape": (
         None,
         "`{name}` has shape {shape} {where}: {letters} = {right} is expected.",
         "shape",
     ),
-    "other_dtype": (None, "`{name}` holds {dtype}: {right}, as in the input, is expected.", "type"),
+    "other_dtype": (None, "`{name}` holds {dtype}: {right} is expected.", "type"),
     "holds_nan": (None, "`{name}` holds NaN {where}, first in {name}{at}.", "nan"),
     "other_numbers": (
         None,
@@ -481,6 +482,11 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         None,
         "{size} is typed in where {letter} belongs: it is {size} {first} and {other} {where}.",
     ),
+    "other_each_time": (
+        None,
+        "the same arguments give something else the second time: look for what is drawn by chance "
+        "and for what is kept from one call to the next.",
+    ),
     "function_late": (
         None,
         "no end after {seconds:g} seconds of running: look for a loop without an end, "
@@ -488,21 +494,25 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
         "error",
     ),
     # How a tensor is related to the right one
-    "as_given": (None, "It comes back as it was given."),
+    "as_given": (None, "{name} comes back as it was given."),
     "of_another_step": (None, "It is what step {number}, {name}, makes."),
     "rows_sum_to_1": (None, "Its rows sum to 1, as after a softmax: that is for step 7."),
     "hidden_hold": (None, "Only hidden scores differ: they hold {number:g}, and -inf is expected."),
     "axes_in_order": (None, "It holds the right numbers with its axes in the order {order}."),
     "times_the_right": (None, "Every number is {factor:.4g} times the right one."),
+    "rows_off_alike": (
+        None,
+        "Every row is off by the same numbers, as where a bias is left out or comes twice.",
+    ),
     "at_other_places": (
         None,
         "It holds the right numbers at other places: `view` and `reshape` keep the order.",
     ),
     # Numbers, words and papers
     "right": (None, "right.", "right"),
-    "not_numbers": (None, "{wanted} is expected; this is of type {type}.", "type"),
+    "not_numbers": (None, "{wanted} is expected; this is {came}.", "type"),
     "nan_for_number": (None, "{wanted} is expected; NaN is not a number.", "nan"),
-    "numbers_shape": (None, "{wanted} is expected; this has shape {shape}.", "shape"),
+    "numbers_shape": (None, "{wanted} is expected; this is {came}.", "shape"),
     "other_number": (None, "another number is asked for."),
     "other_matrix": (None, "other numbers are asked for."),
     "no_paper": (None, "a dictionary with the names {names} is expected; this is {came}.", "type"),

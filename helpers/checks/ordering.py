@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.findings import say
-from helpers.checks.isolate import type_name
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.outcome import Finding
+from helpers.checks.sentences import came
 from helpers.trace import STEPS
 
 
@@ -81,7 +81,7 @@ def judge_order(task: Order, answer: Any) -> Finding:
     letters = as_letters(answer)
     if letters is None:
         wanted = f'letters in order, such as "{"".join(list(task.lines)[:3])}", are expected'
-        return Finding(None, f"{wanted}; this is of type {type_name(answer)}.", kind="type")
+        return Finding(None, f"{wanted}; this is {came(answer)}.", kind="type")
     if not letters:
         return say("open")
     done: set[int] = set()
@@ -101,7 +101,7 @@ def as_letters(answer: Any) -> Sequence[str] | None:
         answer = " ".join(answer)
     if type(answer) is not str:
         return None
-    return re.sub(r"[\W_]", "", answer).upper()
+    return re.sub(r"[\s,;.:>/|→–-]", "", answer).upper()  # what may stand between letters
 
 
 def misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding | None:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.isolate import PLAIN, Failure, attempt, type_name
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
@@ -75,7 +75,7 @@ def _encode(value: Any, depth: int) -> Any:
         return {"sizes": sizes, "bias": _has_bias(value), "dropout": float(value.dropout.p)}
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
-    if kind in (torch.Tensor, nn.Parameter) and value.layout is torch.strided:
+    if kind in (torch.Tensor, nn.Parameter) and (value.layout, value.device.type) == PLAIN:
         return _encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))

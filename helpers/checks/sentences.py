@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from helpers.checks.cases import MAIN, Case
+from helpers.checks.isolate import type_name
 
 
 def letters(case: Case) -> str:
@@ -46,6 +47,27 @@ def dropped(used: dict[str, list]) -> str:
     """Say which result the code makes and drops."""
     names = used["dropped"]
     return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
+
+
+def came(thing: Any) -> str:
+    """Say what was handed over where numbers are expected, or a tensor."""
+    kind, each = type(thing), thing
+    if kind not in (list, tuple):
+        return f"of type {type_name(thing)}"
+    if thing and all(type(row) in (list, tuple) for row in thing):
+        lengths = dict.fromkeys(str(len(row)) for row in thing)
+        if len(lengths) > 1:
+            return f"a {kind.__name__} of rows of {' and '.join(lengths)} numbers"
+        each = [number for row in thing for number in row]
+    odd = next((e for e in each if type(e) not in (int, float)), None)
+    return f"a {kind.__name__}" + (f" with a {type_name(odd)} in it" if odd is not None else "")
+
+
+def sized(shape: tuple[int, ...]) -> str:
+    """Say how many numbers there are."""
+    wide = " x ".join(map(str, shape))
+    plain = f"a row of {wide} number{'s' * (wide != '1')}"
+    return ("one number", plain, f"a {wide} matrix", f"of shape {shape}")[min(len(shape), 3)]
 
 
 def unknown(identifier: Any, names: Iterable[str]) -> str:

@@ -161,6 +161,7 @@ _LIST: tuple[Task, ...] = (
                 "d_out_per_head",
             ),
             1_771_776: "That counts biases too; without qkv_bias there are none.",
+            2_359_296: "That counts out_proj too: three layers are asked for.",
         },
     ),
     Write(
@@ -311,6 +312,7 @@ _LIST: tuple[Task, ...] = (
             (4, 4): "That is the plain mean: take each token's values by its weight.",
             (12, 12): "That is the plain sum: take each token's values by its weight.",
             (3, 1): "The two are the other way round: token 0 has weight 0.25.",
+            (0, 4): "Those are token 1's own values: it takes token 0's as well, by their weight.",
         },
     ),
     Write(
@@ -385,6 +387,7 @@ _LIST: tuple[Task, ...] = (
             1_769_472: ("That leaves out_proj out.", "out_proj_missing"),
             590_592: "That is out_proj alone.",
             21_824_256: "That counts the three layers once for each head: the heads share them.",
+            3_408_640: "That counts the mask too: it is a buffer, nothing learned.",
             2_362_368: "That gives the other three layers a bias; without qkv_bias they have none.",
         },
     ),
