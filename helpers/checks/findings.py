@@ -484,8 +484,8 @@ FINDINGS: dict[str, tuple[int | None, str] | tuple[int | None, str, str]] = {
     ),
     "other_each_time": (
         None,
-        "the same arguments give something else the second time: look for what is drawn by chance "
-        "and for what is kept from one call to the next.",
+        "the same arguments give something else the second time: look for what is drawn by chance, "
+        "as a new layer's weights are, and for what is kept from one call to the next.",
     ),
     "function_late": (
         None,

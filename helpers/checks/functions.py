@@ -33,8 +33,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
-    later = fault(task, scenes[0], again)
-    if faults[0] != later and not (faults[0] and later and later.kind == "error"):
+    if faults[0] is None and fault(task, scenes[0], again) or _moved(returned[0], again):
         return say("other_each_time")
     if not any(faults):
         return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
@@ -65,6 +64,12 @@ def _parts(task: Write, reply: Any) -> Parts:
     stacked = type(reply) is torch.Tensor and reply.dim() and len(reply) == count
     several = stacked or type(reply) in (list, tuple, torch.Size)
     return tuple(reply) if count > 1 and several else (reply,)
+
+
+def _moved(parts: Parts, again: Parts) -> bool:
+    """Whether a tensor holds other numbers the second time."""
+    both = zip(parts, again, strict=False)
+    return any(all(map(is_tensor, pair)) and not same_tensor(*pair) for pair in both)
 
 
 # What is wrong
