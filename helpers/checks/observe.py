@@ -26,7 +26,6 @@ from helpers.checks.use import readings, with_constants
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
 DEEP = 9  # of what is carried: a record's calls' tensors
-MOST = 99  # things that are taken of what gives one after the other
 
 
 def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
@@ -286,7 +285,7 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     returned = function(*copy.deepcopy(tuple(arguments)))
-    return list(islice(returned, MOST)) if isinstance(returned, Iterator) else returned
+    return list(islice(returned, 99)) if isinstance(returned, Iterator) else returned
 
 
 def _mask(module: nn.Module, context_length: int) -> str:

@@ -80,8 +80,8 @@ def judge_order(task: Order, answer: Any) -> Finding:
     """Say which line of an answer is the first that stands in the wrong place."""
     letters = as_letters(answer)
     if letters is None:
-        wanted = f'letters in order, such as "{"".join(list(task.lines)[:3])}", are expected'
-        return Finding(None, f"{wanted}; this is {came(answer)}.", kind="type")
+        wanted = f'a text of letters in order, such as "{"".join(list(task.lines)[:3])}",'
+        return say("other_type", wanted=wanted, came=came(answer))
     if not letters:
         return say("open")
     done: set[int] = set()

@@ -49,18 +49,18 @@ def dropped(used: dict[str, list]) -> str:
     return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
 
 
-def came(thing: Any) -> str:
-    """Say what was handed over where numbers are expected, or a tensor."""
+def came(thing: Any, rows: bool = True) -> str:
+    """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
     kind, each = type(thing), thing
     if kind not in (list, tuple):
         return f"of type {type_name(thing)}"
-    if thing and all(type(row) in (list, tuple) for row in thing):
+    if rows and thing and all(type(row) in (list, tuple) for row in thing):
         lengths = dict.fromkeys(str(len(row)) for row in thing)
         if len(lengths) > 1:
             return f"a {kind.__name__} of rows of {' and '.join(lengths)} numbers"
         each = [number for row in thing for number in row]
-    odd = next((e for e in each if type(e) not in (int, float)), None)
-    return f"a {kind.__name__}" + (f" with a {type_name(odd)} in it" if odd is not None else "")
+    odd = (f" with a {type_name(e)} in it" for e in each if type(e) not in (int, float))
+    return f"a {kind.__name__}{next(odd, '')}"
 
 
 def sized(shape: tuple[int, ...]) -> str:
