@@ -33,18 +33,19 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
-    if faults[0] is None and fault(task, scenes[0], again) or _moved(returned[0], again):
+    if faults[0] is None and fault(task, scenes[0], again) or _differing(returned[0], again):
         return say("other_each_time")
     if not any(faults):
         return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
-    used, back = used_by(answer), _given_back(task, scenes, returned, faults)
+    telling = _telling(task, scenes, returned, faults)
+    used, back = used_by(answer), _given_back(task, *telling)
     if found := _slip(task, scenes, returned):
         told = found.text
     elif found := _from_outside(task, answer, used, scenes):
         return found
     else:
         found = _first(faults, scenes)
-        told = together(found.text, back or _likeness(task, scenes, returned, faults))
+        told = together(found.text, back or _likeness(task, *telling))
     if found.kind == "unfinished":
         return found
     lost = dropped(used)  # where that is why all comes back as it was, nothing else is said
@@ -66,10 +67,10 @@ def _parts(task: Write, reply: Any) -> Parts:
     return tuple(reply) if count > 1 and several else (reply,)
 
 
-def _moved(parts: Parts, again: Parts) -> bool:
-    """Whether a tensor holds other numbers the second time."""
-    both = zip(parts, again, strict=False)
-    return any(all(map(is_tensor, pair)) and not same_tensor(*pair) for pair in both)
+def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Pairs of tensors, one of each, that do not agree."""
+    both = zip(parts, others, strict=False)
+    return [pair for pair in both if all(map(is_tensor, pair)) and not same_tensor(*pair)]
 
 
 # What is wrong
@@ -198,15 +199,13 @@ def _telling(task: Write, scenes: list[Scene], returned: list[Parts], faults: li
     """The first wrong tensor where it tells most, what it should be, and its scene, if any."""
     for index in (2, 3, 0, 1):
         if faults[index] and faults[index].kind in ("value", "shape"):
-            both = zip(returned[index], task.answer(scenes[index]), strict=False)
-            wrong = (pair for pair in both if all(map(is_tensor, pair)) and not same_tensor(*pair))
-            return (*next(wrong, (None, None)), scenes[index])
+            wrong = _differing(returned[index], task.answer(scenes[index]))
+            return (*(wrong or [(None, None)])[0], scenes[index])
     return None, None, None
 
 
-def _given_back(task: Write, *seen: list) -> str:
+def _given_back(task: Write, part: Any, right: Any, scene: Scene) -> str:
     """Say which argument a wrong tensor is, if it is one."""
-    part, _, scene = _telling(task, *seen)
     given = [] if part is None else [each for each in task.gets(scene) if is_tensor(each)]
     if not any(same_tensor(part, each) for each in given):
         return ""
@@ -215,8 +214,7 @@ def _given_back(task: Write, *seen: list) -> str:
     return say("as_given", name=f"`{name}`" if name else "It").text
 
 
-def _likeness(task: Write, *seen: list) -> str:
+def _likeness(task: Write, part: Any, right: Any, scene: Scene) -> str:
     """Say how a wrong tensor is related to the right one."""
-    part, right, scene = _telling(task, *seen)
     alike = part is not None and part.dtype == right.dtype and right.is_floating_point()
     return related(task.step, part.detach(), right, scene) if alike else ""

@@ -56,7 +56,7 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
         return say("right")
     if letter not in task.slips:
         letters = ", ".join(sorted([task.answer, *task.slips]))
-        return Finding(None, f"one of the letters {letters} is expected.", kind="value")
+        return Finding(None, f"one of the letters {letters} is expected.")
     said = task.slips[letter]
     sentence, mistake = (said, None) if type(said) is str else said
     return Finding(None, sentence, mistake, "mistake")

@@ -109,18 +109,17 @@ def misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding |
     where = f"place {place}, {letter}"
     if letter not in task.lines:
         last = list(task.lines)[-1]
-        return Finding(None, f"{where}: there is no such line; they are A to {last}.", kind="value")
+        return Finding(None, f"{where}: there is no such line; they are A to {last}.")
     line = task.lines[letter]
     shown = f"{where}, `{line.code}`"
     needed = NEEDS.get(line.step, (line.step - 1,))
     if lacking := [step for step in needed if step not in done]:
         before = " and ".join(f"{step} ({STEPS[step - 1]})" for step in lacking)
-        text = f"{shown}: this comes too early. No line above it takes step {before}."
-        return Finding(None, text, kind="value")
+        early = f"this comes too early. No line above it takes step {before}."
+        return Finding(None, f"{shown}: {early}")
     if line.step in done:
-        name = STEPS[line.step - 1]
-        text = f"{shown}: a line above has taken step {line.step} ({name}) already."
-        return Finding(None, text, kind="value")
+        taken = f"step {line.step} ({STEPS[line.step - 1]})"
+        return Finding(None, f"{shown}: a line above has taken {taken} already.")
     if line.mistake:
         return Finding(None, f"{shown}: {MISTAKES[line.mistake].told}", line.mistake, "mistake")
     return None

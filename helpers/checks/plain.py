@@ -72,7 +72,8 @@ def _encode(value: Any, depth: int) -> Any:
         return {"weight": _encode(value.weight, 0), "biased": _encode(value.bias, 0)}
     if kind is MultiHeadAttention:
         sizes = [getattr(value, name) for name in SIZES]
-        return {"sizes": sizes, "bias": _has_bias(value), "dropout": float(value.dropout.p)}
+        biased = value.W_query.bias is not None
+        return {"sizes": sizes, "bias": biased, "dropout": float(value.dropout.p)}
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
@@ -88,11 +89,6 @@ def _item(value: Any, depth: int) -> Any:
     """Encode one thing of several, which takes no other down with it; ours need no care."""
     trusted = (list, tuple, dict, bool, int, float, str, torch.Tensor, *KNOWN.values())
     return (_encode if any(type(value) is each for each in trusted) else encode)(value, depth)
-
-
-def _has_bias(module: MultiHeadAttention) -> bool:
-    """Say whether a module was built with qkv_bias."""
-    return module.W_query.bias is not None
 
 
 def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:

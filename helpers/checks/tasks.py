@@ -19,11 +19,6 @@ def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
     return lambda scene: tuple(scene[step][name] for name in names)
 
 
-def _zero(s: Scene) -> torch.Tensor:
-    """Where a lower triangle of scores holds 0."""
-    return s["scores"]["scores"].tril() == 0
-
-
 _QKV = ("queries", "keys", "values")
 _VIEWS = ("view_straight", "view_tokens_last", "view_mixes_batch")
 _SCORES = (
@@ -57,7 +52,7 @@ _MASKS = (
     Slip(
         "Scores that are 0 are hidden, wherever they stand: a token of the past may score 0 too. "
         "Let the mask say what is hidden.",
-        lambda s: (s["scores"]["scores"].tril().masked_fill(_zero(s), -torch.inf),),
+        lambda s: ((past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),),
     ),
 )
 _MASK_PLACES = (
