@@ -82,7 +82,7 @@ FINDINGS: dict[tuple[int | None, str], dict[str, str]] = {
         ),
         "other_each_time": (
             "the same arguments give something else the second time: look for what is drawn by "
-            "chance, as a new layer's weights are, and for what is kept from one call to the next."
+            "chance, as a new layer's weights are, and for what is kept between calls."
         ),
         "as_given": "{name} comes back as it was given.",
         "of_another_step": "It is what step {number}, {name}, makes.",
@@ -90,9 +90,7 @@ FINDINGS: dict[tuple[int | None, str], dict[str, str]] = {
         "hidden_hold": "Only hidden scores differ: they hold {number:g}, and -inf is expected.",
         "axes_in_order": "It holds the right numbers with its axes in the order {order}.",
         "times_the_right": "Every number is {factor:.4g} times the right one.",
-        "rows_off_alike": (
-            "Every row is off by the same numbers, as where a bias is left out or comes twice."
-        ),
+        "rows_off_alike": "Every row is off by the same numbers, as by a bias too few or too many.",
         "at_other_places": (
             "It holds the right numbers at other places: `view` and `reshape` keep the order."
         ),

@@ -3,7 +3,6 @@
 There are no processes here: what one of them makes is a function of tensors.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -142,9 +141,7 @@ def _blocks(s: Scene) -> tuple[Parts, Parts]:
     return _block(s, slice(0, _half(s))), _block(s, slice(_half(s), None))
 
 
-def _merged(
-    s: Scene, totals: str = "right", contexts: str = "right", new: Callable = torch.maximum
-) -> torch.Tensor:
+def _merged(s: Scene, totals="right", contexts="right", new=torch.maximum) -> torch.Tensor:
     """Both blocks together; totals and contexts rescaled as they are named, to the new largest."""
     (one, total, context), (other, other_total, other_context) = _blocks(s)
     largest = new(one, other)
@@ -168,10 +165,7 @@ def _each_divided(s: Scene) -> torch.Tensor:
     return sum(context / total for _, total, context in _blocks(s))
 
 
-_OVERFLOW = (
-    "exp overflows, of more than 88 it is inf: subtract the maximum of both first, "
-    "exp(largest - new largest)."
-)
+_OVERFLOW = "exp overflows above 88: subtract the maximum of both, exp(largest - new largest)."
 _ONE = "That is what one process makes: the all-reduce adds all parts up, and it is missing."
 
 MANY: tuple[Task, ...] = (
