@@ -115,7 +115,7 @@ def judge_value(task: Explain, answer: Any) -> Finding:
     if numbers.shape != right.shape:
         nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
         found = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
-        return say("numbers_shape", wanted=wanted, came=found)
+        return replace(say("other_type", wanted=wanted, came=found), kind="shape")
     return say("other_matrix" if right.dim() else "other_number")
 
 

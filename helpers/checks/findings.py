@@ -35,8 +35,7 @@ def say_raised(what: str, failure: Failure, case: Case, step: int | None = None)
     line = f", in the line `{failure.line}`" if failure.line else ""
     values = {"what": what, "error": failure.text, "where": case.where, "line": line}
     found = say("raises", step, **values)
-    sized = not failure.text.startswith("TypeError")  # which counts arguments
-    return replace(found, text=together(found.text, legend(failure.text, case) if sized else ""))
+    return replace(found, text=together(found.text, legend(failure.text, case)))
 
 
 FINDINGS: dict[tuple[int | None, str], dict[str, str]] = {
@@ -123,7 +122,6 @@ FINDINGS: dict[tuple[int | None, str], dict[str, str]] = {
             "queries, keys, values`, the later ones with one tensor."
         ),
         "other_shape": "`{name}` has shape {shape} {where}: {letters} = {right} is expected.",
-        "numbers_shape": "{wanted} is expected; this is {came}.",
     },
     (None, "nan"): {
         "forward_nan": "what your forward returns holds NaN {where}.",

@@ -39,6 +39,8 @@ def judge_function(task: Write, answer: Any) -> Finding:
         return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
     telling = _telling(task, scenes, returned, faults)
     used, back = used_by(answer), _given_back(task, *telling)
+    if not faults[2]:  # where it is right no other size repairs it
+        used["constants"] = []
     if found := _slip(task, scenes, returned):
         told = found.text
     elif found := _from_outside(task, answer, used, scenes):

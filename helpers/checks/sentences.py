@@ -34,7 +34,7 @@ def legend(text: str, case: Case) -> str:
     text = re.sub(r"(pos|position|argument|dim|dimension) \d+", "", text)  # these are no sizes
     told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
     named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
-    distinct = len(sizes) == len(case.letters)
+    distinct = len(sizes) == len(case.letters) and "TypeError" not in text  # which counts arguments
     return f"Here {', '.join(named)}." if named and distinct else ""
 
 
