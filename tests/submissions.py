@@ -120,6 +120,23 @@ ANSWERS = {
     ),
     "one sum": ("many.2", "lambda c, o: o(torch.cat(c, -1))", "right"),
     "ring": ("many.4", "(2, 1, 0, 3)", "right"),
+    "overflow": (
+        "many.5",
+        "lambda a, b: (a[0].exp() * a[2] + b[0].exp() * b[2])"
+        " / (a[0].exp() * a[1] + b[0].exp() * b[1])",
+        "mistake",
+    ),
+    "ragged": ("by_hand.3", "{'Q': [[4, 0], [1]]}", "type"),
+    "nested": ("tensors.4", "(9, (1, 4))", "type"),
+    "unknown sign": ("the_order.1", "'IG?'", "value"),
+    "range": ("combine.2", "range(1, 7)", "right"),
+    "sparse": ("mask.1", "lambda s, m: s.to_sparse()", "type"),
+    "hostile": (
+        "scores.3",
+        "lambda q, k: [type('H', (), {'__class__': property(exit)})()]",
+        "type",
+    ),
+    "by chance": ("softmax.1", "lambda m, d: torch.rand_like(m)", "value"),
     "not rescaled": ("many.5", "lambda a, b: (a[2] + b[2]) / (a[1] + b[1])", "mistake"),
     "dropout left on": (
         "by_hand.7",

@@ -505,6 +505,17 @@ PLANTED = [
     ("many.5", "Divide by the total of both", lambda one, two: merged(
         one, two, total=lambda change: 0, rest=1)),
     ("many.5", "a weight of 1", lambda one, two: one[2] / one[1] + two[2] / two[1]),
+    ("many.5", "subtract the maximum", lambda one, two: (
+        (one[0].exp() * one[2] + two[0].exp() * two[2])
+        / (one[0].exp() * one[1] + two[0].exp() * two[1]))),
+    ("many.5", "subtract the maximum", lambda one, two: (
+        one[2] / one[1] * shares(one, two)[0] + two[2] / two[1] * shares(one, two)[1])),
+    ("many.5", "subtract the maximum", lambda one, two: (
+        (one[2] + (two[0] - one[0]).exp() * two[2])
+        / (one[1] + (two[0] - one[0]).exp() * two[1]))),
+    ("many.5", "subtract the maximum", lambda one, two: (
+        (one[2] * (one[0] - two[0]).exp() + two[2])
+        / (one[1] * (one[0] - two[0]).exp() + two[1]))),
     ("many.5", "the mean is taken",
      lambda one, two: torch.stack([c / t for _, t, c in (one, two)]).mean(0)),
     ("mask.1", "a token of the past may score 0 too",
@@ -526,6 +537,17 @@ def mine(out_proj, place, num_processes):
 def parts(contexts, out_proj):
     columns = out_proj.weight.chunk(len(contexts), dim=1)
     return [c @ each.T for c, each in zip(contexts, columns, strict=True)]
+
+
+def logs(one, two):
+    """The logarithm of the total of both blocks."""
+    return torch.logaddexp(one[0] + one[1].log(), two[0] + two[1].log())
+
+
+def shares(one, two):
+    """How much each block counts, with nothing subtracted."""
+    both = one[0].exp() * one[1], two[0].exp() * two[1]
+    return [each / sum(both) for each in both]
 
 
 def merged(one, two, total=torch.exp, context=torch.exp, rest=0):
@@ -603,7 +625,7 @@ def test_each_slip_is_tried_with_real_code():
 
 def replaying(task, slip):
     """A function that returns, place by place, what a slip returns or raises there."""
-    scenes = iter([play(place) for place in task.places])
+    scenes = iter([play(place) for place in (*task.places, task.places[0])])  # which is asked again
 
     def answer(*arguments):
         parts = task.slipped(slip, next(scenes))
@@ -686,8 +708,8 @@ def test_no_slip_hides_behind_another(identifier):
         (
             "many.5",
             lambda one, two: (
-                (one[2] + (two[0] - one[0]).exp() * two[2])
-                / (one[1] + (two[0] - one[0]).exp() * two[1])
+                one[2] / one[1] * (one[0] + one[1].log() - logs(one, two)).exp()
+                + two[2] / two[1] * (two[0] + two[1].log() - logs(one, two)).exp()
             ),
         ),
         (

@@ -6,8 +6,9 @@ import re
 
 import pytest
 import torch
-from test_exercises import CLASS, EXPLAIN, WRITE, grown, tried
+from test_exercises import CLASS, EXPLAIN, WRITE, Hostile, cut, grown, tried
 from torch import nn
+from torch.nn.functional import dropout
 
 from helpers.attention import MultiHeadAttention
 from helpers.checks import check, check_attention
@@ -98,9 +99,34 @@ def features_with_features(queries, keys):
     return queries.transpose(2, 3) @ keys
 
 
+def half_biased(x, W_query, W_key, W_value):
+    return W_query(x), x @ W_key.weight.T, W_value(x)
+
+
+def forgotten(context, out_proj):
+    out_proj(context)
+    return context
+
+
 FALSE = [
     ("shape.1", d_in_for_head_dim, "`head_dim` is 10", "constructor"),
-    ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "head_dim (8)", "root of num_heads"),
+    ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "3 is typed in", "root of num_heads"),
+    ("softmax.1", lambda m, d: dropout((m / d**0.5).softmax(-1)), "by chance", "sums to"),
+    ("project.1", lambda x, q, *kv: (nn.Linear(*q.weight.T.shape)(x), *kv), "by chance", "shape"),
+    ("since.11", lambda past, tokens: torch.ones(tokens, past + tokens), "torch.bool", "input"),
+    ("context.1", lambda w, v: v, "`values` comes back as it was given", "transposed"),
+    ("project.1", half_biased, "`keys` holds", "No bias is added"),
+    ("project.1", half_biased, "Every row is off by the same numbers, as by a bias", "queries"),
+    ("project.3", lambda x, k: x @ k.weight.T, "No bias is added", "W_query"),
+    ("out_proj.3", lambda c, o: o(c) + o.bias, "a bias too few or too many", "never"),
+    ("out_proj.3", forgotten, "The result of `out_proj` is dropped", "never applied"),
+    ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -INF).softmax(-1), "sum to 1", "hidden"),
+    ("many.1", lambda k, o: 5, "takes 2 positional arguments but 4 were given", "Here"),
+    ("mask.1", lambda s, m: (s,), "a tuple with a Tensor in it", "type tuple"),
+    ("mask.1", lambda s, m: s.to("meta"), "torch.strided tensor on meta", "shape"),
+    ("mask.1", lambda s, m: s.to_sparse(), "torch.sparse_coo tensor on cpu", "shape"),
+    ("mask.1", lambda s, m: [Hostile(), s], "a list with a Hostile in it", "raises"),
+    ("view.1", lambda q, h: iter(int, 1), "a list: a tensor", "no end"),
     (
         "softmax.1",
         lambda m, d: (m / math.sqrt(3)).softmax(-1),
@@ -130,6 +156,34 @@ FALSE = [
     ("context.1", lambda w, v: w * v, "element by element", "other numbers"),
     ("context.3", lambda w, v: w * v, "element by element", "other numbers"),
 ]
+
+
+@every(
+    ("identifier", "answer", "said"),
+    [
+        ("tensors.4", (9, (1, 4)), "a row of 3 numbers is expected; this is a tuple with a tuple"),
+        ("tensors.4", ((9, 1, 4),), "this is a tuple with a tuple in it."),
+        ("tensors.4", [9, "1", 4], "this is a list with a str in it."),
+        ("tensors.4", [9, 1], "this is a row of 2 numbers."),
+        ("tensors.5", [6], "one number is expected; this is a row of 1 number."),
+        ("scores.2", torch.zeros(2, 3), "one number is expected; this is a 2 x 3 matrix."),
+        (
+            "by_hand.3",
+            {"Q": [[4, 0], [1]]},
+            "2 x 2 matrix is expected; this is a list of rows of 2 and 1 numbers.",
+        ),
+        ("by_hand.3", {"Q": [[4, 0], [1, None]]}, "not answered yet."),
+        ("by_hand.3", {"Q": [4, 0, 1, 1]}, "this is a row of 4 numbers."),
+        ("by_hand.3", {"Q": [[[4, 0], [1, 1]]]}, "this is of shape (1, 2, 2)."),
+        ("by_hand.7", {"mha": [1]}, "a MultiHeadAttention is expected; this is a list."),
+        ("find.1", ["B", 2], "one letter is expected; this is a list with a str in it."),
+        ("the_order.1", "I → G; M ? D", "place 4, ?: there is no such line; they are A to Q."),
+        ("the_order.1", "I_G", "place 2, _: there is no such line"),
+    ],
+)
+def test_what_came_is_said_beside_what_is_expected(identifier, answer, said):
+    outcome = tried(identifier, answer)
+    assert not outcome.passed and said in outcome.message, outcome
 
 
 @every(("identifier", "answer", "said", "unsaid"), FALSE)

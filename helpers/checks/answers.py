@@ -12,12 +12,12 @@ from helpers.checks import progress
 from helpers.checks.findings import say
 from helpers.checks.functions import judge_function
 from helpers.checks.growing import judge_class
-from helpers.checks.isolate import Failure, TimeUp, attempt, type_name
+from helpers.checks.isolate import Failure, TimeUp, attempt
 from helpers.checks.more import MORE, Further, judge_further
 from helpers.checks.observe import ask, isolated_from, kind_of
 from helpers.checks.outcome import Finding, Outcome, honestly
 from helpers.checks.paper import FRESH, SHEET, Paper, Part, Words, papers, plain_words, practised
-from helpers.checks.sentences import unknown
+from helpers.checks.sentences import came, sized, unknown
 from helpers.checks.task import Explain, Grow, Task, Write
 from helpers.checks.tasks import TASKS
 
@@ -95,15 +95,12 @@ def judge(task: Task | Further | Paper, answer: Any) -> Finding:
 
 def judge_value(task: Explain, answer: Any) -> Finding:
     """Compare a number, or a row of numbers, with the one asked for."""
-    parts = answer if type(answer) in (list, tuple) else (answer,)
-    if any(part is ... or part is None for part in parts):
+    if is_open(answer):
         return say("open")
     right, also = as_numbers(task.answer), map(as_numbers, task.also)
-    sizes = " x ".join(map(str, right.shape))
-    wanted = ("one number", f"a row of {sizes} numbers", f"a {sizes} matrix")[right.dim()]
-    numbers = attempt(as_numbers, answer)
+    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer)
     if type(numbers) is Failure:
-        return say("not_numbers", wanted=wanted, type=type_name(answer))
+        return say("other_type", wanted=wanted, came=came(answer, right.dim() > 1))
     if numbers.isnan().any():
         return say("nan_for_number", wanted=wanted)
     ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
@@ -116,8 +113,16 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         sentence, mistake = (said, None) if type(said) is str else said
         return Finding(None, sentence, mistake, "mistake")
     if numbers.shape != right.shape:
-        return say("numbers_shape", wanted=wanted, shape=tuple(numbers.shape))
+        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
+        found = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
+        return replace(say("other_type", wanted=wanted, came=found), kind="shape")
     return say("other_matrix" if right.dim() else "other_number")
+
+
+def is_open(answer: Any) -> bool:
+    """Whether some of it is still to be written."""
+    inside = any(map(is_open, answer)) if type(answer) in (list, tuple) else False
+    return inside or answer is ... or answer is None
 
 
 def as_numbers(answer: Any) -> torch.Tensor:
@@ -166,25 +171,25 @@ def judge_paper(paper: Paper, answer: Any) -> Finding:
 def shown(answer: Any, names: list[str]) -> str:
     """Say what is wrong with an answer that is no dictionary of these names."""
     if type(answer) is not dict:
-        return f"of type {type_name(answer)}"
+        return came(answer)
     odd = [key for key in answer if type(key) is str and key not in names]
     return f"one with the name {odd[0][:20]!r}" if odd else "one with another key"
 
 
 def judge_part(part: Part, answer: Any) -> Finding:
     """Judge one of the things that a paper asks for."""
-    if answer is ... or answer is None:
+    if is_open(answer):
         return say("open")
     if isinstance(part, Explain):
         return judge_value(part, answer)
     if isinstance(part, Words):
         return judge_words(part, answer)
     if type(answer) is not MultiHeadAttention:
-        return say("no_attention", type=type_name(answer))
+        return say("other_type", wanted="a MultiHeadAttention", came=came(answer))
     for name, wanted in part.arguments.items():
-        came = answer.dropout.p if name == "dropout" else getattr(answer, name)
-        if came != wanted:
-            return say("built_with", name=name, size=came)
+        size = answer.dropout.p if name == "dropout" else getattr(answer, name)
+        if size != wanted:
+            return say("built_with", name=name, size=size)
     return say("right" if answer.W_query.bias is None else "built_with_bias")
 
 
@@ -193,7 +198,7 @@ def judge_words(part: Words, answer: Any) -> Finding:
     if type(answer) in (tuple, list) and all(type(word) is str for word in answer):
         answer = " ".join(answer)
     if type(answer) is not str:
-        return say("no_words", wanted=part.wanted, type=type_name(answer))
+        return say("no_words", wanted=part.wanted, came=came(answer))
     words = plain_words(answer)
     if words == plain_words(part.answer):
         return say("right")

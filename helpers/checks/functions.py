@@ -1,6 +1,7 @@
 """Judge a function that an exercise asks for: what it returns, place by place, and why."""
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,11 @@ from helpers.checks.observe import ask, elsewhere, kind_of, used_by
 from helpers.checks.outcome import Finding
 from helpers.checks.related import is_tensor, related, same_everywhere, same_tensor, whole
 from helpers.checks.right import Parts, Scene, play
-from helpers.checks.sentences import dropped, from_notebook, together
+from helpers.checks.sentences import came, dropped, from_notebook, together
 from helpers.checks.task import Write, catalogued
 from helpers.trace import STEPS
+
+POWERS = (1, 0.5, -0.5)  # of a size that may be typed in
 
 
 def judge_function(task: Write, answer: Any) -> Finding:
@@ -26,20 +29,29 @@ def judge_function(task: Write, answer: Any) -> Finding:
         return say("no_function", name=name)
     more = drawn(task.places[1]) if elsewhere(answer) else ()
     scenes = [play(each) for each in (*task.places, *more)]
-    returned = _asked(task, answer, scenes)
+    *returned, again = _asked(task, answer, [*scenes, scenes[0]])
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
+    if faults[0] is None and fault(task, scenes[0], again) or _differing(returned[0], again):
+        return say("other_each_time")
     if not any(faults):
         return say("right_everywhere" if scenes[0].case.whiteboard else "right_wherever")
-    used, why = used_by(answer), ""
-    if not (found := _slip(task, scenes, returned)):
-        if found := _from_outside(task, answer, used, scenes):
-            return found
-        found, why = _first(faults, scenes), _likeness(task, scenes, returned, faults)
+    telling = _telling(task, scenes, returned, faults)
+    used, back = used_by(answer), _given_back(task, *telling)
+    if not faults[2]:  # where it is right no other size repairs it
+        used["constants"] = []
+    if found := _slip(task, scenes, returned):
+        told = found.text
+    elif found := _from_outside(task, answer, used, scenes):
+        return found
+    else:
+        found = _first(faults, scenes)
+        told = together(found.text, back or _likeness(task, *telling))
     if found.kind == "unfinished":
         return found
-    return replace(found, text=together(found.text, why, dropped(used)))
+    lost = dropped(used)  # where that is why all comes back as it was, nothing else is said
+    return replace(found, text=together(back if back and lost else told, lost))
 
 
 def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None) -> list[Parts]:
@@ -55,6 +67,12 @@ def _parts(task: Write, reply: Any) -> Parts:
     stacked = type(reply) is torch.Tensor and reply.dim() and len(reply) == count
     several = stacked or type(reply) in (list, tuple, torch.Size)
     return tuple(reply) if count > 1 and several else (reply,)
+
+
+def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Pairs of tensors, one of each, that do not agree."""
+    both = zip(parts, others, strict=False)
+    return [pair for pair in both if all(map(is_tensor, pair)) and not same_tensor(*pair)]
 
 
 # What is wrong
@@ -104,13 +122,10 @@ def _tensor_fault(
     told = {"name": name, "where": scene.case.where, "letters": letters}
     if part is None:
         return say("nothing", what="function")
-    if not is_tensor(part):
-        return say("no_tensor", type=type_name(part), **told)
-    if part.shape != right.shape:
+    if type(part) is torch.Tensor and part.shape != right.shape:
         return say("other_shape", shape=tuple(part.shape), right=tuple(right.shape), **told)
-    if part.layout is not torch.strided or part.device.type != "cpu":
-        sort = f"{part.layout} tensor on {part.device.type}"
-        return say("no_tensor", type=sort, **told)
+    if not is_tensor(part):
+        return say("no_tensor", came=came(part), **told)
     if part.dtype != right.dtype:
         return say("other_dtype", dtype=part.dtype, right=right.dtype, **told)
     if part.isnan().any():
@@ -171,27 +186,37 @@ def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> 
     if used["names"]:
         return say("function_reads", what=from_notebook(used))
     board, other = scenes[0].case.letters, scenes[2].case
-    for size in used["constants"]:
-        for letter in (name for name, each in board.items() if each == size):
-            (swapped,) = _asked(task, answer, [scenes[2]], {size: other.letters[letter]})
-            if fault(task, scenes[2], swapped) is None:
-                first, there = scenes[0].case.where, other.letters[letter]
-                told = {"letter": letter, "size": size, "first": first, "other": there}
-                return say("typed_in", where=other.where, **told)
+    for typed, (letter, size), power in itertools.product(used["constants"], board.items(), POWERS):
+        if not math.isclose(typed, size**power) or (power != 1) == (type(typed) is int):
+            continue
+        there = other.letters[letter]
+        (swapped,) = _asked(task, answer, [scenes[2]], {typed: there**power})
+        if fault(task, scenes[2], swapped) is None:
+            told = {"letter": letter, "size": size, "first": scenes[0].case.where, "other": there}
+            return say("typed_in", where=other.where, **told)
     return None
 
 
-def _likeness(task: Write, scenes: list[Scene], returned: list[Parts], faults: list) -> str:
-    """Say how a wrong tensor is related to the right one or to what the function was given."""
-    telling = (i for i in (2, 3, 0, 1) if faults[i] and faults[i].kind in ("value", "shape"))
-    if (index := next(telling, None)) is None:
+def _telling(task: Write, scenes: list[Scene], returned: list[Parts], faults: list) -> tuple:
+    """The first wrong tensor where it tells most, what it should be, and its scene, if any."""
+    for index in (2, 3, 0, 1):
+        if faults[index] and faults[index].kind in ("value", "shape"):
+            wrong = _differing(returned[index], task.answer(scenes[index]))
+            return (*(wrong or [(None, None)])[0], scenes[index])
+    return None, None, None
+
+
+def _given_back(task: Write, part: Any, right: Any, scene: Scene) -> str:
+    """Say which argument a wrong tensor is, if it is one."""
+    given = [] if part is None else [each for each in task.gets(scene) if is_tensor(each)]
+    if not any(same_tensor(part, each) for each in given):
         return ""
-    scene, parts = scenes[index], returned[index]
-    given = [each for each in task.gets(scene) if isinstance(each, torch.Tensor)]
-    for part, right in zip(parts, task.answer(scene), strict=False):
-        if is_tensor(part) and is_tensor(right) and not same_tensor(part, right):
-            if any(same_tensor(part, each) for each in given):
-                return say("as_given").text
-            alike = part.dtype == right.dtype and right.is_floating_point()
-            return related(task.step, part.detach(), right, scene) if alike else ""
-    return ""
+    named = (n for step in scene.steps.values() for n, t in step.items() if same_tensor(part, t))
+    name = next(named, "")
+    return say("as_given", name=f"`{name}`" if name else "It").text
+
+
+def _likeness(task: Write, part: Any, right: Any, scene: Scene) -> str:
+    """Say how a wrong tensor is related to the right one."""
+    alike = part is not None and part.dtype == right.dtype and right.is_floating_point()
+    return related(task.step, part.detach(), right, scene) if alike else ""

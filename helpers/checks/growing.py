@@ -82,12 +82,13 @@ def _misbuilt(facts: Facts) -> Finding | None:
         return say("head_dim_not_divided")
     if head_dim == case.d_in // case.num_heads:
         return say("head_dim_from_d_in")
-    for name in reversed(ATTRIBUTES):
-        size, right = (facts.sizes.get(name), getattr(case, name))
+    for name in (*reversed(ATTRIBUTES), "dropout"):
+        size, right = facts.sizes.get(name), getattr(case, name, 0.0)
         if size not in (None, right):
             other = "head_dim_other" if name == "head_dim" else "size_other"
             sizes = {"d_out": case.d_out, "num_heads": case.num_heads}
-            return say(other, name=name, size=size, right=right, **sizes)
+            step = 7 if name == "dropout" else None
+            return say(other, step, name=name, size=size, right=right, **sizes)
     if facts.dropout in ("float", "int"):
         return say("dropout_number")
     return None

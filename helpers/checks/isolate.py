@@ -24,6 +24,7 @@ from helpers.checks.world import World, silenced
 
 OURS = tuple(str(place) for place in (Path(__file__).parents[1], Path(torch.__file__).parent))
 TICK = 0.05  # seconds between two looks at the clock
+PLAIN = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
 class TimeUp(BaseException):
@@ -258,4 +259,6 @@ def _line(error: BaseException) -> tuple[str, str]:
 
 def type_name(thing: Any) -> str:
     """Return the name of the type of thing, as short as messages need it."""
+    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != PLAIN:
+        return f"{thing.layout} tensor on {thing.device.type}"
     return str(type(thing).__name__)[:40]

@@ -3,6 +3,8 @@
 There are no processes here: what one of them makes is a function of tensors.
 """
 
+from dataclasses import replace
+
 import torch
 
 from helpers.checks.cases import Case
@@ -16,6 +18,7 @@ _PLACES = (
     Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
     Case(1, 6, 12, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
 )
+_LARGE = replace(_NEAR, seed=9, scale=6.0, called="where some scores are above 88")
 
 
 # Heads that learn
@@ -138,10 +141,10 @@ def _blocks(s: Scene) -> tuple[Parts, Parts]:
     return _block(s, slice(0, _half(s))), _block(s, slice(_half(s), None))
 
 
-def _merged(s: Scene, totals: str = "right", contexts: str = "right") -> torch.Tensor:
-    """Both blocks together; totals and contexts rescaled as they are named."""
+def _merged(s: Scene, totals="right", contexts="right", new=torch.maximum) -> torch.Tensor:
+    """Both blocks together; totals and contexts rescaled as they are named, to the new largest."""
     (one, total, context), (other, other_total, other_context) = _blocks(s)
-    largest = torch.maximum(one, other)
+    largest = new(one, other)
     ways = {
         "right": ((one - largest).exp(), (other - largest).exp()),
         "not": (1, 1),
@@ -162,6 +165,7 @@ def _each_divided(s: Scene) -> torch.Tensor:
     return sum(context / total for _, total, context in _blocks(s))
 
 
+_OVERFLOW = "exp overflows above 88: subtract the maximum of both, exp(largest - new largest)."
 _ONE = "That is what one process makes: the all-reduce adds all parts up, and it is missing."
 
 MANY: tuple[Task, ...] = (
@@ -264,6 +268,9 @@ MANY: tuple[Task, ...] = (
                  lambda s: (_merged(s, "turned", "turned"),)),
             Slip("Only the first block is rescaled: the second may have the lower scores as well.",
                  lambda s: (_merged(s, "first", "first"),)),
+            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: 0 * one),)),
+            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: one),)),
+            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: other),)),
             Slip("Divide by the total of both at the end: that is what makes shares of it.",
                  lambda s: (_undivided(s),)),
             Slip("Each block is divided by its own total, so that each gets a weight of 1: divide "
@@ -276,6 +283,6 @@ MANY: tuple[Task, ...] = (
         right=lambda s: (s["context"]["context"][:, :, _half(s) :],),
         at="context",
         shape="(b, num_heads, tokens here, head_dim)",
-        places=_PLACES,
+        places=(*_PLACES, _LARGE),
     ),
 )  # fmt: skip

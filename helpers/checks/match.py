@@ -20,7 +20,7 @@ from helpers.checks.observe import ask, once, used_by
 from helpers.checks.outcome import Finding
 from helpers.checks.places import exact
 from helpers.checks.right import Scene, play
-from helpers.checks.sentences import from_notebook, letters, together
+from helpers.checks.sentences import dropped, from_notebook, letters, together
 from helpers.trace import STEPS
 
 
@@ -106,7 +106,7 @@ def unlike(looks: Looks, wrong: Sequence[Case]) -> Iterator[Finding]:
         reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
         other = main not in wrong and not raised
         elsewhere = say("right_elsewhere", where=where).text if other else ""
-        yield replace(found, text=together(found.text, reads, elsewhere))
+        yield replace(found, text=together(found.text, dropped(used), reads, elsewhere))
 
 
 def _unspoilt(way: Followed, name: str) -> bool:

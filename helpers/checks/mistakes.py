@@ -325,8 +325,8 @@ _LIST = (
     ),
     at.project(
         "bias_not_added",
-        "The biases of W_query, W_key and W_value are never added: call the layers, `W_query(x)`.",
-        "The biases are stored and never learn.",
+        "No bias is added: call the layer itself, as in `W_key(x)`, which adds it.",
+        "A bias that is never added never learns.",
         _each(_QUERIES, "queries = x @ self.W_query.weight.T"),
     ),
     at.project(

@@ -9,10 +9,11 @@ from itertools import product
 from typing import Any
 
 from helpers.checks.findings import say
-from helpers.checks.isolate import Failure, type_name
+from helpers.checks.isolate import Failure
 from helpers.checks.observe import ask
 from helpers.checks.ordering import FORWARD, Order, judge_order
 from helpers.checks.outcome import Finding
+from helpers.checks.sentences import came
 from helpers.checks.suspects import Catch, judge_test
 from helpers.checks.tasks import Explain
 
@@ -49,14 +50,13 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
     if answer is ... or answer is None:
         return say("open")
     if type(answer) is not str:
-        text = f"one letter is expected; this is of type {type_name(answer)}."
-        return Finding(None, text, kind="type")
+        return say("other_type", wanted="one letter", came=came(answer))
     letter = answer.strip().upper()
     if letter == task.answer:
         return say("right")
     if letter not in task.slips:
         letters = ", ".join(sorted([task.answer, *task.slips]))
-        return Finding(None, f"one of the letters {letters} is expected.", kind="value")
+        return Finding(None, f"one of the letters {letters} is expected.")
     said = task.slips[letter]
     sentence, mistake = (said, None) if type(said) is str else said
     return Finding(None, sentence, mistake, "mistake")

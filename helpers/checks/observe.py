@@ -7,7 +7,8 @@ takes the same questions; whoever judges cannot tell the two apart.
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -49,7 +50,9 @@ def ask(answer: Any, question: str, *arguments: Any) -> Any:
     if elsewhere(answer):
         told = answer.ask({"question": question, "arguments": encode(list(arguments), DEEP)})
         return attempt(lambda: decode(told["reply"]))
-    return attempt(QUESTIONS[question], answer, *arguments)
+    came = attempt(QUESTIONS[question], answer, *arguments)
+    # What an exercise asks for crosses the same border here, so that the same is said of it.
+    return attempt(lambda: decode(encode(came, DEEP))) if question in ("call", "value") else came
 
 
 def used_by(answer: Any) -> dict[str, list]:
@@ -120,6 +123,7 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
     weights = [id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own]
     stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
+    stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
     dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
     return Facts(
         {name: tuple(each.shape) for name, each in own.items()},
@@ -281,7 +285,7 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     returned = function(*copy.deepcopy(tuple(arguments)))
-    return list(returned) if inspect.isgenerator(returned) else returned
+    return list(islice(returned, 99)) if isinstance(returned, Iterator) else returned
 
 
 def _mask(module: nn.Module, context_length: int) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers.checks.findings import say
-from helpers.checks.isolate import type_name
 from helpers.checks.mistakes import MISTAKES
 from helpers.checks.outcome import Finding
+from helpers.checks.sentences import came
 from helpers.trace import STEPS
 
 
@@ -80,8 +80,8 @@ def judge_order(task: Order, answer: Any) -> Finding:
     """Say which line of an answer is the first that stands in the wrong place."""
     letters = as_letters(answer)
     if letters is None:
-        wanted = f'letters in order, such as "{"".join(list(task.lines)[:3])}", are expected'
-        return Finding(None, f"{wanted}; this is of type {type_name(answer)}.", kind="type")
+        wanted = f'a text of letters in order, such as "{"".join(list(task.lines)[:3])}",'
+        return say("other_type", wanted=wanted, came=came(answer))
     if not letters:
         return say("open")
     done: set[int] = set()
@@ -101,7 +101,7 @@ def as_letters(answer: Any) -> Sequence[str] | None:
         answer = " ".join(answer)
     if type(answer) is not str:
         return None
-    return re.sub(r"[\W_]", "", answer).upper()
+    return re.sub(r"[\s,;.:>/|→–-]", "", answer).upper()  # what may stand between letters
 
 
 def misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding | None:
@@ -109,18 +109,17 @@ def misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding |
     where = f"place {place}, {letter}"
     if letter not in task.lines:
         last = list(task.lines)[-1]
-        return Finding(None, f"{where}: there is no such line; they are A to {last}.", kind="value")
+        return Finding(None, f"{where}: there is no such line; they are A to {last}.")
     line = task.lines[letter]
     shown = f"{where}, `{line.code}`"
     needed = NEEDS.get(line.step, (line.step - 1,))
     if lacking := [step for step in needed if step not in done]:
         before = " and ".join(f"{step} ({STEPS[step - 1]})" for step in lacking)
-        text = f"{shown}: this comes too early. No line above it takes step {before}."
-        return Finding(None, text, kind="value")
+        early = f"this comes too early. No line above it takes step {before}."
+        return Finding(None, f"{shown}: {early}")
     if line.step in done:
-        name = STEPS[line.step - 1]
-        text = f"{shown}: a line above has taken step {line.step} ({name}) already."
-        return Finding(None, text, kind="value")
+        taken = f"step {line.step} ({STEPS[line.step - 1]})"
+        return Finding(None, f"{shown}: a line above has taken {taken} already.")
     if line.mistake:
         return Finding(None, f"{shown}: {MISTAKES[line.mistake].told}", line.mistake, "mistake")
     return None

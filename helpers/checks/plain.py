@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from helpers.attention import MultiHeadAttention
-from helpers.checks.isolate import Failure, attempt, type_name
+from helpers.checks.isolate import PLAIN, Failure, attempt, type_name
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
@@ -57,25 +57,27 @@ def _encode(value: Any, depth: int) -> Any:
         return value[:1000]
     if value is ...:
         return {"ellipsis": True}
-    if kind in (list, tuple, torch.Size) and depth and len(value) <= 1000:
-        items = [_encode(each, depth - 1) for each in value]
+    if kind in (list, tuple, range, torch.Size) and depth and len(value) <= 1000:
+        items = [_item(each, depth - 1) for each in value]
         return items if kind is list else {"tuple": items}
     if kind in (set, frozenset) and depth and len(value) <= 1000:
-        return {"set": [_encode(each, 0) for each in sorted(value)]}
+        return {"set": [_item(each, 0) for each in sorted(value)]}
     if kind is dict and depth and len(value) <= 100:
-        items = [[_encode(name, 0), _encode(each, depth - 1)] for name, each in value.items()]
+        items = [[_item(name, 0), _item(each, depth - 1)] for name, each in value.items()]
         return {"names": items}
     if KNOWN.get(kind.__name__) is kind and depth:
         items = ((each.name, getattr(value, each.name)) for each in fields(value))
-        return {"made": kind.__name__, "of": {name: _encode(v, depth - 1) for name, v in items}}
+        return {"made": kind.__name__, "of": {name: _item(v, depth - 1) for name, v in items}}
     if isinstance(value, nn.Linear):
         return {"weight": _encode(value.weight, 0), "biased": _encode(value.bias, 0)}
     if kind is MultiHeadAttention:
         sizes = [getattr(value, name) for name in SIZES]
-        return {"sizes": sizes, "bias": _has_bias(value), "dropout": float(value.dropout.p)}
+        biased = value.W_query.bias is not None
+        return {"sizes": sizes, "bias": biased, "dropout": float(value.dropout.p)}
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
-    if kind in (torch.Tensor, nn.Parameter) and value.layout is torch.strided:
+    plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
+    if plain and (value.layout, value.device.type) == PLAIN:
         return _encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))
@@ -83,9 +85,10 @@ def _encode(value: Any, depth: int) -> Any:
     return _stand_in(value)
 
 
-def _has_bias(module: MultiHeadAttention) -> bool:
-    """Say whether a module was built with qkv_bias."""
-    return module.W_query.bias is not None
+def _item(value: Any, depth: int) -> Any:
+    """Encode one thing of several, which takes no other down with it; ours need no care."""
+    trusted = (list, tuple, dict, bool, int, float, str, torch.Tensor, *KNOWN.values())
+    return (_encode if any(type(value) is each for each in trusted) else encode)(value, depth)
 
 
 def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:

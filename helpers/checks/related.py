@@ -9,7 +9,7 @@ import torch
 
 from helpers.checks.cases import close
 from helpers.checks.findings import say
-from helpers.checks.isolate import Failure
+from helpers.checks.isolate import PLAIN, Failure
 from helpers.checks.right import Parts, Scene
 from helpers.checks.weigh import weigh
 from helpers.trace import STEPS
@@ -17,7 +17,8 @@ from helpers.trace import STEPS
 
 def is_tensor(part: Any) -> bool:
     """Whether something is a plain tensor; a class made of it may do anything."""
-    return type(part) in (torch.Tensor, torch.nn.Parameter)
+    plain = type(part) in (torch.Tensor, torch.nn.Parameter)
+    return plain and (part.layout, part.device.type) == PLAIN
 
 
 def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -75,8 +76,6 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
             return say("of_another_step", number=number, name=other).text
     if part.numel() != right.numel():  # an expanded tensor may claim any number
         return ""
-    if part.shape == right.shape and step == "mask":
-        return _masked(part, right)
     if part.shape == right.shape == scene["softmax"]["weights"].shape and step == "softmax":
         scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
         found = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
@@ -84,7 +83,9 @@ def related(step: str, part: torch.Tensor, right: torch.Tensor, scene: Scene) ->
     rows = part.sum(-1) if part.dim() else part
     if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
         return say("rows_sum_to_1").text
-    return moved(part, right)
+    return (
+        _masked(part, right) if part.shape == right.shape and step == "mask" else moved(part, right)
+    )
 
 
 def _masked(part: torch.Tensor, right: torch.Tensor) -> str:
@@ -110,5 +111,9 @@ def moved(part: torch.Tensor, right: torch.Tensor) -> str:
     factor = float(mine @ wanted / wanted.square().sum())
     if part.shape == right.shape and close(part, factor * right):
         return say("times_the_right", factor=factor).text
+    if part.shape == right.shape and right.dim() > 1:
+        rows = (part - right).flatten(0, -2)
+        if len(rows) > 1 and close(rows, rows[:1].expand_as(rows)):
+            return say("rows_off_alike").text
     same = close(mine.sort().values, wanted.sort().values)
     return say("at_other_places").text if same else ""

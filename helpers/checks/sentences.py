@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from helpers.checks.cases import MAIN, Case
+from helpers.checks.isolate import type_name
 
 
 def letters(case: Case) -> str:
@@ -33,7 +34,7 @@ def legend(text: str, case: Case) -> str:
     text = re.sub(r"(pos|position|argument|dim|dimension) \d+", "", text)  # these are no sizes
     told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
     named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
-    distinct = len(sizes) == len(case.letters)
+    distinct = len(sizes) == len(case.letters) and "TypeError" not in text  # which counts arguments
     return f"Here {', '.join(named)}." if named and distinct else ""
 
 
@@ -46,6 +47,27 @@ def dropped(used: dict[str, list]) -> str:
     """Say which result the code makes and drops."""
     names = used["dropped"]
     return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
+
+
+def came(thing: Any, rows: bool = True) -> str:
+    """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
+    kind, each = type(thing), thing
+    if kind not in (list, tuple):
+        return f"of type {type_name(thing)}"
+    if rows and thing and all(type(row) in (list, tuple) for row in thing):
+        lengths = dict.fromkeys(str(len(row)) for row in thing)
+        if len(lengths) > 1:
+            return f"a {kind.__name__} of rows of {' and '.join(lengths)} numbers"
+        each = [number for row in thing for number in row]
+    odd = (f" with a {type_name(e)} in it" for e in each if type(e) not in (int, float))
+    return f"a {kind.__name__}{next(odd, '')}"
+
+
+def sized(shape: tuple[int, ...]) -> str:
+    """Say how many numbers there are."""
+    wide = " x ".join(map(str, shape))
+    plain = f"a row of {wide} number{'s' * (wide != '1')}"
+    return ("one number", plain, f"a {wide} matrix", f"of shape {shape}")[min(len(shape), 3)]
 
 
 def unknown(identifier: Any, names: Iterable[str]) -> str:

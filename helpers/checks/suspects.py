@@ -117,8 +117,8 @@ def _rejects(rejected: list[str], verdicts: dict[str, Any]) -> Finding:
         f"For the first it {how}. "
     )
     if len(rejected) == len(RIGHT) and caught == len(WRONG):
-        return Finding(None, text + "It rejects whatever comes.", kind="value")
-    return Finding(None, f"{text}Of {len(WRONG)} wrong ones it rejects {caught}.", kind="value")
+        return Finding(None, text + "It rejects whatever comes.")
+    return Finding(None, f"{text}Of {len(WRONG)} wrong ones it rejects {caught}.")
 
 
 def _lets_through(missed: list[str]) -> Finding:

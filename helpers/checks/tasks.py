@@ -19,11 +19,6 @@ def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
     return lambda scene: tuple(scene[step][name] for name in names)
 
 
-def _zero(s: Scene) -> torch.Tensor:
-    """Where a lower triangle of scores holds 0."""
-    return s["scores"]["scores"].tril() == 0
-
-
 _QKV = ("queries", "keys", "values")
 _VIEWS = ("view_straight", "view_tokens_last", "view_mixes_batch")
 _SCORES = (
@@ -57,7 +52,7 @@ _MASKS = (
     Slip(
         "Scores that are 0 are hidden, wherever they stand: a token of the past may score 0 too. "
         "Let the mask say what is hidden.",
-        lambda s: (s["scores"]["scores"].tril().masked_fill(_zero(s), -torch.inf),),
+        lambda s: ((past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),),
     ),
 )
 _MASK_PLACES = (
@@ -161,6 +156,7 @@ _LIST: tuple[Task, ...] = (
                 "d_out_per_head",
             ),
             1_771_776: "That counts biases too; without qkv_bias there are none.",
+            2_359_296: "That counts out_proj too: three layers are asked for.",
         },
     ),
     Write(
@@ -311,6 +307,7 @@ _LIST: tuple[Task, ...] = (
             (4, 4): "That is the plain mean: take each token's values by its weight.",
             (12, 12): "That is the plain sum: take each token's values by its weight.",
             (3, 1): "The two are the other way round: token 0 has weight 0.25.",
+            (0, 4): "Those are token 1's own values: it takes token 0's as well, by their weight.",
         },
     ),
     Write(
@@ -385,6 +382,7 @@ _LIST: tuple[Task, ...] = (
             1_769_472: ("That leaves out_proj out.", "out_proj_missing"),
             590_592: "That is out_proj alone.",
             21_824_256: "That counts the three layers once for each head: the heads share them.",
+            3_408_640: "That counts the mask too: it is a buffer, nothing learned.",
             2_362_368: "That gives the other three layers a bias; without qkv_bias they have none.",
         },
     ),
