@@ -114,13 +114,13 @@ def open_7(page: Page, address: str, name: str) -> None:
 
 def run_all(page: Page) -> None:
     """Run all cells and wait for the last, and until what they show stands still."""
-    prompts = page.locator(".jp-InputPrompt")
+    prompts = page.locator(".jp-CodeCell .jp-InputPrompt")
     # A number may be left from an earlier run: what stands there anew is this run's.
     prompts.evaluate_all("all => all.forEach(each => { each.textContent = '[ ]:'; })")
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     # A cell whose turn has not come may stand there as if nobody had asked for it: [ ].
-    waiting = page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[ *]\]"))
+    waiting = prompts.filter(has_text=re.compile(r"\[[ *]\]"))
     until(lambda: not waiting.count(), "not all cells ran", LONG)
     settle(page)
 
