@@ -62,7 +62,7 @@ def check_errors(page, code):
     for index, cell in enumerate(code):
         intended = "raises-exception" in cell.metadata.get("tags", [])
         errors = page.locator(".jp-CodeCell").nth(index).locator(ERRORS)
-        expect(errors, cell.source).to_have_count(intended)
+        expect(errors, cell.source).to_have_count(int(intended))
 
 
 def check_films(page, code):

@@ -52,9 +52,9 @@ def test_formulas(lab, page):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("opened", [open_notebook, open_7], ids=["JupyterLab", "Notebook 7"])
-def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opened):
-    opened(page, lab, "05_scores.ipynb")
+@pytest.mark.parametrize("opens", [open_notebook, open_7], ids=["JupyterLab", "Notebook 7"])
+def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opens):
+    opens(page, lab, "05_scores.ipynb")
     hints = page.locator(".jp-MarkdownOutput details", has=page.get_by_text("Hint", exact=True))
     lines = page.locator(".jp-InputPlaceholder", has_text="# Solution")
     expect(hints).to_have_count(3)

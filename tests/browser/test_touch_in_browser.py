@@ -92,12 +92,9 @@ def cell(board, touched, i):
 
 def check_marked(board, touched, i):
     """Find a number framed with all its kin and no others, and told of."""
-    comes_from = reach()
-    expected = {
-        "from": comes_from[i].nonzero().flatten().tolist(),
-        "to": comes_from[:, i].nonzero().flatten().tolist(),
-    }
-    expected = {name: [j for j in kin if j != i] for name, kin in expected.items()}
+    ways = {"from": reach()[i], "to": reach()[:, i]}
+    reached = {name: way.nonzero().flatten().tolist() for name, way in ways.items()}
+    expected = {name: [j for j in each if j != i] for name, each in reached.items()}
     kin = {i, *expected["from"], *expected["to"]}
     rest = [j for j in range(touched.book["count"]) if j not in kin]
 
