@@ -114,7 +114,8 @@ def open_7(page: Page, address: str, name: str) -> None:
 
 def run_all(page: Page) -> None:
     """Run all cells and wait for the last, and until what they show stands still."""
-    prompts = page.locator(".jp-CodeCell .jp-InputPrompt")
+    # Not those of text, nor those of cells that are folded: they get no number.
+    prompts = page.locator(".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)")
     # A number may be left from an earlier run: what stands there anew is this run's.
     prompts.evaluate_all("all => all.forEach(each => { each.textContent = '[ ]:'; })")
     page.get_by_role("menuitem", name="Run", exact=True).click()
