@@ -3,8 +3,36 @@
 import os
 
 import pytest
-from lab_page import CHROMIUM, NOTEBOOKS, QUIET, jupyterlab
+from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, open_notebook, put, write
 from playwright.sync_api import sync_playwright
+from waits import visit
+
+# What takes longest comes first, so that no process is left alone with it in the end.
+LONGEST = (
+    "test_site_in_browser",
+    "04_transpose",
+    "00_start_here",
+    "08_context",
+    "06_mask",
+    "07_softmax",
+    "09_reformat",
+    "05_scores",
+    "test_notebooks_in_browser",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Put long tests first, each second one of them into either half: xdist deals out halves."""
+
+    def rank(item):
+        names = [k for k, name in enumerate(LONGEST) if name in item.nodeid]
+        return names[0] if names else len(LONGEST)
+
+    items.sort(key=rank)
+    long = [item for item in items if rank(item) < len(LONGEST)]
+    rest = items[len(long) :]
+    half = len(items) // 2 - len(long[::2])
+    items[:] = [*long[::2], *rest[:half], *long[1::2], *rest[half:]]
 
 
 @pytest.fixture(scope="session")
@@ -20,15 +48,59 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory):
+def folder(tmp_path_factory):
+    """The folder that JupyterLab serves."""
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="session")
+def lab(folder):
     """The address of a JupyterLab that serves copies of all notebooks."""
-    with jupyterlab(tmp_path_factory.mktemp("lab"), NOTEBOOKS) as address:
+    with jupyterlab(folder, NOTEBOOKS) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def serve(lab, folder, tmp_path_factory):
+    """Serve another notebook of code cells: serve(name, sources) returns its address."""
+
+    def serve(name, sources):
+        put(folder, write(tmp_path_factory.mktemp("written") / name, sources))
+        return lab
+
+    return serve
 
 
 @pytest.fixture
 def page(chromium):
     """An empty page, 1280 px wide."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    yield context.new_page()
-    context.close()
+    yield from visited(chromium)
+
+
+@pytest.fixture
+def phone(chromium):
+    """An empty page on a phone, with a finger."""
+    yield from visited(chromium, 390, 844, has_touch=True)
+
+
+@pytest.fixture(scope="module")
+def standing(chromium):
+    """A page for all tests of a file: its notebook is opened once, and run again for each."""
+    yield from visited(chromium)
+
+
+@pytest.fixture(scope="module")
+def opened(request, serve, standing):
+    """That page, with a notebook of the file's SOURCES."""
+    name = f"{request.module.__name__}.ipynb"
+    open_notebook(standing, serve(name, request.module.SOURCES), name)
+    return standing
+
+
+def visited(chromium, *size, **options):
+    """Open a page, and in the end shut its kernel down and close it."""
+    page = visit(chromium, *size, **options)
+    yield page
+    if page.url.startswith("http"):
+        close(page)
+    page.context.close()

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,9 @@ from urllib.request import urlopen
 import nbformat
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_notebook
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from renew import METADATA
+from waits import LONG, settle, soon, turn, until
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -45,11 +45,9 @@ def jupyterlab(folder: Path, notebooks: Iterable[Path]):
         path = home / "settings" / f"{plugin}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
-    copies = [Path(shutil.copy(notebook, folder)) for notebook in notebooks]
     (home / "data").mkdir(parents=True)
-    with NotebookNotary(data_dir=str(home / "data")) as notary:
-        for copy in copies:
-            notary.sign(nbformat.read(copy, as_version=nbformat.NO_CONVERT))
+    for notebook in notebooks:
+        put(folder, notebook)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -62,21 +60,34 @@ def jupyterlab(folder: Path, notebooks: Iterable[Path]):
         stderr=subprocess.DEVNULL,
     )
     try:
-        until(lambda: responds(address + "/api"), 60, "JupyterLab did not start")
+        until(lambda: responds(address + "/api"), "JupyterLab did not start", LONG)
         yield address
     finally:
         server.terminate()
         server.wait()
 
 
+def put(folder: Path, notebook: Path) -> str:
+    """Put a trusted copy of a notebook into a folder that is served; return its name."""
+    copy = Path(shutil.copy(notebook, folder))
+    with NotebookNotary(data_dir=str(folder / ".jupyter" / "data")) as notary:
+        notary.sign(nbformat.read(copy, as_version=nbformat.NO_CONVERT))
+    return copy.name
+
+
+def write(path: Path, sources: Iterable[str]) -> Path:
+    """Write a notebook of code cells."""
+    cells = [new_code_cell(source) for source in sources]
+    nbformat.write(new_notebook(cells=cells, metadata=METADATA), path)
+    return path
+
+
 @contextmanager
 def serving(folder: Path, name: str, sources: Iterable[str]):
     """Serve a notebook of code cells, written into folder; yield the address."""
-    cells = [new_code_cell(source) for source in sources]
-    nbformat.write(new_notebook(cells=cells, metadata=METADATA), folder / name)
     served = folder / "served"
     served.mkdir()
-    with jupyterlab(served, [folder / name]) as address:
+    with jupyterlab(served, [write(folder / name, sources)]) as address:
         yield address
 
 
@@ -88,42 +99,60 @@ def responds(address: str) -> bool:
         return False
 
 
-def until(condition, seconds: float, complaint: str) -> None:
-    """Wait until condition() is true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{complaint} within {seconds:g} s")
-        time.sleep(0.1)
-
-
 def open_notebook(page: Page, address: str, name: str) -> None:
-    """Open a notebook in JupyterLab and wait until its cells stand."""
+    """Open a notebook in JupyterLab and wait until its cells stand and its kernel is there."""
     page.goto(f"{address}/lab/tree/{name}?reset")  # forget what was open before
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=60_000)
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    page.locator("text=Python 3 (ipykernel) | Idle").wait_for()
+
+
+def open_7(page: Page, address: str, name: str) -> None:
+    """Open a notebook in Notebook 7 and wait until its cells stand."""
+    page.goto(f"{address}/notebooks/{name}")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
 
 
 def run_all(page: Page) -> None:
-    """Run all cells and wait for the last."""
+    """Run all cells and wait for the last, and until what they show stands still."""
+    # Not those of text, nor those of cells that are folded: they get no number.
+    prompts = page.locator(".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)")
+    # A number may be left from an earlier run: what stands there anew is this run's.
+    prompts.evaluate_all("all => all.forEach(each => { each.textContent = '[ ]:'; })")
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_text("Run All Cells", exact=True).click()
     # A cell whose turn has not come may stand there as if nobody had asked for it: [ ].
-    waiting = page.locator(".jp-InputPrompt", has_text=re.compile(r"\[[ *]\]"))
-    waiting.first.wait_for(state="attached")
-    until(lambda: not waiting.count(), 120, "not all cells ran")
+    waiting = prompts.filter(has_text=re.compile(r"\[[ *]\]"))
+    until(lambda: not waiting.count(), "not all cells ran", LONG)
+    settle(page)
 
 
 def close(page: Page) -> None:
-    """Shut the notebook's kernel down, so that memory stays free."""
+    """Shut down the kernel of the notebook that a page shows, so that memory stays free."""
     page.evaluate(
         """async () => {
-            const base = '/api/kernels';
-            for (const kernel of await (await fetch(base)).json())
-                await fetch(base + '/' + kernel.id, {method: 'DELETE',
-                    headers: {'X-XSRFToken': document.cookie.match(/_xsrf=([^;]*)/)?.[1] ?? ''}});
+            const name = decodeURIComponent(location.pathname.split('/').at(-1));
+            for (const {path, kernel} of await (await fetch('/api/sessions')).json())
+                if (path === name)
+                    await fetch('/api/kernels/' + kernel.id, {method: 'DELETE', headers:
+                        {'X-XSRFToken': document.cookie.match(/_xsrf=([^;]*)/)?.[1] ?? ''}});
         }"""
     )
+
+
+def check_no_commands(page: Page, part) -> None:
+    """Find letters that are typed in a part of a picture to be no commands to the notebook."""
+    cells = page.locator(".jp-Cell").count()
+    for key in "ddbx":  # two of them delete a cell, elsewhere
+        part.press(key)
+    turn(page)
+    assert page.locator(".jp-Cell").count() == cells
+
+
+def fold_files(page: Page) -> None:
+    """Close JupyterLab's list of files, which takes room."""
+    page.keyboard.press("Control+b")
+    expect(page.locator("#jp-left-stack")).to_be_hidden()
+    settle(page)
 
 
 def make_dark(page: Page, dark: bool = True) -> None:
@@ -131,35 +160,66 @@ def make_dark(page: Page, dark: bool = True) -> None:
     page.get_by_role("menuitem", name="Settings", exact=True).click()
     page.get_by_text("Theme", exact=True).hover()
     page.get_by_text(f"JupyterLab {'Dark' if dark else 'Light'}", exact=True).click()
-    chosen = f"body[data-jp-theme-light={str(not dark).lower()}]"
-    page.wait_for_selector(chosen, state="attached")
-    page.wait_for_timeout(300)
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(not dark).lower())
+    page.wait_for_function(GROUND, arg="rgb(17, 17, 17)" if dark else "rgb(255, 255, 255)")
+    settle(page)
 
 
-SHOWN = """film => ({
+# Whether the theme's own style is there: the name of a theme may be written before it.
+GROUND = """wanted => {
+  const probe = document.body.appendChild(document.createElement('i'));
+  probe.style.color = 'var(--jp-layout-color0)';
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour === wanted;
+}"""
+
+# The texts beside a film's sliders, and which of the drawings it should have is the one in sight.
+SHOWN = """(film, drawn) => ({
   // A slider with one value is shown as a label, "head: 0".
   position: [...film.querySelectorAll('.widget-readout, div.widget-label')]
     .filter(e => e.checkVisibility()).map(e => e.textContent.split(': ').at(-1)),
   pictures: [...film.querySelectorAll('svg[role=img]')].filter(e => e.checkVisibility())
-    .map(e => e.outerHTML),
+    .map(e => drawn.indexOf(e.outerHTML)),
+})"""
+# Drawings as a page writes them.
+WRITTEN = """svgs => svgs.map(svg => {
+  const holder = document.createElement('div');
+  holder.innerHTML = svg;
+  return holder.innerHTML;
 })"""
 
 
-def walk(film, depth: int = 0):
-    """Move a film's sliders by keyboard through all positions; yield what the page shows at each.
+def check_film(place, film) -> None:
+    """Move a film's sliders by keyboard through all positions; find the own picture at each.
 
     Args:
-        film: locator of the film's box.
+        place: locator of the film's box.
+        film: the Film, made here.
     """
-    handles = film.locator("[role=slider]:visible")
-    if not depth:
-        handles.first.wait_for()  # a film's box stands before what is in it
-    if depth == handles.count():
-        yield film.evaluate(SHOWN)
-        return
-    handle = handles.nth(depth)
-    handle.press("Home")
-    for step in range(int(float(handle.get_attribute("aria-valuemax"))) + 1):
-        if step:
-            handle.press("ArrowRight")
-        yield from walk(film, depth + 1)
+    drawn = place.page.evaluate_handle(WRITTEN, [each.svg for each in film.pictures.values()])
+    positions = [tuple(map(str, position)) for position in film.pictures]
+    handles = place.locator("[role=slider]:visible")
+
+    def check(start):
+        shown = place.evaluate(SHOWN, drawn)
+        position = tuple(shown["position"])
+        assert position in positions and position[: len(start)] == start, position
+        assert shown["pictures"] == [positions.index(position)], f"no own picture at {position}"
+
+    def walk(start, depth):
+        if len(start) == len(film.names):
+            return
+        values = list(dict.fromkeys(p[len(start)] for p in positions if p[: len(start)] == start))
+        if len(values) == 1:
+            return walk((*start, *values), depth)
+        handles.nth(depth).press("Home")
+        for step, value in enumerate(values):
+            if step:
+                handles.nth(depth).press("ArrowRight")
+            soon(check, (*start, value))
+            walk((*start, value), depth + 1)
+        assert float(handles.nth(depth).get_attribute("aria-valuemax")) == len(values) - 1
+
+    handles.first.wait_for()  # a film's box stands before what is in it
+    walk((), 0)

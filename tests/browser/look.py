@@ -3,6 +3,7 @@
 import functools
 
 from playwright.sync_api import Browser, Page
+from waits import soon
 
 # For every picture: its words, the size of its smallest text on the screen, its overflow, and the
 # least contrast between a text and what lies behind it (the ground, and the tint of a cell).
@@ -91,6 +92,10 @@ def look(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
 
 def check_whole(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
     """Find all pictures in sight legible, and each whole or scrolled by itself; return them."""
+    return soon(_whole, page, where)
+
+
+def _whole(page, where):
     width = page.viewport_size["width"]
     pictures = page.locator(f"{where} :is(svg[role=img], img[alt]):visible").evaluate_all(PLACED)
     for picture in pictures:
@@ -116,10 +121,16 @@ def drawing(browser: Browser, source: str, scheme: str) -> dict:
         page.close()
 
 
-def check_looks(pictures: list[dict]) -> None:
-    """Find every picture named, legible and whole."""
-    for picture in pictures:
-        assert picture["label"], "a picture without words"
-        assert picture["small"] >= 11, picture
-        assert picture["contrast"] >= 4.5, picture
-        assert picture["overflow"] <= 0.5, picture
+def see(page: Page, where: str = ".jp-OutputArea-output") -> list[dict]:
+    """Find every picture in sight named, legible and whole, and return them."""
+
+    def check():
+        pictures = look(page, where)
+        for picture in pictures:
+            assert picture["label"], "a picture without words"
+            assert picture["small"] >= 11, picture
+            assert picture["contrast"] >= 4.5, picture
+            assert picture["overflow"] <= 0.5, picture
+        return pictures
+
+    return soon(check)

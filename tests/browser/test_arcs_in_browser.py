@@ -1,13 +1,16 @@
 """Words that are pointed at, by mouse, by keyboard and by finger; in a page without a kernel."""
 
+import re
 import subprocess
 import sys
 
 import build_site
 import pytest
-from lab_page import NOTEBOOKS, make_dark, open_notebook, serving
-from look import check_looks, look
-from test_notebooks_in_browser import AXE
+from axe import check_axe
+from lab_page import NOTEBOOKS, check_no_commands, make_dark, open_notebook, run_all
+from look import see
+from playwright.sync_api import expect
+from waits import resize, settle, soon, turn
 
 from helpers import sliders
 from helpers.moments import load_sentence
@@ -34,27 +37,20 @@ def told():
     return sliders.explore_arcs(real.steps[6].tensors["weights"][0], real.words).told
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The address of a notebook with a sentence to point at."""
-    with serving(tmp_path_factory.mktemp("arcs"), "arcs.ipynb", SOURCES) as address:
-        yield address
-
-
-def opened(page, served):
-    """Open the notebook, run it, and return the picture."""
-    open_notebook(page, served, "arcs.ipynb")
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
-    arcs = page.locator(".arcs")
-    arcs.locator(".sheet").wait_for(timeout=60_000)
-    return arcs
-
-
 @pytest.fixture
-def arcs(served, page):
-    """The picture in JupyterLab."""
-    return opened(page, served)
+def arcs(opened):
+    """The picture in JupyterLab, made anew, the mouse elsewhere."""
+    opened.mouse.move(5, 5)
+    run_all(opened)
+    return drawn(opened)
+
+
+def drawn(page):
+    """Wait until the picture stands, and return it."""
+    arcs = page.locator(".arcs")
+    arcs.locator(".sheet").wait_for()
+    settle(page)
+    return arcs
 
 
 def word(arcs, i, head=1):
@@ -64,12 +60,17 @@ def word(arcs, i, head=1):
 
 def check_shown(arcs, told, i):
     """Find one word's arcs and numbers, in both heads, and its words."""
-    assert arcs.evaluate(SHOWN) == {"reads": [i, i], "shares": [i, i]}
-    assert arcs.locator(".told > [aria-live] p").all_inner_texts() == told[i]
+
+    def check():
+        assert arcs.evaluate(SHOWN) == {"reads": [i, i], "shares": [i, i]}
+        assert arcs.locator(".told > [aria-live] p").all_inner_texts() == told[i]
+
+    soon(check)
 
 
 @pytest.mark.browser
-def test_by_mouse(arcs, told, page):
+def test_by_mouse(arcs, told):
+    page = arcs.page
     check_shown(arcs, told, LAST)
     high = arcs.bounding_box()["height"]
     for i, head in (BERT, 0), (MET, 1), (ANNA, 1):
@@ -80,8 +81,9 @@ def test_by_mouse(arcs, told, page):
     check_shown(arcs, told, LAST)
     word(arcs, MET).click()
     word(arcs, BERT).hover()
+    turn(page)
     check_shown(arcs, told, MET)
-    assert arcs.locator(".help").inner_text().startswith("This word is pinned")
+    expect(arcs.locator(".help")).to_have_text(re.compile("^This word is pinned"))
     word(arcs, BERT).click()
     check_shown(arcs, told, BERT)
     word(arcs, BERT).click()
@@ -90,7 +92,8 @@ def test_by_mouse(arcs, told, page):
 
 
 @pytest.mark.browser
-def test_by_keyboard(arcs, told, page):
+def test_by_keyboard(arcs, told):
+    page = arcs.page
     sheet, card = arcs.locator(".sheet"), arcs.locator(".told > [aria-live]")
     page.locator(".jp-CodeCell").nth(1).locator(".jp-InputPrompt").click()
     for _ in range(30):
@@ -99,48 +102,47 @@ def test_by_keyboard(arcs, told, page):
             break
     else:
         raise AssertionError("Tab does not come here")
-    assert card.get_attribute("aria-live") == "polite"
+    expect(card).to_have_attribute("aria-live", "polite")
     for key, i in (("ArrowLeft", 4), ("Home", 0), ("ArrowLeft", 0), ("ArrowRight", 1), ("End", 5)):
         sheet.press(key)
         check_shown(arcs, told, i)
     sheet.press("Home")
     sheet.press("Enter")
     word(arcs, BERT).hover()
+    turn(page)
     check_shown(arcs, told, ANNA)
     sheet.press("Escape")
     check_shown(arcs, told, LAST)
     sheet.press("ArrowLeft")
     page.keyboard.press("Tab")
     check_shown(arcs, told, LAST)
-    assert card.get_attribute("aria-live") == "off"
-    cells = page.locator(".jp-Cell").count()
-    for key in "ddbx":  # commands of a notebook, elsewhere
-        sheet.press(key)
-    assert page.locator(".jp-Cell").count() == cells
+    expect(card).to_have_attribute("aria-live", "off")
+    check_no_commands(page, sheet)
 
 
 @pytest.mark.browser
-def test_by_finger(served, chromium, told):
-    context = chromium.new_context(viewport={"width": 800, "height": 1000}, has_touch=True)
-    arcs = opened(context.new_page(), served)
+def test_by_finger(serve, phone, told):
+    resize(phone, 800, 1000)
+    open_notebook(phone, serve("arcs_finger.ipynb", SOURCES), "arcs_finger.ipynb")
+    run_all(phone)
+    arcs = drawn(phone)
     for i in BERT, MET:
         word(arcs, i).tap()
         check_shown(arcs, told, i)
     word(arcs, MET).tap()
     check_shown(arcs, told, LAST)
-    context.close()
 
 
 @pytest.mark.browser
-def test_nothing_wrong_by_axe_or_to_the_eye(arcs, page):
+def test_nothing_wrong_by_axe_or_to_the_eye(arcs, told):
+    page = arcs.page
     for dark in (True, False):
         make_dark(page, dark)
         for i in (LAST, BERT):
             word(arcs, i).hover()
-            check_looks(look(page))
-        page.evaluate(AXE)
-        found = page.evaluate("axe.run({include: [['.arcs']]})")["violations"]
-        assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
+            check_shown(arcs, told, i)
+            assert see(page)
+        check_axe(page, ".arcs")
 
 
 @pytest.mark.browser
@@ -149,8 +151,7 @@ def test_without_a_kernel(tmp_path, page, told):
     subprocess.run([sys.executable, build_site.__file__, "--to", tmp_path, path], check=True)
     page.context.set_offline(True)
     page.goto((tmp_path / f"{path.stem}.html").as_uri())
-    arcs = page.locator(".arcs")
-    arcs.locator(".sheet").wait_for()
+    arcs = drawn(page)
     check_shown(arcs, told, LAST)
     word(arcs, BERT).hover()
     check_shown(arcs, told, BERT)
@@ -158,8 +159,6 @@ def test_without_a_kernel(tmp_path, page, told):
         arcs.locator(".sheet").press(key)
     page.mouse.move(5, 5)
     check_shown(arcs, told, ANNA)
-    page.set_viewport_size({"width": 390, "height": 844})
+    resize(page, 390, 844)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run({include: [['.arcs']]}, {preload: false})")["violations"]
-    assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
+    check_axe(page, ".arcs")

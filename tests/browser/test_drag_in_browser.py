@@ -8,8 +8,18 @@ from html import unescape
 import build_site
 import pytest
 import torch
-from lab_page import NOTEBOOKS, close, make_dark, open_notebook, run_all, serving, until
-from test_notebooks_in_browser import AXE
+from axe import check_axe
+from lab_page import (
+    NOTEBOOKS,
+    check_no_commands,
+    close,
+    fold_files,
+    make_dark,
+    open_notebook,
+    run_all,
+)
+from playwright.sync_api import expect
+from waits import settle, soon, turn
 
 from helpers import sliders
 from helpers.examples import load_example
@@ -24,6 +34,7 @@ table = dict(zip(words.rows["embedding"], words["embedding"], strict=True))
 x = torch.stack([table[word] for word in {WORDS}])
 sliders.explore_mix({WORDS}, x, "bank")"""
 SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
+SOURCES = (SET_UP, MIX, "sliders.explore_angle()", SHARES)
 NONE = "Nothing can be dragged here, for no kernel answers."
 MIXED, ANGLE, BARS = range(3)
 
@@ -40,28 +51,20 @@ def own(which):
     ][which]()
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The address of a notebook with all that can be dragged."""
-    sources = SET_UP, MIX, "sliders.explore_angle()", SHARES
-    with serving(tmp_path_factory.mktemp("drag"), "drag.ipynb", sources) as address:
-        yield address
+@pytest.fixture
+def dragged(opened):
+    """What can be dragged, in JupyterLab, made anew, its kernel running."""
+    opened.mouse.move(5, 5)
+    return run(opened)
 
 
-def run(page, address):
-    """Open the notebook, run it, wait until all rings stand, and return the pictures."""
-    open_notebook(page, address, "drag.ipynb")
+def run(page):
+    """Run the notebook, wait until all rings stand, and return the pictures."""
     run_all(page)
     pictures = page.locator(".drag")
-    until(lambda: pictures.locator(".handle:visible").count() == 7, 30, "not all rings stand")
+    expect(pictures.locator(".handle:visible")).to_have_count(7)
+    settle(page)
     return pictures.all()
-
-
-@pytest.fixture
-def dragged(served, page):
-    """What can be dragged, in JupyterLab, its kernel running."""
-    yield run(page, served)
-    close(page)
 
 
 def centre(ring):
@@ -80,23 +83,23 @@ def scale(picture):
 def compare(picture, drag, values):
     """Find the picture that Python draws for these places, and the rings where they belong."""
     now = drag.draw(values)
-    svg = picture.locator("svg")
-    until(
-        lambda: svg.get_attribute("aria-label") == now.picture.words,
-        5,
-        f"not {now.picture.words!r}, but {svg.get_attribute('aria-label')!r}",
-    )
-    shown = [each.strip() for each in svg.locator("text").all_text_contents()]
-    assert shown == [unescape(each) for each in re.findall("<text[^>]*>([^<]*)<", now.picture.svg)]
-    box, size = svg.bounding_box(), scale(picture)
-    deeper = 18 * max(svg.locator("text").first.locator("tspan").count() - 1, 0)
-    for ring, handle in zip(picture.locator(".handle").all(), now.handles, strict=True):
-        at = ring.bounding_box()
-        x, y = at["x"] + at["width"] / 2 - box["x"], at["y"] + at["height"] / 2 - box["y"]
-        where = [handle.origin[0] + handle.value[0] * handle.unit[0]]
-        where += [deeper + handle.origin[1] - handle.value[1] * handle.unit[1]]
-        assert [x / size, y / size] == pytest.approx(where, abs=1.5)
-        assert ring.get_attribute("aria-valuetext") == handle.says
+    drawn = [unescape(each) for each in re.findall("<text[^>]*>([^<]*)<", now.picture.svg)]
+
+    def check():
+        svg = picture.locator("svg")
+        assert svg.get_attribute("aria-label") == now.picture.words
+        assert [each.strip() for each in svg.locator("text").all_text_contents()] == drawn
+        box, size = svg.bounding_box(), scale(picture)
+        deeper = 18 * max(svg.locator("text").first.locator("tspan").count() - 1, 0)
+        for ring, handle in zip(picture.locator(".handle").all(), now.handles, strict=True):
+            at = ring.bounding_box()
+            x, y = at["x"] + at["width"] / 2 - box["x"], at["y"] + at["height"] / 2 - box["y"]
+            where = [handle.origin[0] + handle.value[0] * handle.unit[0]]
+            where += [deeper + handle.origin[1] - handle.value[1] * handle.unit[1]]
+            assert [x / size, y / size] == pytest.approx(where, abs=1.5)
+            assert ring.get_attribute("aria-valuetext") == handle.says
+
+    soon(check)
 
 
 def told(ring):
@@ -106,9 +109,9 @@ def told(ring):
     ][:2]
 
 
-def near(ring, values):
-    """Say whether a tip is at values, to a pixel or two of a finger."""
-    return told(ring) == pytest.approx(values, abs=0.06)
+def check_near(ring, values):
+    """Find a tip at values, to a pixel or two of a finger."""
+    assert told(ring) == pytest.approx(values, abs=0.06)
 
 
 def pull(page, ring, right, down):
@@ -121,7 +124,8 @@ def pull(page, ring, right, down):
 
 
 @pytest.mark.browser
-def test_by_mouse(dragged, page):
+def test_by_mouse(dragged):
+    page = dragged[MIXED].page
     unit, size = own(MIXED).handles[0]["unit"][0], scale(dragged[MIXED])
     high = dragged[MIXED].bounding_box()["height"]
     ring = dragged[MIXED].locator(".handle")
@@ -136,7 +140,8 @@ def test_by_mouse(dragged, page):
 
 
 @pytest.mark.browser
-def test_bars_and_their_scale_by_mouse(dragged, page):
+def test_bars_and_their_scale_by_mouse(dragged):
+    page = dragged[MIXED].page
     bars, drag = dragged[BARS], own(BARS)
     size = scale(bars)
     values = [list(each) for each in drag.values]
@@ -154,26 +159,24 @@ def test_a_button_leads_back_to_the_start(dragged):
     for which in (MIXED, BARS):
         picture, drag = dragged[which], own(which)
         back = picture.get_by_role("button", name="Back to the start")
-        assert back.is_disabled()
+        expect(back).to_be_disabled()
         picture.locator(".handle").first.press("ArrowUp")
-        until(back.is_enabled, 5, "there is no way back")
+        expect(back).to_be_enabled()
         back.press("Enter")
         compare(picture, drag, drag.start)
-        until(back.is_disabled, 5, "there is a way back from the start")
+        expect(back).to_be_disabled()
 
 
 @pytest.mark.browser
-def test_by_keyboard(dragged, page):
+def test_by_keyboard(dragged):
+    page = dragged[MIXED].page
     ring = dragged[MIXED].locator(".handle")
     ring.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "ArrowDown"):
         ring.press(key)
     compare(dragged[MIXED], own(MIXED), [[1.1, 0.9]])
     assert ring.evaluate("e => e.matches(':focus-visible')"), "the picture took the focus away"
-    cells = page.locator(".jp-Cell").count()
-    for key in "ddbx":  # commands of a notebook, elsewhere
-        ring.press(key)
-    assert page.locator(".jp-Cell").count() == cells
+    check_no_commands(page, ring)
     bars, drag = dragged[BARS], own(BARS)
     values = [list(each) for each in drag.values]
     bars.locator(".handle").first.focus()
@@ -186,13 +189,11 @@ def test_by_keyboard(dragged, page):
 
 
 @pytest.mark.browser
-def test_by_finger_on_a_phone(served, chromium):
-    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
-    page = context.new_page()
-    pictures = run(page, served)
-    page.keyboard.press("Control+b")  # closes the file browser
-    page.wait_for_timeout(500)
-    finger = context.new_cdp_session(page)
+def test_by_finger_on_a_phone(serve, phone):
+    open_notebook(phone, serve("drag_finger.ipynb", SOURCES), "drag_finger.ipynb")
+    pictures = run(phone)
+    fold_files(phone)
+    finger = phone.context.new_cdp_session(phone)
     for which, far, values in ((MIXED, (1, 1), [2, 2]), (ANGLE, (-2, -1), [0, 0.5])):
         drag, size = own(which), scale(pictures[which])
         unit = drag.handles[0]["unit"][0] * size
@@ -203,33 +204,32 @@ def test_by_finger_on_a_phone(served, chromium):
             points = [] if kind == "End" else [{"x": x + right, "y": y - up}]
             finger.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
         ring = pictures[which].locator(".handle")
-        until(lambda r=ring, v=values: near(r, v), 5, f"the tip is not at {values}")
+        soon(check_near, ring, values)
         compare(pictures[which], drag, [told(ring)])
         box = ring.bounding_box()  # in sight; long lines below the plane may have to be scrolled
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390
-    close(page)
-    context.close()
 
 
 @pytest.mark.browser
-def test_without_a_kernel_it_stays_and_says_so(served, page):
-    pictures = run(page, served)
+def test_without_a_kernel_it_stays_and_says_so(serve, page):
+    open_notebook(page, serve("drag_alone.ipynb", SOURCES), "drag_alone.ipynb")
+    pictures = run(page)
     close(page)
     before = pictures[ANGLE].locator("svg").get_attribute("aria-label")
     ring = pictures[ANGLE].locator(".handle")
     ring.press("ArrowUp")
     pictures[ANGLE].get_by_text(NONE).wait_for()
+    expect(ring).to_have_attribute("aria-disabled", "true")
+    turn(page)
     assert pictures[ANGLE].locator("svg").get_attribute("aria-label") == before
-    assert ring.get_attribute("aria-disabled") == "true"
 
 
 @pytest.mark.browser
-def test_nothing_wrong_by_axe(dragged, page):
+def test_nothing_wrong_by_axe(dragged):
+    page = dragged[MIXED].page
     for dark in (True, False):
         make_dark(page, dark)
-        page.evaluate(AXE)
-        found = page.evaluate("axe.run({include: [['.drag']]})")["violations"]
-        assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
+        check_axe(page, ".drag")
 
 
 @pytest.mark.browser
@@ -239,11 +239,10 @@ def test_a_web_page_shows_how_it_begins_and_says_that_nothing_is_dragged(tmp_pat
     page.context.set_offline(True)
     page.goto(f"{tmp_path.as_uri()}/{why.stem}.html")
     pictures = page.locator(".drag")
-    until(lambda: pictures.count() == 2, 20, "not both pictures stand")
+    expect(pictures).to_have_count(2)
     for picture, drag in zip(pictures.all(), (own(ANGLE), own(MIXED)), strict=True):
-        assert picture.locator("svg").get_attribute("aria-label") == drag.handled.picture.words
-        assert picture.get_by_text(NONE).is_visible()
+        expect(picture.get_by_text(NONE)).to_be_visible()
+        svg = picture.locator("svg")
+        expect(svg).to_have_attribute("aria-label", drag.handled.picture.words)
         assert not picture.locator(".handle:visible, button:visible").count()
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run({preload: false, include: [['.drag']]})")["violations"]
-    assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
+    check_axe(page, ".drag")

@@ -1,5 +1,7 @@
 """Code and its map, linked: by mouse, keyboard and finger, in both directions; without a kernel."""
 
+import re
+import shutil
 import subprocess
 import sys
 
@@ -7,10 +9,20 @@ import build_site
 import nbformat
 import pytest
 import renew
-from lab_page import jupyterlab, make_dark, open_notebook
+from axe import check_axe
+from lab_page import (
+    check_no_commands,
+    fold_files,
+    make_dark,
+    open_7,
+    open_notebook,
+    put,
+    run_all,
+)
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from test_notebooks_in_browser import AXE
+from playwright.sync_api import expect
 from test_site_in_browser import OVERFLOW, check_phone
+from waits import resize, settle, soon, turn
 
 from helpers import sliders
 from helpers.sliders.source import shown_code
@@ -57,121 +69,147 @@ def site(tmp_path_factory, path):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory, path):
+def served(lab, folder, path):
     """The address of the notebook, in JupyterLab and in Notebook 7."""
-    with jupyterlab(tmp_path_factory.mktemp("served"), [path]) as address:
-        yield address
+    put(folder, path)
+    return lab
 
 
-def run(page):
-    """Run all cells, and wait until code and map stand."""
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_text("Run All Cells", exact=True).click()
-    page.locator(".linked .board").wait_for(timeout=60_000)
+@pytest.fixture(scope="module")
+def opened(served, standing, path):
+    """A page with the notebook in JupyterLab."""
+    open_notebook(standing, served, path.name)
+    fold_files(standing)
+    return standing
 
 
 @pytest.fixture(params=["lab", "site"])
-def board(request, page, path):
+def board(request, path):
     """The picture in JupyterLab, and on a web page that no kernel stands behind."""
     if request.param == "lab":
-        open_notebook(page, request.getfixturevalue("served"), path.name)
-        page.keyboard.press("Control+b")  # the list of files takes room
-        run(page)
-    else:
-        page.context.set_offline(True)
-        page.goto(request.getfixturevalue("site"))
-    page.locator(".linked .board").wait_for()
-    return page.locator(".linked .board")
+        page = request.getfixturevalue("opened")
+        page.mouse.move(5, 5)
+        resize(page, 1280, 900)
+        return run(page)
+    page = request.getfixturevalue("page")
+    page.context.set_offline(True)
+    page.goto(request.getfixturevalue("site"))
+    return standing_board(page)
+
+
+def run(page):
+    """Run all cells, wait until code and map stand, and return them."""
+    run_all(page)
+    return standing_board(page)
+
+
+def standing_board(page):
+    """Wait until code and map stand, and return them."""
+    board = page.locator(".linked .board")
+    board.wait_for()
+    settle(page)
+    return board
+
+
+def check_free(board):
+    """Find nothing lit up."""
+    check_shown(board, FREE)
 
 
 def check_told(board, linked, name):
     """Find a part lit up with its step, its neighbours framed, its words there, and no more."""
     told = linked.told[name]
     steps = {"own": [told["step"]], "from": told["from"], "to": told["to"]}
-    shown = board.evaluate(SHOWN)
-    here = shown.pop("here")
-    assert here == [name]
-    assert shown == {way: [each] * 2 for way, each in steps.items()} | {"words": told["words"]}
+    expected = {way: [each] * 2 for way, each in steps.items()}
+    check_shown(board, expected | {"here": [name], "words": told["words"]})
+
+
+def check_shown(board, expected):
+    """Find lit up and said what is expected."""
+
+    def check():
+        assert board.evaluate(SHOWN) == expected
+
+    soon(check)
 
 
 @pytest.mark.browser
-def test_by_mouse_each_line_lights_its_card_and_each_card_its_lines(board, linked, page):
-    assert board.evaluate(SHOWN) == FREE and board.locator(".help").is_visible()
+def test_by_mouse_each_line_lights_its_card_and_each_card_its_lines(board, linked):
+    page = board.page
+    check_free(board)
+    expect(board.locator(".help")).to_be_visible()
     for part in board.locator("[data-told]").all():
         part.hover()
         check_told(board, linked, part.get_attribute("data-told"))
     page.mouse.move(5, 5)
-    assert board.evaluate(SHOWN) == FREE
+    check_free(board)
     card = board.locator(".card[data-step='7']")
     card.click()
     board.locator(".card[data-step='2']").hover()
+    turn(page)
     check_told(board, linked, "step 7")  # it is pinned
-    assert card.get_attribute("aria-pressed") == "true"
+    expect(card).to_have_attribute("aria-pressed", "true")
     card.click()
-    assert board.evaluate(SHOWN) == FREE
+    check_free(board)
 
 
 @pytest.mark.browser
-def test_by_keyboard(board, linked, page):
+def test_by_keyboard(board, linked):
+    page = board.page
     first = board.locator(".line[data-told]").first
     page.locator("h1").first.click()
-    while not board.evaluate("e => e.contains(document.activeElement)"):
+    for _ in range(100):
         page.keyboard.press("Tab")
+        if board.evaluate("e => e.contains(document.activeElement)"):
+            break
     assert first.evaluate("e => e.matches(':focus-visible')")
     check_told(board, linked, "step 1")
-    assert board.locator(".words").get_attribute("aria-live") == "polite"
+    expect(board.locator(".words")).to_have_attribute("aria-live", "polite")
     order = board.locator(".line[data-told]").evaluate_all("all => all.map(e => e.dataset.told)")
     for name in order[1:]:
         page.keyboard.press("ArrowDown")
         check_told(board, linked, name)
     page.keyboard.press("ArrowRight")
     check_told(board, linked, "step 11")
-    assert board.locator(".card[data-step='11']").evaluate("e => e === document.activeElement")
+    expect(board.locator(".card[data-step='11']")).to_be_focused()
     for step in range(10, 0, -1):
         page.keyboard.press("ArrowUp")
         check_told(board, linked, f"step {step}")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowDown")
-    assert board.locator(":focus").inner_text().strip().startswith("queries = self.W_query(x)")
+    expect(board.locator(":focus")).to_have_text(re.compile(r"^\s*queries = self\.W_query\(x\)"))
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")  # to the map, whose own place is step 2
-    assert board.locator(":focus").get_attribute("data-step") == "2"
-    assert "Step 2" in board.evaluate(SHOWN)["words"][0]
+    expect(board.locator(":focus")).to_have_attribute("data-step", "2")
+    expect(board.locator(".words > :first-child")).to_contain_text("Step 2")
     page.keyboard.press("Escape")
-    assert board.evaluate(SHOWN) == FREE
-    cells = page.locator(".jp-Cell").count()
-    for key in "ddbx":  # commands of a notebook, elsewhere
-        page.keyboard.press(key)
-    assert page.locator(".jp-Cell").count() == cells
+    check_free(board)
+    check_no_commands(page, page.keyboard)
 
 
 @pytest.mark.browser
-def test_by_finger(served, chromium, linked, path):
-    size = {"width": 390, "height": 844}
-    context = chromium.new_context(viewport=size, has_touch=True)
-    page = context.new_page()
-    open_notebook(page, served, path.name)
-    page.keyboard.press("Control+b")
-    run(page)
-    board = page.locator(".linked .board")
+def test_by_finger(lab, folder, phone, linked, path, tmp_path):
+    open_notebook(phone, lab, put(folder, shutil.copy(path, tmp_path / "12_finger.ipynb")))
+    fold_files(phone)
+    board = run(phone)
     for which in (".line[data-told='step 5']", ".card[data-step='8']"):
         board.locator(which).tap()
         check_told(board, linked, board.locator(which).get_attribute("data-told"))
-        assert in_sight(board.locator(".foot"), size)
+        soon(check_in_sight, board.locator(".foot"))
     board.locator(".card[data-step='8']").tap()
-    assert board.evaluate(SHOWN) == FREE
-    context.close()
+    check_free(board)
 
 
-def in_sight(place, size):
-    """Say whether all of a place can be seen."""
+def check_in_sight(place):
+    """Find that all of a place can be seen."""
     box = place.bounding_box()
-    return box["y"] >= 0 and box["y"] + box["height"] <= size["height"] + 1
+    assert box["y"] >= 0 and box["y"] + box["height"] <= place.page.viewport_size["height"] + 1
 
 
 @pytest.mark.browser
-def test_the_code_is_text_that_can_be_marked_and_copied(board, page):
+def test_the_code_is_text_that_can_be_marked_and_copied(board):
+    page = board.page
     lines = board.locator(".line")
     lines.nth(1).scroll_into_view_if_needed()
     start = lines.nth(1).bounding_box()
@@ -180,40 +218,50 @@ def test_the_code_is_text_that_can_be_marked_and_copied(board, page):
     end = lines.nth(12).bounding_box()
     page.mouse.move(end["x"] + end["width"] - 4, end["y"] + 9, steps=5)
     page.mouse.up()
-    marked = page.evaluate("getSelection().toString()").splitlines()
-    found = [line.strip() for line in marked if line.strip()]
     expected = [line.strip() for line in LINES[1:13]]
     bare = [line.replace("# ", "").lstrip("0123456789 ") for line in expected]
-    assert [line.replace("# ", "") for line in found] == bare
+
+    def check():
+        marked = page.evaluate("getSelection().toString()").splitlines()
+        found = [line.strip() for line in marked if line.strip()]
+        assert [line.replace("# ", "") for line in found] == bare
+
+    soon(check)
+    turn(page)
     assert not board.evaluate(SHOWN)["here"] or board.locator("[aria-pressed=true]").count() == 0
 
 
 @pytest.mark.browser
-def test_side_by_side_or_one_below_the_other_and_the_words_in_sight(board, linked, page):
+def test_side_by_side_or_one_below_the_other_and_the_words_in_sight(board, linked):
+    page = board.page
     for width, beside in ((1280, True), (640, False), (390, False)):
-        size = {"width": width, "height": 600}
-        page.set_viewport_size(size)
-        page.wait_for_timeout(300)
+        resize(page, width, 600)
         for step in (1, 5, 11):
             line = board.locator(f".line[data-told='step {step}']")
             line.scroll_into_view_if_needed()
             line.hover()
             check_told(board, linked, f"step {step}")
-            assert in_sight(board.locator(".foot"), size), (width, step)
+            soon(check_in_sight, board.locator(".foot"))
             code, card = (
-                board.locator(f"{which}[data-step='{step}']").bounding_box()
-                for which in ("pre", ".card")
+                board.locator(f"{which}[data-step='{step}']") for which in ("pre", ".card")
             )
-            assert (card["x"] >= code["x"] + code["width"]) is beside
-            assert (card["y"] >= code["y"] + code["height"]) is not beside
+            soon(check_beside, code, card, beside)
         assert board.evaluate("e => e.scrollWidth <= e.clientWidth")
     if not page.url.startswith("http"):
         assert page.evaluate(OVERFLOW) <= 0
         check_phone(page)
 
 
+def check_beside(code, card, beside):
+    """Find a card to the right of its code, or below it."""
+    code, card = code.bounding_box(), card.bounding_box()
+    assert (card["x"] >= code["x"] + code["width"]) is beside
+    assert (card["y"] >= code["y"] + code["height"]) is not beside
+
+
 @pytest.mark.browser
-def test_nothing_wrong_by_axe(board, page):
+def test_nothing_wrong_by_axe(board, linked):
+    page = board.page
     lab = page.url.startswith("http")
     for dark in (True, False):
         if lab:
@@ -221,16 +269,13 @@ def test_nothing_wrong_by_axe(board, page):
         else:
             page.emulate_media(color_scheme="dark" if dark else "light")
         board.locator(".card[data-step='8']").hover()
-        page.evaluate(AXE)
-        found = page.evaluate("axe.run({include: [['.linked']]}, {preload: false})")["violations"]
-        assert [(p["id"], node["html"]) for p in found for node in p["nodes"]] == []
+        check_told(board, linked, "step 8")
+        check_axe(page, ".linked")
 
 
 @pytest.mark.browser
-def test_notebook_7(served, linked, page, path):
-    page.goto(f"{served}/notebooks/{path.name}")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
-    run(page)
-    board = page.locator(".linked .board")
+def test_notebook_7(lab, folder, page, linked, path, tmp_path):
+    open_7(page, lab, put(folder, shutil.copy(path, tmp_path / "12_seven.ipynb")))
+    board = run(page)
     board.locator(".card[data-step='5']").hover()
     check_told(board, linked, "step 5")

@@ -1,8 +1,12 @@
 """Pictures where there is little room: on a phone, in half a window, at a zoom of 200 %."""
 
+import re
+
 import pytest
-from lab_page import open_notebook, run_all, serving, until
+from lab_page import close, fold_files, open_notebook, run_all
 from look import check_whole
+from playwright.sync_api import expect
+from waits import resize, settle, soon, until, visit
 
 from helpers import sliders
 from helpers.sliders.motion import MAKING, MOVING
@@ -24,30 +28,17 @@ WIDTHS = (1280, 640, 390)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The address of a notebook with all that moves, and a still."""
-    with serving(tmp_path_factory.mktemp("narrow"), "narrow.ipynb", SOURCES) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def phone(chromium, served):
-    """The notebook in a page with a finger, its cells run, the file browser closed."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 844}, has_touch=True)
-    page = context.new_page()
-    open_notebook(page, served, "narrow.ipynb")
+def phone(chromium, serve):
+    """A page with a finger, with all that moves and a still, its cells run, no list of files."""
+    page = visit(chromium, 1280, 844, has_touch=True)
+    open_notebook(page, serve("narrow.ipynb", SOURCES), "narrow.ipynb")
     run_all(page)
-    page.locator(".touch .board.live").wait_for(timeout=60_000)
-    page.locator(".touch .controls").nth(len(STEPS) - 1).wait_for()
-    page.keyboard.press("Control+b")
+    page.locator(".touch .board.live").wait_for()
+    expect(page.locator(".touch .controls")).to_have_count(len(STEPS))
+    fold_files(page)
     yield page
-    context.close()
-
-
-def resize(page, width):
-    """Give the page a width and let its pictures find their places."""
-    page.set_viewport_size({"width": width, "height": 844})
-    page.wait_for_timeout(500)
+    close(page)
+    page.context.close()
 
 
 # Whether a still fits, and whether it says that it is wider than the page.
@@ -58,6 +49,8 @@ HINT = """e => [e.scrollWidth <= e.clientWidth, getComputedStyle(e, '::before').
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_number_can_be_read_and_nothing_is_cut(phone, width):
     resize(phone, width)
+    pictures = phone.locator(".jp-OutputArea-output :is(svg[role=img], img[alt]):visible")
+    expect(pictures).to_have_count(len(SOURCES) - 1)
     pictures = check_whole(phone)
     assert len(pictures) == len(SOURCES) - 1
     for picture in pictures:
@@ -80,11 +73,16 @@ TITLES = """pictures => pictures.filter(e => !e.closest('.sideways')).map(svg =>
 
 @pytest.mark.browser
 def test_lines_are_broken_where_they_may_be(phone):
-    for width in range(390, 540, 20):
-        resize(phone, width)
-        titles = phone.locator(".jp-OutputArea-output svg[role=img]:visible").evaluate_all(TITLES)
+    pictures = phone.locator(".jp-OutputArea-output svg[role=img]:visible")
+
+    def check():
+        titles = pictures.evaluate_all(TITLES)
         assert len(titles) >= len(STEPS) - 2
         assert [title for title in titles if title != [0, []]] == []
+
+    for width in range(390, 540, 20):
+        resize(phone, width)
+        soon(check)
 
 
 PANELS = """board => [...board.querySelectorAll('rect[rx]')].map(rect => {
@@ -95,17 +93,23 @@ PANELS = """board => [...board.querySelectorAll('rect[rx]')].map(rect => {
 
 @pytest.mark.browser
 def test_on_a_phone_each_step_has_a_row(phone):
-    for width, in_a_row in zip((1280, 760, 390), (3, 2, 1), strict=True):
-        resize(phone, width)
-        panels = phone.locator(".touch .board").evaluate(PANELS)
+    board = phone.locator(".touch .board")
+
+    def check_rows(in_a_row):
+        panels = board.evaluate(PANELS)
         assert len(panels) == 13
         assert len({left for left, _, _ in panels}) == in_a_row
-    tops = [top for _, top, _ in panels]
-    bottoms = [bottom for _, _, bottom in panels]
-    assert all(below > above for below, above in zip(tops[1:], bottoms, strict=False))
-    board = phone.locator(".touch .board")
+        if in_a_row == 1:
+            tops, bottoms = [panel[1] for panel in panels], [panel[2] for panel in panels]
+            pairs = zip(tops[1:], bottoms, strict=False)
+            assert all(below > above for below, above in pairs)
+
+    for width, in_a_row in zip((1280, 760, 390), (3, 2, 1), strict=True):
+        resize(phone, width)
+        soon(check_rows, in_a_row)
     resize(phone, 1280)
-    assert board.locator("svg").get_attribute("viewBox") in sliders.explore_numbers().svg
+    drawn = sliders.explore_numbers().svg
+    until(lambda: board.locator("svg").get_attribute("viewBox") in drawn, "not as it was drawn")
 
 
 def finger(page, *points):
@@ -130,18 +134,18 @@ def test_a_tap_points_a_finger_scrolls_and_drags(phone):
     board = phone.locator(".touch .board")
     queries = board.locator("[data-tensor='view.queries'] > g:first-child path")
     phone.touchscreen.tap(*middle(queries.nth(1)))
-    assert board.locator(".card p").first.inner_text().startswith("queries[0, 0, 0, 1] = ")
+    expect(board.locator(".card p").first).to_have_text(re.compile(r"^queries\[0, 0, 0, 1\] = "))
     board.press("Escape")
     x, y = middle(queries.first)
     finger(phone, *((x, y - 20 * i) for i in range(12)))
-    until(lambda: queries.first.bounding_box()["y"] < y - 100, 5, "a finger does not scroll")
+    until(lambda: queries.first.bounding_box()["y"] < y - 100, "a finger does not scroll")
     own = sliders.explore_numbers()
     x, y = middle(board.locator("[data-tensor='shape.x'] > g:first-child path").nth(8))
     finger(phone, *((x + 10 * i, y) for i in range(6)))
     own.x.view(-1)[8] += 0.5
     out = trace(own.mha, own.x)[-1].tensors["out"].flatten().tolist()
     shown = board.locator("[data-tensor='out_proj.out'] > g:last-child text")
-    until(lambda: shown.all_text_contents() == [f"{each:.2f}" for each in out], 5, "no drag")
+    expect(shown).to_have_text([f"{each:.2f}" for each in out])
 
 
 @pytest.mark.browser
@@ -153,10 +157,19 @@ def test_what_follows_a_film_does_not_jump_while_a_slider_moves(phone, width):
         for handle in film.locator("[role=slider]:visible").all():
             for key in ("Home", *["ArrowRight"] * 5, "Home"):
                 handle.press(key)
-                phone.wait_for_timeout(150)
+                settle(phone)  # each position's picture is made when it is asked for
+                expect(film.locator("svg[role=img]:visible")).to_have_count(1)
                 heights.append(round(film.bounding_box()["height"]))
         assert heights == sorted(heights), "it got lower, and what follows jumped up"
         assert width < 1280 or heights[-1] - heights[0] <= 2, heights
+
+
+TRANSFORMS = "all => all.map(each => each.getAttribute('transform'))"
+# Press the button, and say where that leads at once, before anything can be animated.
+PRESS = """glide => {
+  glide.querySelector('button').click();
+  return glide.querySelector('input').value;
+}"""
 
 
 @pytest.mark.browser
@@ -166,14 +179,13 @@ def test_motion_goes_all_the_way_on_a_phone_and_with_reduced_motion(phone):
         glide = phone.locator(".touch:has(.controls)").nth(index)
         slider, moves = glide.locator("input"), glide.locator(".moves")
         ways = sliders.explore_motion(step).narrow.ways
+        expected = [
+            f"translate({x:g} {y:g}) scale({(wider or [1])[0]:g} 1)" for x, y, *wider in ways
+        ]
         slider.fill("1")
-        for cell, (x, y, *wider) in zip(moves.all(), ways, strict=True):
-            expected = f"translate({x:g} {y:g}) scale({(wider or [1])[0]:g} 1)"
-            assert cell.get_attribute("transform") == expected
+        until(lambda m=moves, e=expected: m.evaluate_all(TRANSFORMS) == e, f"{step} is not there")
         slider.fill("0")
         phone.emulate_media(reduced_motion="reduce")
-        glide.locator("button").click()
-        assert slider.input_value() == "1"
-        glide.locator("button").click()
-        assert slider.input_value() == "0"
+        for end in ("1", "0"):
+            assert glide.evaluate(PRESS) == end
         phone.emulate_media(reduced_motion="no-preference")

@@ -1,16 +1,16 @@
 """Every notebook as a learner meets it: opened, run, its sliders moved by keyboard, both themes."""
 
-from pathlib import Path
-
 import nbformat
 import pytest
 import torch
-from lab_page import NOTEBOOKS, close, make_dark, open_notebook, run_all, until, walk
-from look import check_looks, check_whole, look
+from axe import ask_axe
+from lab_page import NOTEBOOKS, check_film, make_dark, open_notebook, run_all
+from look import check_whole, see
+from playwright.sync_api import expect
+from waits import resize, soon, until
 
 from helpers import sliders
 
-AXE = (Path(__file__).parent / "axe.min.js").read_text()
 SVG = "image/svg+xml"
 PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
@@ -22,20 +22,21 @@ def test_notebook(lab, page, path):
     notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     open_notebook(page, lab, path.name)
+    # It opens in the theme that the notebook before it was left in.
+    dark = page.locator("body").get_attribute("data-jp-theme-light") == "false"
     check_pictures_before_running(page, code)
     run_all(page)
     check_errors(page, code)
     check_films(page, code)
     check_pictures(page, code)
     check_names(page)
-    page.set_viewport_size({"width": 1024, "height": 900})
+    resize(page, 1024, 900)
     check_nothing_is_cut(page)
-    page.set_viewport_size({"width": 640, "height": 450})  # 1280 x 900 at a zoom of 200 %
+    resize(page, 640, 450)  # 1280 x 900 at a zoom of 200 %
     check_nothing_is_cut(page)
-    page.set_viewport_size({"width": 1280, "height": 900})
-    make_dark(page)
+    resize(page, 1280, 900)
+    make_dark(page, not dark)
     check_pictures(page, code)
-    close(page)
 
 
 def outputs(page, index):
@@ -54,16 +55,14 @@ def check_pictures_before_running(page, code):
     for index, cell in enumerate(code):
         stored = pictures_in_sight(cell)
         pictures = outputs(page, index).locator(PICTURE)
-        until(lambda p=pictures, n=stored: p.count() >= n, 10, f"no picture of {cell.source}")
+        until(lambda p=pictures, n=stored: p.count() >= n, f"no picture of {cell.source}")
 
 
 def check_errors(page, code):
     for index, cell in enumerate(code):
         intended = "raises-exception" in cell.metadata.get("tags", [])
         errors = page.locator(".jp-CodeCell").nth(index).locator(ERRORS)
-        if intended:
-            errors.wait_for()
-        assert errors.count() == intended, cell.source
+        expect(errors, cell.source).to_have_count(int(intended))
 
 
 def check_films(page, code):
@@ -73,13 +72,7 @@ def check_films(page, code):
         film = film_of(code, index)
         if not isinstance(film, sliders.Film):
             continue
-        svgs = page.evaluate(AS_THE_PAGE_HAS_IT, [p.svg for p in film.pictures.values()])
-        expected = dict(zip((tuple(map(str, p)) for p in film.pictures), svgs, strict=True))
-        shown = {
-            tuple(one["position"]): one["pictures"]
-            for one in walk(outputs(page, index).locator(".film"))
-        }
-        assert shown == {position: [svg] for position, svg in expected.items()}, cell.source
+        check_film(outputs(page, index).locator(".film"), film)
 
 
 def film_of(code, index):
@@ -94,29 +87,22 @@ def film_of(code, index):
         return eval(code[index].source, names)
 
 
-AS_THE_PAGE_HAS_IT = """svgs => svgs.map(svg => {
-  const holder = document.createElement('div');
-  holder.innerHTML = svg;
-  return holder.innerHTML;
-})"""
-
-
 def check_pictures(page, code):
-    measured = look(page)
-    assert len(measured) >= sum(pictures_in_sight(cell) > 0 for cell in code)
-    check_looks(measured)
+    wanted = sum(pictures_in_sight(cell) > 0 for cell in code)
+    until(lambda: len(see(page)) >= wanted, "not every picture is in sight")
 
 
 def check_names(page):
-    page.evaluate(AXE)
     rules = ["aria-input-field-name", "aria-valid-attr-value", "image-alt", "svg-img-alt", "label"]
-    found = page.evaluate(
-        "rules => axe.run({include: [['.jp-OutputArea-output']]}, {runOnly: rules})", rules
-    )
-    assert [(p["id"], node["html"]) for p in found["violations"] for node in p["nodes"]] == []
-    passed = {rule["id"] for rule in found["passes"]}
-    for kind, rule in {"svg[role=img]": "svg-img-alt", "img": "image-alt"}.items():
-        assert rule in passed or not page.locator(f".jp-OutputArea-output {kind}").count()
+
+    def check():
+        found = ask_axe(page, ".jp-OutputArea-output", rules)
+        assert [(p["id"], node["html"]) for p in found["violations"] for node in p["nodes"]] == []
+        passed = {rule["id"] for rule in found["passes"]}
+        for kind, rule in {"svg[role=img]": "svg-img-alt", "img": "image-alt"}.items():
+            assert rule in passed or not page.locator(f".jp-OutputArea-output {kind}").count()
+
+    soon(check)
 
 
 WIDE = """e => e.scrollWidth <= e.clientWidth ? [] : [...e.querySelectorAll("*")]
@@ -125,5 +111,10 @@ WIDE = """e => e.scrollWidth <= e.clientWidth ? [] : [...e.querySelectorAll("*")
 
 
 def check_nothing_is_cut(page):
-    assert page.locator(".jp-WindowedPanel-outer").first.evaluate(WIDE) == []
+    notebook = page.locator(".jp-WindowedPanel-outer").first
+
+    def check():
+        assert notebook.evaluate(WIDE) == []
+
+    soon(check)
     check_whole(page)

@@ -2,7 +2,9 @@
 
 import lab as course
 import pytest
-from lab_page import NOTEBOOKS, close, jupyterlab, open_notebook, run_all, until
+from lab_page import NOTEBOOKS, fold_files, open_notebook, put, run_all
+from playwright.sync_api import expect
+from waits import resize, settle, soon, turn, until
 
 START = next(path for path in NOTEBOOKS if path.stem == "00_start_here")
 UNSAVED = ".jp-Document.jp-mod-dirty, .lm-DockPanel .jp-mod-dirty"
@@ -24,39 +26,31 @@ PARTS = """film => [...film.querySelectorAll('.widget-slider')]
   })"""
 
 
-@pytest.fixture(scope="module")
-def mine(tmp_path_factory):
-    """The address of a JupyterLab with a notebook as `make lab` copies it."""
-    copy = tmp_path_factory.mktemp("copies") / START.name
-    course.copy(START, copy)
-    with jupyterlab(tmp_path_factory.mktemp("mine"), [copy]) as address:
-        yield address
-
-
 @pytest.mark.browser
-def test_sliders(mine, page):
-    open_notebook(page, mine, START.name)
-    page.wait_for_timeout(1000)
+def test_sliders(lab, folder, page, tmp_path):
+    copy = tmp_path / f"my_{START.name}"
+    course.copy(START, copy)  # as `make lab` copies it
+    open_notebook(page, lab, put(folder, copy))
+    page.wait_for_timeout(1000)  # nothing tells that it will not ask later
     assert not page.locator(UNSAVED).count(), "an untouched notebook asks to be saved"
     run_all(page)
-    page.keyboard.press("Control+b")  # the file browser leaves a phone no room
+    fold_files(page)
     check_save(page)
     check_tab(page)
     check_room(page)
     check_in_sight(page)
     check_restarted(page)
-    close(page)
 
 
 def check_save(page):
     handle = page.locator(".film [role=slider]:visible").first
     handle.press("ArrowRight")
-    until(lambda: page.locator(UNSAVED).count(), 10, "running changed nothing")
+    expect(page.locator(UNSAVED), "running changed nothing").not_to_have_count(0)
     handle.press("Control+s")
-    until(lambda: not page.locator(UNSAVED).count(), 10, "Ctrl+S on a handle saved nothing")
+    expect(page.locator(UNSAVED), "Ctrl+S on a handle saved nothing").to_have_count(0)
     cells = page.locator(".jp-Cell").count()
     handle.press("a")  # a letter is JupyterLab's command for another cell, but not from here
-    page.wait_for_timeout(300)
+    turn(page)
     assert page.locator(".jp-Cell").count() == cells
 
 
@@ -66,38 +60,49 @@ def check_tab(page):
     handles.first.focus()
     for handle in handles.all()[1:]:
         page.keyboard.press("Tab")
-        assert handle.evaluate("handle => handle === document.activeElement")
+        expect(handle).to_be_focused()
 
 
 def check_room(page):
     """Label and value share a line; on a narrow page the track has the next one to itself."""
-    for width in 1280, 640, 390:
-        page.set_viewport_size({"width": width, "height": 844})
-        page.wait_for_timeout(300)
-        for slider in page.locator(".film").first.evaluate(PARTS):
+    film = page.locator(".film").first
+
+    def check(width):
+        for slider in film.evaluate(PARTS):
             label, value, track = slider["label"], slider["value"], slider["track"]
             assert label["top"] < value["bottom"] and value["top"] < label["bottom"]
             assert min(label["left"], value["right"], track["left"], track["right"]) >= 0
             assert label["width"] > 60 and value["width"] > 6 and track["width"] > 100
             assert (track["top"] >= label["bottom"] - 1) is (width < 700), width
-    page.set_viewport_size({"width": 1280, "height": 900})
+
+    for width in 1280, 640, 390:
+        resize(page, width, 844)
+        soon(check, width)
+    resize(page, 1280, 900)
 
 
 def check_in_sight(page):
     """While a tall picture is scrolled, all its sliders stay in sight, one below the other."""
     film = page.locator(".film").first
     tall = film.bounding_box()["height"]
-    page.set_viewport_size({"width": 1280, "height": 500})
+    resize(page, 1280, 500)
     film.evaluate("film => film.scrollIntoView()")
     film.hover()
     page.mouse.wheel(0, tall / 2)
-    page.wait_for_timeout(500)
-    panel = page.locator(".jp-WindowedPanel-outer").first.bounding_box()
-    boxes = [h.bounding_box() for h in film.locator("[role=slider]:visible").all()]
-    tops = [box["y"] - panel["y"] for box in boxes]
-    assert tops == sorted(tops) and tops[0] >= 0 and tops[-1] < 100, tops
-    assert min(b - a for a, b in zip(tops, tops[1:], strict=False)) > 20
-    page.set_viewport_size({"width": 1280, "height": 900})
+    panel = page.locator(".jp-WindowedPanel-outer").first
+
+    def check():
+        top = panel.bounding_box()["y"]
+        assert film.bounding_box()["y"] < top - tall / 4, "it is not scrolled"
+        handles = film.locator("[role=slider]:visible").all()
+        tops = [handle.bounding_box()["y"] - top for handle in handles]
+        assert tops == sorted(tops) and tops[0] >= 0 and tops[-1] < 100, tops
+        assert min(b - a for a, b in zip(tops, tops[1:], strict=False)) > 20
+
+    soon(check)
+    settle(page)
+    check()
+    resize(page, 1280, 900)
 
 
 def check_restarted(page):
@@ -106,13 +111,17 @@ def check_restarted(page):
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
     page.get_by_text("Restart Kernel…", exact=True).click()
     page.get_by_role("button", name="Confirm Kernel Restart").click()
-    page.locator(".jupyter-widgets-disconnected").first.wait_for(state="attached", timeout=30_000)
-    sliders = film.evaluate(PARTS)
-    assert not any(slider["chain"] for slider in sliders)
-    assert len({slider["label"]["left"] for slider in sliders}) == 1
+    page.locator(".jupyter-widgets-disconnected").first.wait_for(state="attached")
+    page.locator("text=Python 3 (ipykernel) | Idle").wait_for()
+    settle(page)
+
+    def check():
+        sliders = film.evaluate(PARTS)
+        assert not any(slider["chain"] for slider in sliders)
+        assert len({slider["label"]["left"] for slider in sliders}) == 1
+
+    soon(check)
     shown = "film => [...film.querySelectorAll('svg')].find(e => e.checkVisibility()).outerHTML"
     before = film.evaluate(shown)
     film.locator("[role=slider]:visible").first.press("ArrowLeft")
-    page.wait_for_timeout(500)
-    assert film.evaluate(shown) != before
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=60_000)
+    until(lambda: film.evaluate(shown) != before, "without its kernel it does not move")

@@ -13,13 +13,15 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from lab_page import jupyterlab, make_dark, until
-from look import DRAWN, check_looks, drawing, look
+from lab_page import make_dark, open_7, open_notebook, put
+from look import DRAWN, drawing, see
 from matplotlib.image import imread
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from playwright.sync_api import expect
 from renew import METADATA, VIEW
 from traitlets.config import Config
+from waits import resize, soon
 
 from helpers import pictures, sliders
 from helpers.pictures import Shown
@@ -75,26 +77,27 @@ def gallery():
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory, gallery):
+def served(tmp_path_factory, lab, folder, gallery):
     """The address of a server with a trusted and an untrusted copy of the gallery."""
-    folder = tmp_path_factory.mktemp("viewers")
-    nbformat.write(gallery, tmp_path_factory.mktemp("ours") / "trusted.ipynb")
+    trusted = tmp_path_factory.mktemp("ours") / "trusted.ipynb"
+    nbformat.write(gallery, trusted)
+    put(folder, trusted)
     other = new_notebook(cells=[new_markdown_cell("another"), *gallery.cells], metadata=METADATA)
     nbformat.write(other, folder / "untrusted.ipynb")
-    with jupyterlab(folder, tmp_path_factory.getbasetemp().glob("ours*/trusted.ipynb")) as address:
-        yield address
+    return lab
+
+
+# Images may be decoded late: all are there only then.
+DECODED = "async images => { for (const image of images) await image.decode(); }"
 
 
 def check_seen(page, gallery, where=".jp-OutputArea-output"):
     """Find each picture of the gallery as an image, and return the images."""
     wanted = [cell.outputs[0].data["text/plain"].splitlines()[0] for cell in gallery.cells[1:]]
     images = page.locator(f"{where} img:visible")
-    until(lambda: images.count() == len(wanted), 20, "not every picture is seen")
-    for image in images.all():
-        image.scroll_into_view_if_needed()
-    found = look(page, where)
-    assert [picture["label"] for picture in found] == wanted
-    check_looks(found)
+    expect(images).to_have_count(len(wanted))
+    images.evaluate_all(DECODED)
+    assert [picture["label"] for picture in see(page, where)] == wanted
     text = page.locator("body").inner_text()
     assert not re.search(r"base64|<img|&lt;|Error displaying|model not found", text)
     return images
@@ -105,29 +108,31 @@ def page(page, request):
     """An empty page; SCREENSHOTS keeps what it shows in the end."""
     yield page
     if "SCREENSHOTS" in os.environ:
-        page.set_viewport_size({"width": 1280, "height": 6500})
-        page.wait_for_timeout(1000)
+        resize(page, 1280, 6500)
         page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"{request.node.name}.png")
 
 
 def check_ground(image, scheme):
     """Find the corner of an image painted in the ground of light or dark."""
-    corner = imread(io.BytesIO(image.screenshot()))[-2, 1, :3]
-    assert corner == pytest.approx([GROUNDS[scheme]] * 3, abs=0.02)
+
+    def check():
+        corner = imread(io.BytesIO(image.screenshot()))[-2, 1, :3]
+        assert corner == pytest.approx([GROUNDS[scheme]] * 3, abs=0.02)
+
+    soon(check)
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("trust", ["trusted", "untrusted"])
-@pytest.mark.parametrize("viewer", ["lab/tree", "notebooks"], ids=["JupyterLab", "Notebook 7"])
-def test_jupyter(served, gallery, page, viewer, trust):
-    page.goto(f"{served}/{viewer}/{trust}.ipynb?reset")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+@pytest.mark.parametrize("opens", [open_notebook, open_7], ids=["JupyterLab", "Notebook 7"])
+def test_jupyter(served, gallery, page, opens, trust):
+    opens(page, served, f"{trust}.ipynb")
     for theme, elsewhere in ("dark", "light"), ("light", "dark"):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        assert page.locator("p:visible", has_text="Run the cell to move it.").count() == 10
-    assert page.locator("#probe").count() == (trust == "trusted")
+        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(10)
+    expect(page.locator("#probe")).to_have_count(int(trust == "trusted"))
 
 
 @pytest.mark.browser
@@ -135,7 +140,7 @@ def test_jupyter(served, gallery, page, viewer, trust):
 def test_nbconvert(gallery, page, tmp_path, scheme):
     open_converted(page, tmp_path, gallery, scheme, HTMLExporter())
     check_ground(check_seen(page, gallery).first, scheme)
-    assert page.locator("#probe").count()
+    expect(page.locator("#probe")).to_have_count(1)
 
 
 @pytest.mark.browser
@@ -146,7 +151,8 @@ def test_nbconvert_that_cleans(gallery, page, tmp_path, scheme):
     exporter = HTMLExporter(sanitize_html=True, config=first)
     open_converted(page, tmp_path, gallery, scheme, exporter)
     images = page.locator(".jp-OutputArea-output img:visible")
-    assert images.count() == len(gallery.cells) - 1 and not page.locator("#probe").count()
+    expect(images).to_have_count(len(gallery.cells) - 1)
+    expect(page.locator("#probe")).to_have_count(0)
     check_ground(images.first, scheme)
 
 
