@@ -125,8 +125,19 @@ def test_index_begins_with_a_sentence_and_a_map_that_moves():
     assert '"JSLinkModel"' in html or '"LinkModel"' in html
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
     steps = {path.stem for path in PATHS if path.stem[3:] in STEPS}
-    assert set(ASKED) == steps and all(question in html for question in ASKED.values())
+    assert steps <= set(ASKED) <= {path.stem for path in PATHS}
+    assert all(question in html for question in ASKED.values())
     assert "sliders.explore_map()" not in html, "the code stays out of sight"
+
+
+def test_index_shows_a_dot_product_that_answers():
+    page = front_page(build_site.ROOT)
+    views = [cell.outputs[0].data for cell in page.cells if cell.get("outputs")]
+    states = page.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    assert len(views) == 2, "the dot product, then the map"
+    state = states[views[0][renew.VIEW]["model_id"]]["state"]
+    assert "render" in state["_esm"] and state["_css"] and state["svg"] == views[0]["image/svg+xml"]
+    assert state["book"]["pairs"], "the pairs that meet"
 
 
 def test_a_page_has_its_sliders_and_folds_its_solution(built):
