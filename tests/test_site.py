@@ -14,6 +14,7 @@ from site_front import ASKED, front_page
 from helpers.trace import STEPS
 
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
+TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
 
@@ -107,9 +108,10 @@ def test_pages_say_nothing_that_holds_only_where_code_runs(page):
 def test_pages_lead_to_their_neighbours():
     for place, path in enumerate(PATHS):
         html = build_site.page(renew.read(path), path.stem)
-        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">', html)
-        expected = [(PATHS[place - 1].stem, "prev")] if place else []
-        expected += [(path.stem, "next") for path in PATHS[place + 1 : place + 2]]
+        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">(.+?)</a>', html)
+        expected = [(PATHS[place - 1].stem, "prev", f"← {TITLES[place - 1]}")] if place else []
+        for after, title in zip(PATHS[place + 1 : place + 2], TITLES[place + 1 :], strict=False):
+            expected.append((after.stem, "next", f"{title} →"))
         assert around == expected * 2, "at the top and at the bottom"
 
 

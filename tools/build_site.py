@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
-from site_front import front_page
+from site_front import front_page, title_of
 
 ROOT = NOTEBOOKS.parent
 ASSETS = ROOT / "tools" / "site_assets"
@@ -105,13 +105,17 @@ def page(notebook: NotebookNode, name: str) -> str:
 
 
 def around(name: str) -> dict[str, str]:
-    """Return the names of the notebooks before and after one, where there are such."""
+    """Return names and titles of the notebooks before and after one, where there are such."""
     names = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
     if name not in names:
         return {}
     place = names.index(name)
     found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
-    return {which: one[0] for which, one in found.items() if one}
+    found = {which: one[0] for which, one in found.items() if one}
+    titles = {
+        f"{which}_title": title_of(NOTEBOOKS / f"{one}.ipynb") for which, one in found.items()
+    }
+    return found | titles
 
 
 def tags(cell: NotebookNode) -> list[str]:

@@ -106,12 +106,17 @@ def cards(rows: list[tuple[str, str, str]]) -> str:
 
 def card(name: str, what: str, minutes: str) -> str:
     """Return the card of one notebook: its title, what it answers or does, its minutes."""
-    title = TITLE.search(read(NOTEBOOKS / f"{name}.ipynb").cells[0].source)[1]
+    title = title_of(NOTEBOOKS / f"{name}.ipynb")
     asked = ASKED.get(name, what[0].upper() + what[1:])
     return (
         f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
         f"<span>{marked(asked)}</span><small>{minutes} minutes</small></a></li>"
     )
+
+
+def title_of(path: Path) -> str:
+    """Return the title of a notebook."""
+    return TITLE.search(read(path).cells[0].source)[1]
 
 
 def marked(text: str) -> str:
