@@ -24,6 +24,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
+        self.html = html
         self.links, self.loads, self.prose, self.said, self.open = [], [], "", "", []
         self.feed(html)
 
@@ -84,6 +85,10 @@ def test_pages_load_only_what_lies_beside_them(page, built):
     folder, _ = built
     for source in page.loads:
         assert source.startswith("data:") or (folder / source).is_file()
+
+
+def test_every_column_has_a_name(page):
+    assert not re.search(r"<th[^>]*>\s*</th>", page.html)
 
 
 def test_formulas_need_no_mathjax(page):
