@@ -46,8 +46,8 @@ def main() -> int:
     return failures > 0
 
 
-def build(notebooks: list[Path], site: Path) -> int:
-    """Write index.html, a page for each notebook and what they load; return how many failed."""
+def begin(site: Path) -> None:
+    """Write index.html and what all pages load."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
@@ -59,6 +59,11 @@ def build(notebooks: list[Path], site: Path) -> int:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
         (assets / name).write_text(style, encoding="utf-8")
     (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
+
+
+def build(notebooks: list[Path], site: Path) -> int:
+    """Write index.html, a page for each notebook and what they load; return how many failed."""
+    begin(site)
 
     async def write(path: Path) -> str:
         written = site / f"{path.stem}.html"

@@ -14,7 +14,7 @@ OPEN = "axe.run({preload: false})"  # nothing is fetched
 def front(tmp_path_factory):
     """The address of the first page, built without the others."""
     folder = tmp_path_factory.mktemp("front")
-    build_site.build([], folder)
+    build_site.begin(folder)
     return (folder / "index.html").as_uri()
 
 
