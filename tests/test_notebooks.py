@@ -91,6 +91,7 @@ def test_the_first_code_cell_sets_up_and_no_other_imports(path):
     assert tagged == [first], "the set-up, and nothing else, is folded as the set-up"
     assert len([line for line in first.splitlines() if line.strip()]) <= LONGEST_SET_UP
     assert "import torch\n" in first and "torch.set_num_threads(1)" in first
+    assert "errors.show_short()" in first, "errors of torch end at the learner's own line"
     for source in others:
         nodes = ast.walk(ast.parse(source))
         assert not [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)], source

@@ -254,6 +254,12 @@ def test_copies_are_never_overwritten(tmp_path):
     assert copy.metadata.language_info["version"] == platform.python_version()
 
 
+def test_the_address_that_is_printed_opens_the_first_notebook(tmp_path):
+    root, url = lab.opening(tmp_path / "00_start_here.ipynb")
+    assert root == f"--ServerApp.root_dir={tmp_path}"
+    assert url == "--LabApp.default_url=/lab/tree/00_start_here.ipynb"
+
+
 def test_git_ignores_what_learners_and_students_get():
     ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
     assert {f"{lab.MINE.name}/", f"{student.STUDENT.name}/", ".venv/"} <= set(ignored)

@@ -14,6 +14,7 @@ from site_front import ASKED, front_page
 from helpers.trace import STEPS
 
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
+TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
 
@@ -23,6 +24,7 @@ class Page(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
+        self.html = html
         self.links, self.loads, self.prose, self.said, self.open = [], [], "", "", []
         self.feed(html)
 
@@ -85,6 +87,10 @@ def test_pages_load_only_what_lies_beside_them(page, built):
         assert source.startswith("data:") or (folder / source).is_file()
 
 
+def test_every_column_has_a_name(page):
+    assert not re.search(r"<th[^>]*>\s*</th>", page.html)
+
+
 def test_formulas_need_no_mathjax(page):
     assert not MATH.search(page.prose)
 
@@ -107,9 +113,10 @@ def test_pages_say_nothing_that_holds_only_where_code_runs(page):
 def test_pages_lead_to_their_neighbours():
     for place, path in enumerate(PATHS):
         html = build_site.page(renew.read(path), path.stem)
-        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">', html)
-        expected = [(PATHS[place - 1].stem, "prev")] if place else []
-        expected += [(path.stem, "next") for path in PATHS[place + 1 : place + 2]]
+        around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">(.+?)</a>', html)
+        expected = [(PATHS[place - 1].stem, "prev", f"← {TITLES[place - 1]}")] if place else []
+        for after, title in zip(PATHS[place + 1 : place + 2], TITLES[place + 1 :], strict=False):
+            expected.append((after.stem, "next", f"{title} →"))
         assert around == expected * 2, "at the top and at the bottom"
 
 
@@ -125,8 +132,19 @@ def test_index_begins_with_a_sentence_and_a_map_that_moves():
     assert '"JSLinkModel"' in html or '"LinkModel"' in html
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
     steps = {path.stem for path in PATHS if path.stem[3:] in STEPS}
-    assert set(ASKED) == steps and all(question in html for question in ASKED.values())
+    assert steps <= set(ASKED) <= {path.stem for path in PATHS}
+    assert all(question in html for question in ASKED.values())
     assert "sliders.explore_map()" not in html, "the code stays out of sight"
+
+
+def test_index_shows_a_dot_product_that_answers():
+    page = front_page(build_site.ROOT)
+    views = [cell.outputs[0].data for cell in page.cells if cell.get("outputs")]
+    states = page.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    assert len(views) == 2, "the dot product, then the map"
+    state = states[views[0][renew.VIEW]["model_id"]]["state"]
+    assert "render" in state["_esm"] and state["_css"] and state["svg"] == views[0]["image/svg+xml"]
+    assert state["book"]["pairs"], "the pairs that meet"
 
 
 def test_a_page_has_its_sliders_and_folds_its_solution(built):

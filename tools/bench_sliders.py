@@ -5,7 +5,8 @@ Prints, for each: from a key press to the new picture painted (p50 and p95), and
 20 fast presses to the right picture. Both draw the same tensors; presses alternate between them.
 Then, of a picture whose numbers can be touched: from the pointer's move to the marks painted, and
 from a step of a drag to the numbers painted that torch computed for it; of a tip that is dragged:
-from a step to the picture painted that Python drew for it.
+from a step to the picture painted that Python drew for it. Beside each: how many times as long a
+key press takes with interact.
 """
 
 import argparse
@@ -95,15 +96,15 @@ def main() -> None:
             open_notebook(page, address, "bench.ipynb")
             run_all(page)
             page.wait_for_timeout(3000)
-            report(page, options.presses)
-            print("\ntouch                   p50 ms  p95 ms  measured")
-            report_touch(page, options.presses)
-            report_tip(page, options.presses)
+            usual = report(page, options.presses)
+            print("\ntouch                   p50 ms  p95 ms  measured  interact takes")
+            report_touch(page, options.presses, usual)
+            report_tip(page, options.presses, usual)
             browser.close()
 
 
-def report(page, presses: int) -> None:
-    """Press keys on both sliders in turn and print what was measured."""
+def report(page, presses: int) -> float:
+    """Press keys on both sliders in turn, print what was measured, return interact's median."""
     areas = {
         name: page.locator(".jp-CodeCell").nth(index).locator(".jp-OutputArea").first
         for index, name in enumerate(("film", "interact and pyplot"))
@@ -130,6 +131,7 @@ def report(page, presses: int) -> None:
         )
     film, usual = (statistics.median(single[name]) for name in areas)
     print(f"interact takes {usual / film:.1f} times as long")
+    return usual
 
 
 def one_press(page, area, key: str) -> float:
@@ -159,7 +161,7 @@ def drag(page, area) -> float:
     return paint - last
 
 
-def report_touch(page, times: int) -> None:
+def report_touch(page, times: int, usual: float) -> None:
     """Point at numbers of the map and drag one of x; print how long either took."""
     board = page.locator(".touch .board.live")
     board.wait_for()
@@ -174,17 +176,17 @@ def report_touch(page, times: int) -> None:
         page.mouse.move(box["x"] + 9, box["y"] + 9)
         page.wait_for_timeout(60)
     pull(page, cells.nth(8), times)
-    tell(board, parts)
+    tell(board, parts, usual)
 
 
-def report_tip(page, times: int) -> None:
+def report_tip(page, times: int, usual: float) -> None:
     """Drag the tip of a vector; print how long it took until its picture was painted."""
     picture, ring = page.locator(".drag"), page.locator(".drag .handle")
     ring.scroll_into_view_if_needed()
     parts = {"drag a tip": ".drawn"}
     picture.evaluate(WATCH_PARTS, parts)
     pull(page, ring, times)
-    tell(picture, parts)
+    tell(picture, parts, usual)
 
 
 def pull(page, part, times: int) -> None:
@@ -199,14 +201,15 @@ def pull(page, part, times: int) -> None:
     page.mouse.up()
 
 
-def tell(board, parts) -> None:
-    """Print what was measured of each part."""
+def tell(board, parts, usual: float) -> None:
+    """Print what was measured of each part, and how many times as long a press took in interact."""
     measured = board.evaluate("board => board.bench")
     for what in parts:
         times_taken = [took for name, took in measured if name == what]
         cuts = statistics.quantiles(times_taken, n=20, method="inclusive")
         median = statistics.median(times_taken)
-        print(f"{what:22}{median:8.0f}{cuts[18]:8.0f}{len(times_taken):10}")
+        ratio = f"{usual / median:10.1f} times"
+        print(f"{what:22}{median:8.0f}{cuts[18]:8.0f}{len(times_taken):10}{ratio}")
 
 
 if __name__ == "__main__":

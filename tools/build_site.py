@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
-from site_front import front_page
+from site_front import front_page, title_of
 
 ROOT = NOTEBOOKS.parent
 ASSETS = ROOT / "tools" / "site_assets"
@@ -46,8 +46,8 @@ def main() -> int:
     return failures > 0
 
 
-def build(notebooks: list[Path], site: Path) -> int:
-    """Write index.html, a page for each notebook and what they load; return how many failed."""
+def begin(site: Path) -> None:
+    """Write index.html and what all pages load."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
@@ -59,6 +59,11 @@ def build(notebooks: list[Path], site: Path) -> int:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
         (assets / name).write_text(style, encoding="utf-8")
     (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
+
+
+def build(notebooks: list[Path], site: Path) -> int:
+    """Write index.html, a page for each notebook and what they load; return how many failed."""
+    begin(site)
 
     async def write(path: Path) -> str:
         written = site / f"{path.stem}.html"
@@ -105,13 +110,17 @@ def page(notebook: NotebookNode, name: str) -> str:
 
 
 def around(name: str) -> dict[str, str]:
-    """Return the names of the notebooks before and after one, where there are such."""
+    """Return names and titles of the notebooks before and after one, where there are such."""
     names = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
     if name not in names:
         return {}
     place = names.index(name)
     found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
-    return {which: one[0] for which, one in found.items() if one}
+    found = {which: one[0] for which, one in found.items() if one}
+    titles = {
+        f"{which}_title": title_of(NOTEBOOKS / f"{one}.ipynb") for which, one in found.items()
+    }
+    return found | titles
 
 
 def tags(cell: NotebookNode) -> list[str]:

@@ -55,7 +55,15 @@ def main() -> None:
 
     # In a container you often are root, which JupyterLab would refuse.
     as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-    LabApp.launch_instance([str(copies[0]), *as_root, *sys.argv[1:]])
+    LabApp.launch_instance([*opening(copies[0]), *as_root, *sys.argv[1:]])
+
+
+def opening(first: Path) -> list[str]:
+    """Return the options that begin with a notebook, for the addresses that are printed as well.
+
+    Whoever has no browser on the machine follows one of those.
+    """
+    return [f"--ServerApp.root_dir={first.parent}", f"--LabApp.default_url=/lab/tree/{first.name}"]
 
 
 if __name__ == "__main__":

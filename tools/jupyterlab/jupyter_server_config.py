@@ -1,5 +1,7 @@
 """What the course asks of JupyterLab's server: prompt answers, and no view without its state."""
 
+import warnings
+
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -37,6 +39,8 @@ def drop_lost_views(model, **_):
                 del data[VIEW]
 
 
+# The server and JupyterLab in it both read this file, and the second is told of the first's hook.
+warnings.filterwarnings("ignore", "Overriding existing pre_save_hook")
 c = get_config()  # noqa: F821 - Jupyter runs this file with the function in reach
 c.ServerApp.kernel_websocket_connection_class = Prompt
 c.FileContentsManager.pre_save_hook = drop_lost_views

@@ -1,5 +1,6 @@
-// Stills in a narrow page: the drawing itself takes the place of its image, so that fit.js can lay
-// it out where the image would be too small to read.
+// What is too wide for a narrow page. Stills: the drawing itself takes the place of its image, so
+// that fit.js can lay it out where the image would be too small to read. All else that is scrolled
+// sideways is reached by Tab, and the arrow keys scroll it.
 const DRAWN = "data:image/svg+xml;base64,";
 
 for (const image of document.querySelectorAll(`main img[src^="${DRAWN}"]:not(.jupyter-widget)`)) {
@@ -25,3 +26,13 @@ function drawing(image) {
   const bytes = Uint8Array.from(atob(image.src.slice(DRAWN.length)), (c) => c.charCodeAt(0));
   return new TextDecoder().decode(bytes);
 }
+
+const scrolling = "main :is([style*='overflow-x:auto'], table, math, .jp-RenderedHTML, pre)";
+new ResizeObserver(() => {
+  for (const part of document.querySelectorAll(scrolling)) {
+    const wide = part.scrollWidth > part.clientWidth + 1 &&
+      /auto|scroll/.test(getComputedStyle(part).overflowX);
+    if (wide) part.tabIndex = 0;
+    else if (part.tabIndex === 0) part.removeAttribute("tabindex");
+  }
+}).observe(document.querySelector("main"));
