@@ -11,8 +11,6 @@ import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from site_front import ASKED, front_page
 
-from helpers.trace import STEPS
-
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
@@ -131,8 +129,7 @@ def test_index_begins_with_a_sentence_and_a_map_that_moves():
     assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
     assert '"JSLinkModel"' in html or '"LinkModel"' in html
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
-    steps = {path.stem for path in PATHS if path.stem[3:] in STEPS}
-    assert steps <= set(ASKED) <= {path.stem for path in PATHS}
+    assert set(ASKED) == {path.stem for path in PATHS}
     assert all(question in html for question in ASKED.values())
     assert "sliders.explore_map()" not in html, "the code stays out of sight"
 

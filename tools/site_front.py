@@ -13,7 +13,7 @@ from helpers import sliders
 from helpers.pictures import Picture
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| (.+?) \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| (\d+) \|$", re.MULTILINE)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
@@ -38,8 +38,10 @@ ASKED = {
     "17_how_fast": "Where does the time go, and what saves it?",
     "18_heads_that_learn": "What does a head look for, once it has been trained?",
     "19_since_then": "What have today's models changed in the eleven steps?",
-    "19_since_then_2": "What of empty places, a second text, and one that grows word by word?",
+    "19_since_then_2": "What may still be done to a score before it counts?",
+    "19_since_then_3": "Why is a long chat not computed anew for each word?",
     "20_many_machines": "How do several machines share one attention?",
+    "20_many_machines_2": "And if one text is too long for one machine?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 
@@ -99,18 +101,17 @@ def alive(view: dict[str, str], still: Picture) -> NotebookNode:
     return new_code_cell(outputs=[new_output("display_data", data)])
 
 
-def cards(rows: list[tuple[str, str, str]]) -> str:
+def cards(rows: list[tuple[str, str]]) -> str:
     """Return a list with a card for each notebook: its title, a question from it, its minutes."""
     return f'<ol class="cards">{"".join(card(*row) for row in rows)}</ol>'
 
 
-def card(name: str, what: str, minutes: str) -> str:
-    """Return the card of one notebook: its title, what it answers or does, its minutes."""
+def card(name: str, minutes: str) -> str:
+    """Return the card of one notebook: its title, what it answers, its minutes."""
     title = title_of(NOTEBOOKS / f"{name}.ipynb")
-    asked = ASKED.get(name, what[0].upper() + what[1:])
     return (
         f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
-        f"<span>{marked(asked)}</span><small>{minutes} minutes</small></a></li>"
+        f"<span>{marked(ASKED[name])}</span><small>{minutes} minutes</small></a></li>"
     )
 
 

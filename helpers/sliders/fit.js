@@ -26,7 +26,7 @@ function scroll(svg, room, place) {
   const wide = room < Math.floor(least(svg));
   place.style.setProperty("--least", `${least(svg)}px`);
   place.classList.toggle("sideways", wide);
-  const says = { tabindex: 0, role: "region", "aria-label": "A wide picture, to scroll sideways" };
+  const says = { tabindex: 0, role: "group", "aria-label": "A wide picture, to scroll sideways" };
   for (const [name, value] of Object.entries(says)) {
     if (wide) place.setAttribute(name, value);
     else place.removeAttribute(name);

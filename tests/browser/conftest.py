@@ -7,32 +7,13 @@ from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, open_noteboo
 from playwright.sync_api import sync_playwright
 from waits import visit
 
-# What takes longest comes first, so that no process is left alone with it in the end.
-LONGEST = (
-    "test_site_in_browser",
-    "04_transpose",
-    "00_start_here",
-    "08_context",
-    "06_mask",
-    "07_softmax",
-    "09_reformat",
-    "05_scores",
-    "test_notebooks_in_browser",
-)
+# Whole notebooks and the site take longest.
+LONG = ("test_notebooks_in_browser", "test_site_in_browser")
 
 
 def pytest_collection_modifyitems(items):
-    """Put long tests first, each second one of them into either half: xdist deals out halves."""
-
-    def rank(item):
-        names = [k for k, name in enumerate(LONGEST) if name in item.nodeid]
-        return names[0] if names else len(LONGEST)
-
-    items.sort(key=rank)
-    long = [item for item in items if rank(item) < len(LONGEST)]
-    rest = items[len(long) :]
-    half = len(items) // 2 - len(long[::2])
-    items[:] = [*long[::2], *rest[:half], *long[1::2], *rest[half:]]
+    """Put long tests first, so that no process is left alone with one in the end."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONG))
 
 
 @pytest.fixture(scope="session")

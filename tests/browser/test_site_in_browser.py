@@ -81,6 +81,7 @@ def check_front(page):
     """The first page: its map moves by finger, on a phone its cards stand one below the other."""
     resize(page, 390, 844)
     handle = page.locator(".film [role=slider]:visible").nth(1)
+    handle.scroll_into_view_if_needed()
     track = page.locator(".film .noUi-target:visible").nth(1).bounding_box()
     shown = (
         "() => [...document.querySelectorAll('.film svg')].find(e => e.checkVisibility()).ariaLabel"
