@@ -98,19 +98,45 @@ def test_the_arithmetic_comes_out(block):
     assert told_of
 
 
-def test_the_pairs_of_a_dot_product_add_up_to_it():
-    touch = sliders.explore_numbers("shape", "W", "project")
+@pytest.mark.parametrize(
+    "steps, products",
+    [(("shape", "W", "project"), 3 * 18), (("combine", "weight", "out_proj"), 18)],
+    ids=["queries, keys, values", "out"],
+)
+def test_the_pairs_of_a_dot_product_add_up_to_it(steps, products):
+    touch = sliders.explore_numbers(*steps)
     flat = torch.cat([each.flatten() for step in touch.trace() for each in step.tensors.values()])
+    bias, out = touch.mha.out_proj.bias.detach(), touch.book["starts"]["out_proj.out"]
     told_of = touch.book["pairs"]
-    assert len(told_of) == 3 * 18 + 18 + 18  # projections, scores, context
+    assert len(told_of) == products + 18 + 18  # and scores, context
     for made, those in told_of.items():
         total = sum(flat[left] * flat[right] for left, right in those)
+        biased = int(made) >= out
+        total = total + bias[(int(made) - out) % len(bias)] if biased else total
         assert total == pytest.approx(flat[int(made)].item(), abs=1e-6)
         line = touch.told[int(made)][1].rpartition(" = ")[0]
-        assert len(line.split(" + ")) == len(those)
+        assert len(line.split(" + ")) == len(those) + biased
 
 
-@pytest.mark.parametrize("steps", [(), ("shape", "mask", "softmax")], ids=["map", "some"])
+def test_a_number_of_out_proj_reaches_what_changes_with_it():
+    touch = sliders.explore_numbers("combine", "weight", "out_proj")
+    steps, comes_from = touch.trace(), reach_all(touch.trace())
+    first, weight = touch.book["starts"]["weight.out_proj.weight.T"], steps[-2]
+    start = torch.cat([each.flatten() for step in steps for each in step.tensors.values()])
+    matrix = weight.tensors["out_proj.weight.T"]
+    for row, column in ((0, 0), (2, 4), (5, 5)):
+        matrix[row, column] += 0.25
+        now = torch.cat([t.flatten() for step in touch.trace() for t in step.tensors.values()])
+        matrix[row, column] -= 0.25
+        at = first + row * matrix.shape[1] + column
+        assert torch.equal((now != start).nonzero(), comes_from[:, at].nonzero()), at
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [(), ("shape", "mask", "softmax"), ("combine", "weight", "out_proj")],
+    ids=["map", "some", "out"],
+)
 def test_every_cell_can_be_found_in_the_drawing(steps):
     touch = sliders.explore_numbers(*steps)
     root = ET.fromstring(touch.svg)
@@ -123,7 +149,7 @@ def test_every_cell_can_be_found_in_the_drawing(steps):
         assert len(boxes) == len(texts)
         for k, (box, text) in enumerate(zip(boxes, texts, strict=True)):
             cells[first + k] = (text, box.get("fill-opacity"))
-    shown = trace(sliders.run()[0], sliders.tokens())
+    shown = touch.trace()
     expected = dict(enumerate(written(shown)))
     if steps:
         kept = [i for i, (step, *_) in enumerate(every(shown)) if step.name in steps]

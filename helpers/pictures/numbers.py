@@ -8,6 +8,7 @@ import torch
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import indices, place
 from helpers.pictures.panels import SPACE, in_words, panel, row
+from helpers.pictures.reach import MATRICES
 from helpers.pictures.svg import FAINT, STEP, TINT, Picture, below, number, picture
 from helpers.pictures.tensors import COMPARED, COUNTS, TracedStep, shades
 
@@ -128,8 +129,9 @@ def unravel(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
 def counted(step: TracedStep, index: Sequence[int]) -> str:
     """Say in words where an index points: "token 2, head 1, feature 0"."""
     axes = step.letters.strip("()").split(", ")
-    if step.name == "W":
-        return f"from feature {index[0]} of x to feature {index[1]}"
+    if step.name in ("W", "weight"):
+        source, made = ("x", "") if step.name == "W" else ("context", " of out")
+        return f"from feature {index[0]} of {source} to feature {index[1]}{made}"
     nouns = [COUNTS[axis] for axis in axes[1:]]
     if nouns[-2:] == ["token", "token"]:
         nouns[-2:] = ["query", "key"]
@@ -191,8 +193,8 @@ def share(
 def pairs(trace: Sequence[TracedStep]) -> dict[int, list[tuple[int, int]]]:
     """Say of each dot product which two numbers meet, one pair after the other.
 
-    Numbers are counted through all tensors of a trace, in order. Step 2 is told of where its
-    matrices stand in the trace, and step 11 is not.
+    Numbers are counted through all tensors of a trace, in order. Steps 2 and 11 are told of where
+    their matrices stand in the trace; a bias meets nothing.
     """
     starts, count = {}, 0
     for step in trace:
@@ -208,9 +210,11 @@ def pairs(trace: Sequence[TracedStep]) -> dict[int, list[tuple[int, int]]]:
             row, column = left[(*outer, i)].tolist(), right[(*outer, slice(None), j)].tolist()
             found[int(made[index])] = list(zip(row, column, strict=True))
 
-    for name, matrix in (("queries", "W_query"), ("keys", "W_key"), ("values", "W_value")):
-        if ("W", matrix) in starts:
-            meet(starts["project", name], starts["shape", "x"], starts["W", matrix][None])
+    for name, key in MATRICES.items():
+        step, source = ("out_proj", "combine.context") if name == "out" else ("project", "shape.x")
+        rows, matrix = (starts.get(tuple(each.split(".", 1))) for each in (source, key))
+        if matrix is not None:
+            meet(starts[step, name], rows, matrix[None])
     queries, keys = (starts["transpose", each] for each in ("queries", "keys"))
     meet(starts["scores", "scores"], queries, keys.transpose(2, 3))
     meet(starts["context", "context"], starts["softmax", "weights"], starts["transpose", "values"])

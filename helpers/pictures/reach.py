@@ -8,8 +8,13 @@ import torch
 from helpers.pictures.memory import place
 from helpers.pictures.tensors import TracedStep
 
-# The matrices of step 2, (d_in, d_out), for those who follow their numbers too.
-MATRICES = {"queries": "W.W_query", "keys": "W.W_key", "values": "W.W_value"}
+# The matrices of steps 2 and 11, (features in, features out), for those who follow them too.
+MATRICES = {
+    "queries": "W.W_query",
+    "keys": "W.W_key",
+    "values": "W.W_value",
+    "out": "weight.out_proj.weight.T",
+}
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
 
     Args:
         trace: the eleven steps of a trace, of n numbers in all; the matrices W_query, W_key and
-            W_value (d_in, d_out) may stand before step 2 as a step called W.
+            W_value (d_in, d_out) may stand before step 2 as a step called W, that of out_proj
+            (d_out, d_out) before step 11 as one called weight.
 
     Returns:
         Booleans (n, n), the numbers in the order of the steps: row i is True at all numbers that
@@ -163,15 +169,17 @@ def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         paths[key] = nudges[key] + counted
         return paths[key]
 
-    b, num_tokens, num_heads, head_dim = nudges["view.queries"].shape
-    heads = {}
-    for name in ("queries", "keys", "values"):
-        made = paths["shape.x"].sum(-1, keepdim=True)
-        matrix = MATRICES[name]
+    def multiply(key: str, rows: torch.Tensor) -> torch.Tensor:
+        made, matrix = rows.sum(-1, keepdim=True), MATRICES[key.partition(".")[2]]
         if matrix in nudges:
             paths[matrix] = nudges[matrix]
             made = made + nudges[matrix].sum(0)  # a column makes one feature of every token
-        wide = step(f"project.{name}", made)
+        return step(key, made)
+
+    b, num_tokens, num_heads, head_dim = nudges["view.queries"].shape
+    heads = {}
+    for name in ("queries", "keys", "values"):
+        wide = multiply(f"project.{name}", paths["shape.x"])
         split = step(f"view.{name}", wide.reshape(b, num_tokens, num_heads, head_dim))
         heads[name] = step(f"transpose.{name}", split.transpose(1, 2))
     past = torch.ones(num_tokens, num_tokens, dtype=torch.float64).tril()
@@ -184,5 +192,5 @@ def count_paths(nudges: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     context = step("context.context", weights.sum(-1, keepdim=True) + past @ heads["values"])
     by_token = step("reformat.context", context.transpose(1, 2))
     joined = step("combine.context", by_token.reshape(b, num_tokens, num_heads * head_dim))
-    step("out_proj.out", joined.sum(-1, keepdim=True))
+    multiply("out_proj.out", joined)
     return paths

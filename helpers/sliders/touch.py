@@ -26,12 +26,12 @@ PROJECTIONS = ("W_query", "W_key", "W_value")
 
 @dataclass(frozen=True)
 class Matrices:
-    """Hold the matrices of step 2 (d_in, d_out) as a step of a trace."""
+    """Hold what a step multiplies with (features in, features out) as a step of a trace."""
 
     tensors: dict[str, torch.Tensor]
-    number: int = 2
-    name: str = "W"
-    letters: str = "(d_in, d_out)"
+    number: int
+    name: str
+    letters: str
 
 
 class Touch(anywidget.AnyWidget):
@@ -53,7 +53,7 @@ class Touch(anywidget.AnyWidget):
 
     def __init__(self, mha: MultiHeadAttention, x: torch.Tensor, steps: Sequence[str] = ()):
         self.mha, self.x = deepcopy(mha), x.clone()
-        self.with_matrices = "W" in steps
+        self.named = steps
         self.start = [each.clone() for each in self.movable()]
         traced = self.trace()
         self.picture: Picture = draw_numbers(traced, steps)
@@ -70,7 +70,7 @@ class Touch(anywidget.AnyWidget):
                 "starts": starts,
                 "count": count,
                 "movable": sum(each.numel() for each in self.movable()),
-                "what": "x or of a W" if self.with_matrices else "x",
+                "what": "x or of a W" if "W" in steps else "x",
                 "links": packed(bits),
                 "pairs": {str(made): those for made, those in pairs(traced).items()},
             },
@@ -79,18 +79,21 @@ class Touch(anywidget.AnyWidget):
         self.on_msg(self.answer)
 
     def trace(self) -> list[TracedStep]:
-        """Return the steps as they are now, with the matrices of step 2 where they are shown."""
+        """Return the steps as they are now, with the matrices of 2 and 11 where they are shown."""
         steps = trace(self.mha, self.x)
-        if self.with_matrices:
+        if "W" in self.named:
             layers = {name: getattr(self.mha, name) for name in PROJECTIONS}
             matrices = {name: layer.weight.detach().T for name, layer in layers.items()}
-            steps.insert(1, Matrices(matrices))
+            steps.insert(1, Matrices(matrices, 2, "W", "(d_in, d_out)"))
+        if "weight" in self.named:
+            matrices = {"out_proj.weight.T": self.mha.out_proj.weight.detach().T}
+            steps.insert(-1, Matrices(matrices, 11, "weight", "(d_out, d_out)"))
         return steps
 
     def movable(self) -> list[torch.Tensor]:
         """Return the tensors whose numbers can be dragged, in the order of the steps."""
         kept = [self.x]
-        return kept + list(self.trace()[1].tensors.values()) if self.with_matrices else kept
+        return kept + list(self.trace()[1].tensors.values()) if "W" in self.named else kept
 
     def say(self, traced: Sequence[TracedStep]) -> list[tuple[str, str]]:
         """Return what is said of every number, in order: what and where it is, how it is made."""
@@ -146,7 +149,7 @@ def explore_numbers(*steps: str) -> Touch:
 
     Args:
         steps: names of the steps to show, all eleven if none is named; "W" shows what step 2
-            multiplies with.
+            multiplies with, "weight" what step 11 does.
 
     Raises:
         ValueError: there is no such step.
