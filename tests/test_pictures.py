@@ -594,6 +594,7 @@ def test_pictures_load_neither_charts_nor_widgets():
 
 def test_heads_over_processes_say_who_holds_what():
     drawn = draw_heads_over_processes(num_heads=6, head_dim=2, num_processes=3)
+    assert "data-lay" not in drawn.svg, "its arrows would end where nothing is"
     assert "process 2 heads 4 and 5" in drawn.description
     # Each head's number stands once in three rows of weights, in its context and its columns.
     for head in range(6):

@@ -1,5 +1,6 @@
 """Attention over several processes: who holds which head, and what travels."""
 
+import re
 from collections.abc import Sequence
 
 from helpers.pictures.svg import (
@@ -42,7 +43,7 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
     side = min(LONGEST, CELL * num_heads * head_dim)
     lines = [draw_process(place, heads, num_heads, side) for place, heads in enumerate(shares)]
     drawn = below(lines, gap=22)
-    joined = beside([drawn, draw_sum(lines, drawn.height, 22)], max_width=2000, gap=4)
+    joined = fixed(beside([drawn, draw_sum(lines, drawn.height, 22)], max_width=2000, gap=4))
     who = "; ".join(f"process {place} {named(heads)}" for place, heads in enumerate(shares))
     return picture(
         joined,
@@ -51,6 +52,12 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
         f"columns of out_proj that belong to its heads, {head_dim} features each: {who}. Each "
         f"makes a part of out, as large as out; one all-reduce adds the parts up.",
     )
+
+
+def fixed(drawing: Drawing) -> Drawing:
+    """Keep parts where arrows find them: in a narrow place a picture is scrolled, not laid anew."""
+    body = re.sub(r' data-(lay|size)="[^"]*"', "", drawing.body)
+    return Drawing(body, drawing.width, drawing.height)
 
 
 def named(heads: Sequence[int]) -> str:
