@@ -38,10 +38,10 @@ ASKED = {
     "17_how_fast": "Where does the time go, and what saves it?",
     "18_heads_that_learn": "What does a head look for, once it has been trained?",
     "19_since_then": "What have today's models changed in the eleven steps?",
-    "19_since_then_2": "What may still be done to a score before it counts?",
+    "19_since_then_2": "Must a head look at everything, and must it always say something?",
     "19_since_then_3": "Why is a long chat not computed anew for each word?",
     "20_many_machines": "How do several machines share one attention?",
-    "20_many_machines_2": "And if one text is too long for one machine?",
+    "20_many_machines_2": "What if one text is too long for one machine?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 
