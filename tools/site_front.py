@@ -34,7 +34,7 @@ ASKED = {
     "13_your_own_class": "Can you write it from an empty page?",
     "14_three_ways": "Three ways to build many heads: do they give the same numbers?",
     "15_by_hand": "Can you do it with pencil and paper?",
-    "16_real_sizes": "How large is all this in GPT-2 and GPT-3?",
+    "16_real_sizes": "How large is all this in GPT\u20112 and GPT\u20113?",
     "17_how_fast": "Where does the time go, and what saves it?",
     "18_heads_that_learn": "What does a head look for, once it has been trained?",
     "19_since_then": "What have today's models changed in the eleven steps?",

@@ -107,9 +107,11 @@ def open_notebook(page: Page, address: str, name: str) -> None:
 
 
 def open_7(page: Page, address: str, name: str) -> None:
-    """Open a notebook in Notebook 7 and wait until its cells stand."""
+    """Open a notebook in Notebook 7 and wait until its cells stand and its kernel is there."""
     page.goto(f"{address}/notebooks/{name}")
     page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    page.locator(".jp-KernelName", has_text="Python 3 (ipykernel)").wait_for()
+    page.locator(".jp-NotebookKernelStatus-fade").wait_for(state="attached")  # it is idle
 
 
 def run_all(page: Page) -> None:
