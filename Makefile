@@ -15,7 +15,7 @@ test: $(ALL)         ## run the unit tests and compare every cell of every noteb
 	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile $(OPTIONS)
 
 browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
-	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=4 --dist=worksteal $(OPTIONS)
+	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
 
 bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
 	$(BIN)/python tools/bench.py $(OPTIONS)
