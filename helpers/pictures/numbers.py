@@ -7,7 +7,7 @@ import torch
 
 from helpers.pictures.map import draw_map
 from helpers.pictures.memory import indices, place
-from helpers.pictures.panels import SPACE, in_words, panel, row
+from helpers.pictures.panels import SPACE, axes, in_words, panel, row
 from helpers.pictures.reach import MATRICES
 from helpers.pictures.svg import FAINT, STEP, TINT, Picture, below, number, picture
 from helpers.pictures.tensors import COMPARED, COUNTS, TracedStep, shades
@@ -128,11 +128,10 @@ def unravel(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 def counted(step: TracedStep, index: Sequence[int]) -> str:
     """Say in words where an index points: "token 2, head 1, feature 0"."""
-    axes = step.letters.strip("()").split(", ")
     if step.name in ("W", "weight"):
         source, made = ("x", "") if step.name == "W" else ("context", " of out")
         return f"from feature {index[0]} of {source} to feature {index[1]}{made}"
-    nouns = [COUNTS[axis] for axis in axes[1:]]
+    nouns = [COUNTS[axis] for axis in axes(step)[1:]]
     if nouns[-2:] == ["token", "token"]:
         nouns[-2:] = ["query", "key"]
     return ", ".join(f"{noun} {i}" for noun, i in zip(nouns, index[1:], strict=True))
