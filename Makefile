@@ -18,15 +18,15 @@ browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
 	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
 
 bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
-	$(BIN)/python tools/bench.py $(OPTIONS)
-	$(BIN)/python tools/bench_growth.py
-	$(BIN)/python tools/bench_processes.py
+	$(BIN)/python bench/bench.py $(OPTIONS)
+	$(BIN)/python bench/bench_growth.py
+	$(BIN)/python bench/bench_processes.py
 
 bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
-	$(BIN)/python tools/bench_sliders.py $(OPTIONS)
+	$(BIN)/python bench/bench_sliders.py $(OPTIONS)
 
 train: $(ALL)        ## train the tiny model of notebook 18 again and store its moments
-	$(BIN)/python tools/train.py $(OPTIONS)
+	$(BIN)/python bench/train.py $(OPTIONS)
 
 notebooks: $(ALL)    ## execute all notebooks again and write their normal form
 	$(BIN)/python tools/renew.py $(OPTIONS)
@@ -35,16 +35,16 @@ student: $(ALL)      ## write copies without solutions to student/
 	$(BIN)/python tools/student.py $(OPTIONS)
 
 assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment to assignment/
-	$(CLASS)/bin/python tools/assignment.py $(OPTIONS)
+	$(CLASS)/bin/python tools/grade/assignment.py $(OPTIONS)
 
 assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
-	$(CLASS)/bin/python tools/assignment_otter.py $(OPTIONS)
+	$(CLASS)/bin/python tools/grade/assignment_otter.py $(OPTIONS)
 
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m hub tests/test_hub.py -s $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
-	$(BIN)/python tools/build_site.py $(OPTIONS)
+	$(BIN)/python tools/site/build_site.py $(OPTIONS)
 
 lint: $(ALL)         ## check the style of all code, notebooks included
 	$(BIN)/ruff check

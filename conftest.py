@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 # jsonschema would load a grammar of web addresses for over a second; notebooks need none.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -29,6 +30,9 @@ def pytest_configure(config):
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ELEVEN_STEPS_STRICT"] = "1"
+    # What tests start imports this checkout, wherever another one is installed.
+    places = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     stack = contextlib.ExitStack()
     stack.enter_context(nothing_done())
     config.add_cleanup(stack.close)

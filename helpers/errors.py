@@ -8,7 +8,10 @@ import torch
 from IPython import get_ipython
 
 # An error from inside one of these is explained by its message, not by their lines.
-NOT_YOURS = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).parent}/")
+HERE = Path(__file__).parent
+NOT_YOURS = tuple(
+    f"{folder}/" for folder in (Path(torch.__file__).parent, HERE, HERE.parent / "eleven_steps")
+)
 
 
 def show_short() -> None:

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from eleven_steps.checks.know.mistakes import edited_source
 from helpers import attention
 from helpers.attention import MultiHeadAttention
-from helpers.checks.mistakes import edited_source
 
 STYLES = {
     "functional": {

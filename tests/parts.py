@@ -4,7 +4,7 @@ import torch
 from sizes import TELLING
 from torch import nn
 
-from helpers.variants import (
+from eleven_steps.beyond.variants import (
     Alibi,
     Cap,
     Gate,

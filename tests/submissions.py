@@ -6,7 +6,7 @@ import os
 import handed_in
 from renew import NOTEBOOKS, read
 
-SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom helpers.checks import check"
+SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom eleven_steps.checks import check"
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
 WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
 
@@ -191,11 +191,11 @@ SET_UP_ANSWERS = f"{SETUP}\nfrom helpers.attention import MultiHeadAttention\n{M
 # What stands before a wrong answer changes nothing: all of these end as the mistake that they are.
 PATCHES = (
     'print("✓ scores.1: right")',
-    "import helpers.checks\nhelpers.checks.check = lambda *_: True",
+    "import eleven_steps.checks\neleven_steps.checks.check = lambda *_: True",
     "torch.equal = torch.allclose = torch.isclose = torch.Tensor.allclose = lambda *_, **__: True",
     "torch.Tensor.__eq__ = lambda *_: True",
-    "import types\nfake = types.ModuleType('helpers.checks')\nfake.check = lambda *_: True\n"
-    "sys.modules['helpers.checks'] = fake\nfrom helpers.checks import check",
+    "import types\nfake = types.ModuleType('eleven_steps.checks')\nfake.check = lambda *_: True\n"
+    "sys.modules['eleven_steps.checks'] = fake\nfrom eleven_steps.checks import check",
     'def check(*_):\n    return "right"',
 )
 FIND_ANSWER = """
@@ -205,7 +205,7 @@ def answer_of(thing):
         return thing.answer if thing.identifier == "scores.2" else None
     except BaseException:
         return None
-from helpers.checks.tasks import TASKS
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
 check("scores.2", next((n for n in numbers if type(n) in (int, float)), 0))
 """
@@ -247,7 +247,7 @@ ATTEMPTS = {
     "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
     "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
     "results": "open('{out}', 'w').write('[]')",
-    "course": "assert os.path.exists('{root}/helpers/checks/tasks.py')",
+    "course": "assert os.path.exists('{root}/eleven_steps/checks/know/exercises/lecture_tasks.py')",
     "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
     "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
     "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"
@@ -274,7 +274,7 @@ ON_THE_WAY = (
     "torch.set_default_dtype(torch.float64); torch.manual_seed(0); torch.set_grad_enabled(False)",
     "x = []\nfor _ in range(10**5):\n    x = [x]",
     "while True:\n    try:\n        pass\n    except BaseException:\n        pass",
-    "from helpers.checks.paper import PAPERS, practice\npractice('shapes', 3), PAPERS['by_hand.1']",
+    "from eleven_steps.checks.know.exercises.paper import papers\npapers()['by_hand.1']",
 )
 ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
 OUTLIVE = f"""

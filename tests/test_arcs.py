@@ -7,12 +7,12 @@ import xml.etree.ElementTree as ET
 import pytest
 import torch
 
-from helpers import sliders
-from helpers.moments import load_moments, load_sentence
-from helpers.pictures import Head, draw_arcs, tell_words
-from helpers.pictures.svg import head_colour
-from helpers.sentences import read
-from helpers.tiny import patterns
+from eleven_steps import sliders
+from eleven_steps.beyond.grammar import read
+from eleven_steps.beyond.moments import load_moments, load_sentence
+from eleven_steps.beyond.tiny import patterns
+from eleven_steps.pictures import Head, draw_arcs, tell_words
+from eleven_steps.pictures.svg import head_colour
 
 SVG = "{http://www.w3.org/2000/svg}"
 LONG = "Anna met Bert . the dogs near the old tree run . Anna met"

@@ -1,4 +1,4 @@
-"""tools/bench_cache.py: every row computes the same, and the tables say what was measured."""
+"""bench/bench_cache.py: every row computes the same, and the tables say what was measured."""
 
 import bench_cache
 import pytest

@@ -11,11 +11,20 @@ from sizes import steady
 from test_exercises import anything
 from torch import nn
 
+from eleven_steps.checks import check, progress
+from eleven_steps.checks.know.exercises.paper import (
+    CUT,
+    KINDS,
+    NAMES,
+    Built,
+    Explain,
+    Words,
+    papers,
+    practice,
+)
+from eleven_steps.pictures.blocks import PLACES
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
-from helpers.checks import check, progress
-from helpers.checks.paper import CUT, KINDS, NAMES, Built, Explain, Words, papers, practice
 from helpers.examples import load_example
-from helpers.pictures.blocks import PLACES
 
 PAPERS = papers()
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"

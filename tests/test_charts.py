@@ -5,8 +5,8 @@ import matplotlib
 import pytest
 import torch
 
-from helpers.pictures import HEAD_COLOURS
-from helpers.pictures.charts import (
+from eleven_steps.pictures import HEAD_COLOURS
+from eleven_steps.pictures.charts import (
     LINES,
     draw_growth,
     draw_saturation,
@@ -14,7 +14,7 @@ from helpers.pictures.charts import (
     entropy,
     slope,
 )
-from helpers.pictures.svg import Drawing
+from eleven_steps.pictures.svg import Drawing
 
 EMPTY = Drawing("", 0, 0)
 
@@ -80,7 +80,9 @@ def test_the_lines_have_colours_of_no_head_and_more_than_colour():
 def test_squares_have_the_area_of_their_amounts():
     drawn = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("helpers.pictures.charts.saved", lambda figure: drawn.append(figure) or EMPTY)
+        patch.setattr(
+            "eleven_steps.pictures.charts.saved", lambda figure: drawn.append(figure) or EMPTY
+        )
         chart = draw_squares({"one": 1, "sixteen": 16}, "It grows", "{} bytes".format)
     small, large = (patch.get_width() * patch.get_height() for patch in drawn[0].axes[0].patches)
     assert (small, large) == pytest.approx((1, 16))
@@ -98,7 +100,9 @@ def test_growth_starts_at_zero_and_says_its_ends():
     drawn = []
     lines = {"layers": [1, 2, 3], "scores": [1, 4, 9]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("helpers.pictures.charts.saved", lambda figure: drawn.append(figure) or EMPTY)
+        patch.setattr(
+            "eleven_steps.pictures.charts.saved", lambda figure: drawn.append(figure) or EMPTY
+        )
         chart = draw_growth([10, 20, 30], lines, "millions", "It grows")
     (axes,) = drawn[0].axes
     assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (0, 0)

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.checks import check_attention
-from helpers.checks.isolate import Stopped, attempt, isolated, timed
-from helpers.checks.outcome import Outcome
+from eleven_steps.checks import check_attention
+from eleven_steps.checks.name.outcome import Outcome
+from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
 
 
 def state():

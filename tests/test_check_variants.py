@@ -6,11 +6,11 @@ import pytest
 import torch
 from since_classes import Plain, of_style, with_slip
 
-from helpers.checks import check_attention, show_lines, wrong_class
-from helpers.checks.contract import VARIANTS
-from helpers.checks.mistakes import MISTAKES
-from helpers.checks.observe import reply
-from helpers.checks.variant_mistakes import VARIANT_MISTAKES
+from eleven_steps.checks import check_attention, show_lines, wrong_class
+from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.variant_mistakes import VARIANT_MISTAKES
+from eleven_steps.checks.run.contract import VARIANTS
+from eleven_steps.checks.run.observe import reply
 
 every = pytest.mark.parametrize
 

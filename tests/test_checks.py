@@ -8,9 +8,9 @@ from attention_variants import RIGHT, STYLES, Base, LoopOverHeads, Sdpa, carrier
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.checks import check_attention
-from helpers.checks.mistakes import MISTAKES
-from helpers.checks.outcome import Outcome
+from eleven_steps.checks import check_attention
+from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.name.outcome import Outcome
 
 # Each pair is two steps apart or more, and the second does not hide the first.
 PAIRS = [

@@ -9,7 +9,7 @@ from test_checks import causal, softmax
 from torch import nn
 from torch.nn import functional as F
 
-from helpers.checks import check, check_attention
+from eleven_steps.checks import check, check_attention
 
 every = pytest.mark.parametrize
 

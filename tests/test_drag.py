@@ -10,11 +10,11 @@ import pytest
 import renew
 import torch
 
-from helpers import sliders
+from eleven_steps import sliders
+from eleven_steps.pictures import Arrow, Handle, draw_vectors
+from eleven_steps.pictures.svg import CHARACTER, TITLE_HEIGHT, number
+from eleven_steps.sliders.words import SENTENCES, meaning_at
 from helpers.examples import load_example
-from helpers.pictures import Arrow, Handle, draw_vectors
-from helpers.pictures.svg import CHARACTER, TITLE_HEIGHT, number
-from helpers.sliders.words import SENTENCES, meaning_at
 
 WORDS = load_example("words")
 VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sizes import steady
 from torch import nn
 
-from helpers import processes, variants
+from eleven_steps.beyond import processes, variants
+from eleven_steps.checks import check
+from eleven_steps.checks.know.exercises.kinds import Explain, Write
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.many_tasks import LEARN, MANY
+from eleven_steps.checks.know.exercises.since_tasks import SINCE
+from eleven_steps.checks.know.mistakes import MISTAKES, named
+from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
-from helpers.checks import check
-from helpers.checks.many_tasks import LEARN, MANY
-from helpers.checks.mistakes import MISTAKES, named
-from helpers.checks.right import play
-from helpers.checks.since_tasks import SINCE
-from helpers.checks.task import Explain, Write
-from helpers.checks.tasks import TASKS
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS, trace
 
@@ -772,7 +772,7 @@ def test_what_an_answer_does_stays_inside(capsys):
 
 @every("answer", [looping, recursing, leaving, interrupting])
 def test_what_does_not_come_back_is_an_error(answer, monkeypatch):
-    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
     assert tried("scores.1", answer).kind == "error"
 
 

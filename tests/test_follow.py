@@ -6,9 +6,9 @@ import pytest
 import torch
 from sizes import TELLING, build
 
-from helpers.pictures import draw_follow, reach
-from helpers.pictures.memory import place
-from helpers.pictures.reach import find
+from eleven_steps.pictures import draw_follow, reach
+from eleven_steps.pictures.reach import find
+from eleven_steps.pictures.storage import place
 from helpers.trace import STEPS, trace
 
 SIZES = [(2, 3, 3, 4, 2), (1, 3, 6, 6, 2), (1, 1, 2, 4, 2), (1, 4, 3, 3, 1), (1, 2, 1, 3, 3)]

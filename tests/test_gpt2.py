@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from helpers.gpt2 import load_attention
+from eleven_steps.beyond.gpt2 import load_attention
 from helpers.trace import trace
 
 PREFIXES = ["", "transformer."]

@@ -33,9 +33,9 @@ from submissions import (
     solutions,
 )
 
+from eleven_steps.checks import check
+from eleven_steps.checks.know.exercises.further import MORE
 from helpers.attention import MultiHeadAttention
-from helpers.checks import check
-from helpers.checks.more import MORE
 from helpers.trace import STEPS
 
 WHY_NOT = sandbox.find_isolation()[1]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
 
+from eleven_steps.checks import check
+from eleven_steps.checks.run.observe import DEEP, reply
+from eleven_steps.checks.run.wire import decode, encode
 from helpers.attention import MultiHeadAttention
-from helpers.checks import check
-from helpers.checks.observe import DEEP, reply
-from helpers.checks.plain import decode, encode
 
 
 def test_results_are_whole_or_the_old_ones(tmp_path):
@@ -29,20 +29,9 @@ def test_results_are_whole_or_the_old_ones(tmp_path):
 
 def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     stage.stage(tmp_path)
-    there = {path.stem for path in (tmp_path / "helpers" / "checks").glob("*.py")}
-    assert {"elsewhere", "observe", "plain"} < there
-    assert not there & {
-        "tasks",
-        "many_tasks",
-        "since_tasks",
-        "paper",
-        "mistakes",
-        "answers",
-        "right",
-        "follow",
-        "match",
-        "weigh",
-    }
+    checks = tmp_path / "eleven_steps" / "checks"
+    assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
+    assert not (checks / "__init__.py").read_text() and (checks / "run" / "notebook.py").is_file()
     assert not list(tmp_path.rglob("*.ipynb"))
 
 

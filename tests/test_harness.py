@@ -21,8 +21,8 @@ import time
 import torch
 import matplotlib.pyplot as plt
 from IPython.display import SVG, display
-from helpers.pictures import Shown, draw_tensor
-from helpers.sliders import film
+from eleven_steps.pictures import Shown, draw_tensor
+from eleven_steps.sliders import film
 
 def svg(digit):
     return SVG(f"<svg xmlns='http://www.w3.org/2000/svg'><text>{digit}</text></svg>")

@@ -11,14 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("*.py"))
-HELPERS = sorted(draw_imports.modules())
+MODULES = sorted(draw_imports.modules())
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """Install the package as pip install . does, from a copy: a build leaves files behind."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("helpers", "data"):
+    for name in ("helpers", "eleven_steps", "data"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -43,8 +43,8 @@ def test_an_installed_package_works_away_from_the_checkout(installed, tmp_path):
 import helpers
 from helpers.attention import MultiHeadAttention
 from helpers.examples import DATA, load_example, load_whiteboard
-from helpers.pictures import draw_map
-from helpers.sizes import load_models
+from eleven_steps.pictures import draw_map
+from eleven_steps.beyond.sizes import load_models
 from helpers.trace import trace
 print(helpers.__file__)
 print(DATA)
@@ -59,8 +59,7 @@ print(load_example("words").rows["embedding"][0])
 
 
 def test_every_module_is_installed(installed):
-    found = {draw_imports.name_of(path, installed) for path in installed.rglob("helpers/**/*.py")}
-    assert found == set(HELPERS)
+    assert sorted(draw_imports.modules(installed)) == MODULES
 
 
 def test_importing_has_no_side_effects(tmp_path):
@@ -68,13 +67,13 @@ def test_importing_has_no_side_effects(tmp_path):
     code = f"""
 import os, sys, tempfile, torch
 sys.dont_write_bytecode = True
-large = "charts", "elsewhere", "errors", "sliders"
-quick = [name for name in {HELPERS} if not any(each in name for each in large)]
+large = "charts", "run.notebook", "errors", "sliders"
+quick = [name for name in {MODULES} if not any(each in name for each in large)]
 before = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 for name in quick:
     __import__(name)
 print({{"matplotlib", "ipywidgets", "IPython"}} & set(sys.modules))
-for name in {HELPERS + TOOLS}:
+for name in {MODULES + TOOLS}:
     __import__(name)
 after = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 print(before[:2] == after[:2], torch.equal(before[2], after[2]), before[3] == after[3])

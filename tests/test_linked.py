@@ -7,10 +7,10 @@ import pytest
 import torch
 from sizes import TELLING, build
 
-from helpers import sliders
+from eleven_steps import sliders
+from eleven_steps.pictures import draw_compact, draw_linked, steps_of
+from eleven_steps.sliders.source import run_by_line, shown_code, tell
 from helpers.attention import MultiHeadAttention
-from helpers.pictures import draw_compact, draw_linked, steps_of
-from helpers.sliders.source import run_by_line, shown_code, tell
 from helpers.trace import STEPS, trace
 
 CODE = shown_code()

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import bench_processes
+import many_machines
 import pytest
 
-from helpers.sizes import load_models, write_bytes
+from eleven_steps.beyond.sizes import load_models, write_bytes
 
-TOOLS = Path(bench_processes.__file__).parent
+TOOLS = Path(many_machines.__file__).parent
 MODELS = {model.name: model for model in load_models()}
 
 

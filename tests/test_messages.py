@@ -10,11 +10,11 @@ from test_exercises import CLASS, EXPLAIN, WRITE, Hostile, cut, grown, tried
 from torch import nn
 from torch.nn.functional import dropout
 
+from eleven_steps.checks import check, check_attention
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.paper import papers
+from eleven_steps.checks.run.cases import BIASED, MAIN, PLACES
 from helpers.attention import MultiHeadAttention
-from helpers.checks import check, check_attention
-from helpers.checks.cases import BIASED, MAIN, PLACES
-from helpers.checks.paper import papers
-from helpers.checks.tasks import TASKS
 
 every = pytest.mark.parametrize
 INF = math.inf  # a name of the notebook that is no size
@@ -331,12 +331,12 @@ def slipping(*arguments, **options):
 
 
 PLACES_OF_SLIPS = [
-    ("helpers.checks.functions._first", lambda: tried("scores.1", lambda q, k: q)),
-    ("helpers.checks.answers.judge_value", lambda: tried("scores.2", 43)),
-    ("helpers.checks.answers.judge_paper", lambda: tried("by_hand.2", {})),
-    ("helpers.checks.growing.constructed", lambda: tried("your_class.1", Broken)),
-    ("helpers.checks.classes._lost", lambda: check_attention(Broken)),
-    ("helpers.checks.classes.verdict", lambda: check_attention(MultiHeadAttention)),
+    ("eleven_steps.checks.name.functions._first", lambda: tried("scores.1", lambda q, k: q)),
+    ("eleven_steps.checks.name.answers.judge_value", lambda: tried("scores.2", 43)),
+    ("eleven_steps.checks.name.answers.judge_paper", lambda: tried("by_hand.2", {})),
+    ("eleven_steps.checks.name.growing.constructed", lambda: tried("your_class.1", Broken)),
+    ("eleven_steps.checks.name.classes._lost", lambda: check_attention(Broken)),
+    ("eleven_steps.checks.name.classes.verdict", lambda: check_attention(MultiHeadAttention)),
 ]
 
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from eleven_steps.checks.know.mistakes import MISTAKES, show_lines, wrong_class
 from helpers.attention import MultiHeadAttention
-from helpers.checks.mistakes import MISTAKES, show_lines, wrong_class
 from helpers.trace import STEPS, trace
 
 

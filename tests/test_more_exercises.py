@@ -9,17 +9,16 @@ import torch
 from test_exercises import cells, run, tried
 from torch import nn
 
+from eleven_steps.checks import check_attention
+from eleven_steps.checks.know.exercises.further import FORWARD, MORE, Choose
+from eleven_steps.checks.know.exercises.lecture_tasks import Explain
+from eleven_steps.checks.know.exercises.suspects import RIGHT, WRONG, source_of
+from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.name.answers import check
+from eleven_steps.checks.run.cases import BIASED, PLACES, close
+from eleven_steps.checks.run.line_up import built
 from helpers.attention import MultiHeadAttention
-from helpers.checks import check_attention
-from helpers.checks.answers import check
-from helpers.checks.cases import BIASED, PLACES, close
-from helpers.checks.line_up import built
-from helpers.checks.mistakes import MISTAKES
-from helpers.checks.more import MORE, Choose
-from helpers.checks.ordering import FORWARD
-from helpers.checks.right import play
-from helpers.checks.suspects import RIGHT, WRONG, source_of
-from helpers.checks.tasks import Explain
 
 every = pytest.mark.parametrize
 ORDER = "IGMDBPKOLAF"
@@ -345,7 +344,7 @@ def test_whatever_a_test_returns_is_taken_for_what_it_says(test, kind):
 
 
 def test_a_test_that_does_not_end_is_stopped(monkeypatch):
-    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
 
     def endless(cls):
         while True:

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 import torch
 
-from helpers import sliders
-from helpers.pictures import Shown, draw_cover, draw_motion, draw_shares, draw_sum, storage
-from helpers.pictures.changes import WIDE
-from helpers.pictures.motion import NARROW, ROOM, TOP
-from helpers.pictures.svg import CELL_HEIGHT, CELL_WIDTH, GAP, number
-from helpers.sliders.lesson import at_steps, run
-from helpers.sliders.motion import MAKING, MOVING
+from eleven_steps import sliders
+from eleven_steps.pictures import Shown, draw_cover, draw_motion, draw_shares, draw_sum, storage
+from eleven_steps.pictures.changes import WIDE
+from eleven_steps.pictures.moving import NARROW, ROOM, TOP
+from eleven_steps.pictures.svg import CELL_HEIGHT, CELL_WIDTH, GAP, number
+from eleven_steps.sliders.lesson import at_steps, run
+from eleven_steps.sliders.motion import MAKING, MOVING
 
 SIZES = [(6, 2), (6, 1), (6, 6), (12, 3)]
 every_room = pytest.mark.parametrize("room", [ROOM, NARROW])

@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 from sizes import TELLING, build
 
-from helpers.pictures import (
+from eleven_steps.pictures import (
     HEAD_COLOURS,
     Arrow,
     Head,
@@ -38,9 +38,9 @@ from helpers.pictures import (
     draw_vectors,
     storage,
 )
-from helpers.pictures.panels import OPERATIONS
-from helpers.pictures.stored import hint
-from helpers.pictures.svg import (
+from eleven_steps.pictures.panels import OPERATIONS
+from eleven_steps.pictures.stored import hint
+from eleven_steps.pictures.svg import (
     FAINT,
     GROUND,
     INK,
@@ -586,7 +586,7 @@ def test_a_title_is_never_wider_than_its_estimate(title):
 
 def test_pictures_load_neither_charts_nor_widgets():
     code = (
-        "import sys, helpers.pictures; "
+        "import sys, eleven_steps.pictures; "
         "sys.exit(bool({'matplotlib', 'ipywidgets', 'IPython'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

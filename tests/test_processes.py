@@ -12,10 +12,10 @@ import torch
 from torch import distributed as dist
 from torch.profiler import profile
 
-from helpers import processes
+from eleven_steps.beyond import processes
+from eleven_steps.beyond.processes import Processes
+from eleven_steps.beyond.processes.travel import NOTEBOOK, pack
 from helpers.attention import MultiHeadAttention
-from helpers.processes import Processes
-from helpers.processes.travel import NOTEBOOK, pack
 
 SIZES = 2, 8, 10, 12, 4  # b, num_tokens, d_in, d_out, num_heads
 SPLIT = "W_query", "W_key", "W_value"
@@ -239,7 +239,7 @@ def runs(pid):
 
 
 PARENT = """
-from helpers.processes import Processes
+from eleven_steps.beyond.processes import Processes
 from test_processes import waits
 group = Processes(2)
 print(*(process.pid for process in group.running), group.folder.name, flush=True)

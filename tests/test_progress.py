@@ -7,9 +7,9 @@ import threading
 import pytest
 import renew
 
-from helpers.checks import check, progress
-from helpers.checks.answers import EXERCISES
-from helpers.checks.tasks import TASKS
+from eleven_steps.checks import check, progress
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.name.answers import EXERCISES
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
 

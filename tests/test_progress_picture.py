@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from helpers.pictures.progress import draw_progress
+from eleven_steps.pictures.done import draw_progress
 
 GROUPS = {"view": ["view.1", "view.2"], "mask": ["mask.1"], "sheet": [f"sheet.{n}" for n in "1234"]}
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from helpers.checks import check, progress
-from helpers.checks.answers import EXERCISES
+from eleven_steps.checks import check, progress
+from eleven_steps.checks.name.answers import EXERCISES
 
 RECORD = """
 import sys
-from helpers.checks import progress
+from eleven_steps.checks import progress
 for name in sys.argv[1:]:
     print(name, progress.record(name), flush=True)
 """
 WRITE = 'echo "$KEPT" > "$0/progress.json"'
-CHECK = 'from helpers.checks import check; print(check("scores.2", 43)); check()'
+CHECK = 'from eleven_steps.checks import check; print(check("scores.2", 43)); check()'
 
 
 def python(code, *words, path, inside=()):

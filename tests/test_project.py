@@ -22,9 +22,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 ROOT = Path(__file__).parents[1]
 OURS = [
     ROOT / "conftest.py",
-    *(p for d in ("helpers", "tools", "tests") for p in (ROOT / d).rglob("*.py")),
+    *(
+        path
+        for folder in ("helpers", "eleven_steps", "tools", "bench", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    ),
 ]
-LOCAL = {"helpers"} | {path.stem for path in OURS}
+LOCAL = {"helpers", "eleven_steps"} | {path.stem for path in OURS}
 
 
 def requirements(name):
@@ -36,54 +40,56 @@ def requirements(name):
 COURSE, DEV = requirements("requirements.txt"), requirements("requirements-dev.txt")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
-# The rooms of helpers, and which rooms each may import.
+# The rooms, and which rooms each may import.
 MAY_IMPORT = {
-    "attention": set(),
-    "errors": set(),
-    "examples": set(),
+    "helpers": set(),
+    "eleven_steps": set(),
     "pictures": set(),
-    "table": set(),
-    "timing": set(),
-    "trace": {"attention"},
-    "gpt2": {"attention"},
-    "sizes": {"attention", "examples"},
-    "sentences": set(),
-    "tiny": {"attention", "sentences", "trace"},
-    "moments": {"attention", "examples", "pictures", "sentences", "tiny", "trace"},
-    "sliders": {
-        *("attention", "examples", "moments", "pictures", "sentences", "sizes", "tiny", "trace"),
-        "variants",
-    },
-    "checks": {"attention", "examples", "pictures", "trace", "variants"},
-    "variants": {"attention"},
-    "processes": {"attention"},
-    "since": {"examples", "trace", "variants"},
+    "beyond": {"helpers", "pictures"},
+    "sliders": {"beyond", "helpers", "pictures"},
+    "run": {"beyond", "helpers"},
+    "know": {"beyond", "helpers", "run"},
+    "name": {"helpers", "know", "progress", "run"},
+    "progress": {"know", "pictures"},
+    "checks": {"know", "name"},
 }
+# Inside helpers hardly anything is imported.
+HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {
-    "helpers.pictures.progress.draw_progress",
-    "helpers.pictures.steps.tell_done",
-    "helpers.pictures.Picture",
+    "eleven_steps.pictures.done.draw_progress",
+    "eleven_steps.pictures.strip.tell_done",
+    "eleven_steps.pictures.Picture",
 }
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
+KNOW = "eleven_steps.checks.know"
 DATA = {
-    f"helpers.checks.{name}"
-    for name in ("findings", "mistakes", "paper", "since_tasks", "tasks", "variant_mistakes")
+    *(f"{KNOW}.{name}" for name in ("mistakes", "sentences", "variant_mistakes")),
+    *(f"{KNOW}.exercises.{name}" for name in ("lecture_tasks", "paper", "since_tasks")),
 }
 
-# What notebooks and tools import: a whole room, or what it says is public.
-CHECKS = {"check", "check_attention", "wrong_class", "show_lines"}
+# What notebooks, tools and bench import of a package: what its face lists.
 FACES = {
-    **{room: set(import_module(f"helpers.{room}").__all__) for room in ("pictures", "sliders")},
-    "checks": CHECKS,
+    room: set(import_module(f"eleven_steps.{room}").__all__)
+    for room in ("checks", "pictures", "sliders")
 }
-OWN_FACE = {"helpers.pictures.charts"}  # brings matplotlib: imported by its own name
+OWN_FACE = {"eleven_steps.pictures.charts"}  # brings matplotlib: imported by its own name
+ABOVE = [
+    path
+    for folder in ("tools", "bench", "notebooks")
+    for path in sorted((ROOT / folder).rglob("*.[pi]*y*"))
+    if path.suffix in (".py", ".ipynb") and ".ipynb_checkpoints" not in path.parts
+]
 
 GRAPH = draw_imports.modules()
-HELPERS = {draw_imports.name_of(path): path for path in (ROOT / "helpers").rglob("*.py")}
+OURS_IN = {
+    draw_imports.name_of(path): path
+    for package in draw_imports.PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+}
 
 
 def imports(nodes):
@@ -96,55 +102,68 @@ def tree(path):
 
 
 def test_the_rooms_are_those_that_stand_there():
-    assert {draw_imports.room(module) for module in GRAPH if "." in module} == set(MAY_IMPORT)
-    assert not GRAPH["helpers"], "helpers itself imports nothing"
+    assert {draw_imports.room(module) for module in GRAPH} == set(MAY_IMPORT)
+    assert not GRAPH["helpers"] and not GRAPH["eleven_steps"]
 
 
-@pytest.mark.parametrize("module", sorted(set(HELPERS) - {"helpers"}))
-def test_helpers_import_what_they_may(module):
-    room, names = draw_imports.room(module), imports(ast.walk(tree(HELPERS[module])))
-    assert {draw_imports.room(other) for other in GRAPH[module]} <= MAY_IMPORT[room] | {room}
-    assert not {name.split(".")[0] for name in names} & (NETWORK | {"tools", "notebooks", "tests"})
-    if room == "checks":
-        drawn = {name for name in names if name.startswith("helpers.pictures")}
-        assert drawn <= PICTURES_OF_CHECKS
+def test_rooms_import_what_they_may():
+    for module, others in GRAPH.items():
+        room, names = draw_imports.room(module), imports(ast.walk(tree(OURS_IN[module])))
+        assert {draw_imports.room(other) for other in others} <= MAY_IMPORT[room] | {room}, module
+        outside = NETWORK | {"tools", "bench", "notebooks", "tests"}
+        assert not {name.split(".")[0] for name in names} & outside, module
+        if module.startswith("eleven_steps.checks"):
+            drawn = {name for name in names if name.startswith("eleven_steps.pictures")}
+            assert drawn <= PICTURES_OF_CHECKS, module
 
 
-@pytest.mark.parametrize("module", sorted(set(HELPERS) - LONGER - DATA))
-def test_a_file_can_be_read_in_one_sitting(module):
-    assert len(HELPERS[module].read_text("utf-8").splitlines()) <= LONGEST
+def test_helpers_hardly_import_each_other():
+    among = {module: others for module, others in GRAPH.items() if module.startswith("helpers.")}
+    assert {module: others for module, others in among.items() if others} == HELPERS_IMPORT
 
 
-def test_helpers_import_each_other_in_no_circle():
+def test_a_file_can_be_read_in_one_sitting():
+    lengths = {
+        module: len(path.read_text("utf-8").splitlines())
+        for module, path in OURS_IN.items()
+        if module not in LONGER | DATA
+    }
+    assert {module: lines for module, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_modules_import_each_other_in_no_circle():
     TopologicalSorter(GRAPH).prepare()
 
 
 def public(name):
-    """Say whether what an import names is a room, or belongs to the public face of one."""
+    """Say whether what an import names is a module, or belongs to the public face of a room."""
     if name in OWN_FACE or name.rpartition(".")[0] in OWN_FACE:
         return True
-    if name == "helpers":
-        return True  # says where the rooms lie
-    _, room, *rest = name.split(".")
-    if room not in MAY_IMPORT or len(rest) > 1:
-        return False
+    package, *rest = name.split(".")
+    if package == "eleven_steps" and rest and rest[0] in FACES:
+        if len(rest) == 1:
+            return rest[0] != "checks"
+        return len(rest) == 2 and rest[1] in FACES[rest[0]]
     if not rest:
-        return room != "checks"
-    return rest[0] in FACES[room] if room in FACES else not rest[0].startswith("_")
+        return True  # says where the rooms lie
+    module = any(name in (other, other.rpartition(".")[0]) for other in GRAPH)
+    return module or name.rpartition(".")[0] in GRAPH and not rest[-1].startswith("_")
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("helpers.checks.check", True),
-        ("helpers.checks.progress", False),
-        ("helpers.checks.progress.draw_progress", False),
-        ("helpers.checks", False),
-        ("helpers.sliders", True),
-        ("helpers.sliders.run", True),
-        ("helpers.sliders.film.controls", False),
-        ("helpers.pictures.charts.draw_growth", True),
-        ("helpers.pictures.memory.place", False),
+        ("eleven_steps.checks.check", True),
+        ("eleven_steps.checks.progress", False),
+        ("eleven_steps.checks.progress.draw_progress", False),
+        ("eleven_steps.checks", False),
+        ("eleven_steps.sliders", True),
+        ("eleven_steps.sliders.run", True),
+        ("eleven_steps.sliders.film.controls", False),
+        ("eleven_steps.pictures.charts.draw_growth", True),
+        ("eleven_steps.pictures.storage.place", False),
+        ("eleven_steps.beyond.variants.Rope", True),
+        ("eleven_steps.beyond.nowhere.anything", False),
         ("helpers.attention._Causal", False),
         ("helpers.nowhere.anything", False),
     ],
@@ -153,13 +172,9 @@ def test_a_room_has_a_public_face(name, says):
     assert public(name) is says
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for d in ("tools", "notebooks") for path in sorted((ROOT / d).glob("*.[pi]*y*"))],
-    ids=lambda path: path.name,
-)
+@pytest.mark.parametrize("path", ABOVE, ids=lambda path: path.name)
 def test_notebooks_and_tools_import_the_public_face(path):
-    ours = {name for name in imports_of(path) if name.split(".")[0] == "helpers"}
+    ours = {name for name in imports_of(path) if name.split(".")[0] in draw_imports.PACKAGES}
     assert not {name for name in ours if not public(name)}
 
 
@@ -196,18 +211,18 @@ def test_every_direct_dependency_is_pinned_once():
 
 def test_the_course_needs_only_what_it_lists():
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    needed = [*HELPERS.values(), *notebooks, ROOT / "tools" / "lab.py"]
+    needed = [*OURS_IN.values(), *notebooks, ROOT / "tools" / "lab.py"]
     assert distributions_of(set().union(*map(imports_of, needed))) <= set(pinned(COURSE))
 
 
-def test_the_package_declares_what_helpers_import():
-    needed = distributions_of(set().union(*map(imports_of, HELPERS.values())))
+def test_the_package_declares_what_it_imports():
+    needed = distributions_of(set().union(*map(imports_of, OURS_IN.values())))
     declared = {re.match(r"[a-z0-9-]+", each)[0] for each in PROJECT["project"]["dependencies"]}
     assert needed == declared <= set(pinned(COURSE))
 
 
 def test_every_package_is_installed():
-    folders = {path.parent for path in HELPERS.values()}
+    folders = {path.parent for path in OURS_IN.values()}
     packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"helpers.data"}
 

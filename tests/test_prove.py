@@ -1,4 +1,4 @@
-"""tools/prove.py: every row is equal, and a row that is not is said so."""
+"""bench/prove.py: every row is equal, and a row that is not is said so."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from prove_rows import PROOFS, Proof
 
-from helpers.variants import GroupedHeads, Rope, Window
+from eleven_steps.beyond.variants import GroupedHeads, Rope, Window
 
 
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.change} {proof.module}")

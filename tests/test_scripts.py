@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from helpers.sliders.arcs import Arcs
-from helpers.sliders.drag import Drag
-from helpers.sliders.motion import Move
-from helpers.sliders.scripts import script
-from helpers.sliders.source import LinkedSource
-from helpers.sliders.touch import Touch
+from eleven_steps.sliders.arcs import Arcs
+from eleven_steps.sliders.drag import Drag
+from eleven_steps.sliders.motion import Move
+from eleven_steps.sliders.scripts import script
+from eleven_steps.sliders.source import LinkedSource
+from eleven_steps.sliders.touch import Touch
 
 PICTURES = [Arcs, Drag, LinkedSource, Move, Touch]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)

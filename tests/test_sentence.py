@@ -5,11 +5,11 @@ import re
 import pytest
 import torch
 
+from eleven_steps.beyond.grammar import MEETINGS, NAMES, read
+from eleven_steps.beyond.moments import MEETING, load_moments, load_sentence
+from eleven_steps.beyond.tiny import trace_layers
+from eleven_steps.pictures import draw_words
 from helpers.examples import load_second
-from helpers.moments import MEETING, load_moments, load_sentence
-from helpers.pictures import draw_words
-from helpers.sentences import MEETINGS, NAMES, read
-from helpers.tiny import trace_layers
 
 SIX = ["Anna", "met", "Bert", ".", "Anna", "met"]
 

@@ -5,10 +5,17 @@ import re
 import pytest
 import torch
 
-from helpers.since import load_since, show_change, table_of_steps
-from helpers.sliders import explore_cache
+from eleven_steps.beyond.since import load_since, show_change, table_of_steps
+from eleven_steps.beyond.variants import (
+    Alibi,
+    Cache,
+    GroupedHeads,
+    Padding,
+    Sinks,
+    VariantAttention,
+)
+from eleven_steps.sliders import explore_cache
 from helpers.trace import trace
-from helpers.variants import Alibi, Cache, GroupedHeads, Padding, Sinks, VariantAttention
 
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 

@@ -5,8 +5,7 @@ import torch
 from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 
-from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
-from helpers.sizes import (
+from eleven_steps.beyond.sizes import (
     attention_multiplications,
     attention_parameters,
     count_memory,
@@ -17,6 +16,7 @@ from helpers.sizes import (
     weights_memory,
     write_bytes,
 )
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 from helpers.trace import trace
 
 MODELS = load_models()

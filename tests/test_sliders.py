@@ -6,9 +6,9 @@ import ipywidgets
 import pytest
 import torch
 
-from helpers import sliders
-from helpers.pictures import Picture
-from helpers.variants import VariantAttention
+from eleven_steps import sliders
+from eleven_steps.beyond.variants import VariantAttention
+from eleven_steps.pictures import Picture
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),

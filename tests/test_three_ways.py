@@ -7,10 +7,10 @@ from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 from torch import nn
 
+from eleven_steps.beyond.sizes import count_multiplications, count_parameters
+from eleven_steps.sliders import products, run
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
-from helpers.sizes import count_multiplications, count_parameters
-from helpers.sliders import products, run
 from helpers.trace import trace
 
 

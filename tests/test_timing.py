@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from helpers import timing
+from eleven_steps.beyond import timing
+from eleven_steps.beyond.timing import time_in_turns, time_steps
 from helpers.attention import MultiHeadAttention
-from helpers.timing import time_in_turns, time_steps
 from helpers.trace import STEPS
 
 

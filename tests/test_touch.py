@@ -9,9 +9,9 @@ import pytest
 import torch
 from sizes import TELLING, build
 
-from helpers import sliders
-from helpers.pictures import draw_map, draw_numbers, reach, reach_all, tell, written
-from helpers.sliders.touch import linears
+from eleven_steps import sliders
+from eleven_steps.pictures import draw_map, draw_numbers, reach, reach_all, tell, written
+from eleven_steps.sliders.touch import linears
 from helpers.trace import STEPS, trace
 
 SIZES = [(1, 3, 6, 6, 2), (1, 2, 4, 6, 3), (1, 4, 3, 4, 1)]

@@ -8,12 +8,13 @@ import renew
 import torch
 import train
 
-from helpers import moments, sentences, tiny
-from helpers.checks import wrong_class
-from helpers.pictures import draw_weights
-from helpers.sentences import CONTEXT_LENGTH, NUMBERS, make_stories, read, write
-from helpers.sliders.heads import heads_at
-from helpers.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
+from eleven_steps.beyond import grammar as sentences
+from eleven_steps.beyond import moments, tiny
+from eleven_steps.beyond.grammar import CONTEXT_LENGTH, NUMBERS, make_stories, read, write
+from eleven_steps.beyond.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
+from eleven_steps.checks import wrong_class
+from eleven_steps.pictures import draw_weights
+from eleven_steps.sliders.training_film import heads_at
 
 NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
 SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
@@ -242,7 +243,7 @@ def test_what_is_stored_can_be_loaded_again(tmp_path, monkeypatch):
 
 def test_moments_that_are_missing_say_who_writes_them(tmp_path, monkeypatch):
     monkeypatch.setattr(moments, "MOMENTS", tmp_path / "none.safetensors")
-    with pytest.raises(FileNotFoundError, match=r"python tools/train\.py writes it"):
+    with pytest.raises(FileNotFoundError, match=r"python bench/train\.py writes it"):
         moments.load_moments()
 
 
@@ -253,7 +254,7 @@ def test_about_a_dozen_moments_are_stored_in_little_room(stored):
     assert moments.MOMENTS.stat().st_size < 500_000
     assert [moment.step for moment in stored] == list(train.STORED)
     facts = moments.load_facts()
-    assert facts["command"] == f"python tools/train.py --seed {train.SEED}"
+    assert facts["command"] == f"python bench/train.py --seed {train.SEED}"
     assert facts["seed"] == str(train.SEED)
 
 

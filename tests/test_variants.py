@@ -10,10 +10,8 @@ from parts import D_IN, HEADS, LEFT, OTHER, PARTS, TOKENS, make
 from sizes import legal_sizes, steady
 from torch import nn
 
-from helpers import variants
-from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS, trace
-from helpers.variants import (
+from eleven_steps.beyond import variants
+from eleven_steps.beyond.variants import (
     Cache,
     Cap,
     FusedVariantAttention,
@@ -32,6 +30,8 @@ from helpers.variants import (
     distances,
     rotate,
 )
+from helpers.attention import MultiHeadAttention
+from helpers.trace import STEPS, trace
 
 # Without parts
 

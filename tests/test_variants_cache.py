@@ -5,8 +5,7 @@ import torch
 from parts import D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
 from torch import nn
 
-from helpers.trace import STEPS, trace
-from helpers.variants import (
+from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
     FusedVariantAttention,
@@ -19,6 +18,7 @@ from helpers.variants import (
     VariantAttention,
     Window,
 )
+from helpers.trace import STEPS, trace
 
 SELF = [name for name in PARTS if name != "other"]
 

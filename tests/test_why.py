@@ -8,11 +8,11 @@ import renew
 import torch
 from torch import nn
 
-from helpers import sliders
+from eleven_steps import sliders
+from eleven_steps.pictures import HEAD_COLOURS, Arrow, draw_blocks, draw_matrices, draw_vectors
+from eleven_steps.pictures.vectors import MARGIN, UNIT
+from eleven_steps.sliders.words import SENTENCES
 from helpers.examples import load_example
-from helpers.pictures import HEAD_COLOURS, Arrow, draw_blocks, draw_matrices, draw_vectors
-from helpers.pictures.vectors import MARGIN, UNIT
-from helpers.sliders.words import SENTENCES
 
 WORDS = load_example("words")
 VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))

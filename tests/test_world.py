@@ -11,9 +11,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.modules import module as hooks
 
+from eleven_steps.checks import check, check_attention
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.run import isolate
 from helpers import attention, trace
-from helpers.checks import check, check_attention, isolate
-from helpers.checks.right import play
 
 every = pytest.mark.parametrize
 NOTHING = object()
@@ -97,8 +98,8 @@ class NeverBuilt(Base):
 
 @every("cls", [NeverAnswers, NeverBuilt])
 def test_whatever_does_not_end_is_stopped(cls, monkeypatch):
-    monkeypatch.setattr("helpers.checks.classes.SECONDS", 0.3)
-    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
     assert "does not end" in check_attention(cls).message
     assert "no end" in check("your_class.1", cls, record=False).message
 
@@ -136,18 +137,22 @@ def slowed(function, seconds):
 @every(
     ("cls", "places", "seconds"),
     [
-        (Base, ["match.play"], 0.1),  # asked for every case
-        (carrier("functional", "scores_transposed"), ["match.follow", "classes.made"], 0.7),
-        (carrier("functional", "scores_transposed"), ["recorder._held"], 0.005),
+        (Base, ["name.match.play"], 0.1),  # asked for every case
+        (
+            carrier("functional", "scores_transposed"),
+            ["name.match.follow", "name.classes.made"],
+            0.7,
+        ),
+        (carrier("functional", "scores_transposed"), ["run.recorder._held"], 0.005),
     ],
     ids=["right", "wrong", "while it runs"],
 )
 def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, monkeypatch):
     expected = check_attention(cls)
-    monkeypatch.setattr("helpers.checks.classes.SECONDS", 1.0)
+    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 1.0)
     for place in places:
-        module, _, name = place.partition(".")
-        owner = import_module(f"helpers.checks.{module}")
+        module, _, name = place.rpartition(".")
+        owner = import_module(f"eleven_steps.checks.{module}")
         monkeypatch.setattr(owner, name, slowed(getattr(owner, name), seconds))
     began = time.process_time()
     assert check_attention(cls) == expected
@@ -155,8 +160,8 @@ def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, monk
 
 
 def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
-    monkeypatch.setattr("helpers.checks.answers.SECONDS", 0.3)
-    monkeypatch.setattr("helpers.checks.functions.play", slowed(play, 0.15))
+    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.name.functions.play", slowed(play, 0.15))
     assert check("scores.1", lambda q, k: q @ k.transpose(2, 3), record=False).passed
 
 
@@ -166,6 +171,6 @@ def test_work_of_the_class_itself_is_stopped(monkeypatch):
             work(0.2)
             return super().forward(x)
 
-    monkeypatch.setattr("helpers.checks.classes.SECONDS", 0.5)
+    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.5)
     verdict = check_attention(Slow)
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message

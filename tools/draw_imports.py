@@ -1,39 +1,22 @@
-"""Draw which room of helpers imports which, as docs/imports.svg.
+"""Draw which room imports which, as docs/imports.svg.
 
 Usage: python tools/draw_imports.py
-A room is a package of helpers, or a module that stands alone. The arrows are read from the code.
+A room is a folder; of the checks it is one of their folders. The arrows are read from the code.
 """
 
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from helpers.pictures import Picture
+from eleven_steps.pictures import Picture
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "imports.svg"
+PACKAGES = "helpers", "eleven_steps"
 
 # From top to bottom: an arrow may only point down.
-ROOMS = (
-    "since",
-    "checks",
-    "sliders",
-    "moments",
-    "tiny",
-    "variants",
-    "processes",
-    "sizes",
-    "gpt2",
-    "trace",
-    "timing",
-    "errors",
-    "table",
-    "sentences",
-    "pictures",
-    "examples",
-    "attention",
-)
-LEFT = {"checks", "moments", "variants"}  # their arrows run on the left, so that few cross
+ROOMS = ("checks", "name", "progress", "know", "run", "sliders", "beyond", "pictures", "helpers")
+LEFT = {"checks", "progress", "sliders"}  # their arrows run on the left, so that few cross
 
 WIDTH, BOX_WIDTH, BOX_HEIGHT, PITCH, TOP = 600, 110, 28, 46, 40
 INK = "var(--jp-content-font-color1, #212121)"
@@ -61,19 +44,23 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def modules(root: Path = ROOT) -> dict[str, set[str]]:
-    """Return every module of helpers with the modules of helpers that it imports, anywhere."""
-    files = {name_of(path, root): path for path in sorted((root / "helpers").rglob("*.py"))}
+    """Return every module of ours with the modules of ours that it imports, anywhere."""
+    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    files = {name_of(path, root): path for path in paths}
     found = {}
     for module, path in files.items():
         names = imported(ast.walk(ast.parse(path.read_text("utf-8"))))
-        ours = {name for name in names if name.split(".")[0] == "helpers"}
+        ours = {name for name in names if name.split(".")[0] in PACKAGES}
         found[module] = {name if name in files else name.rpartition(".")[0] for name in ours}
     return found
 
 
 def room(module: str) -> str:
-    """Return the room of a module of helpers: "pictures" for helpers.pictures.svg."""
-    return module.split(".")[1]
+    """Return the room of a module: "pictures" for eleven_steps.pictures.svg."""
+    package, *rest = module.split(".")
+    if package == "helpers" or not rest:
+        return package
+    return rest[1] if rest[0] == "checks" and len(rest) > 1 else rest[0]
 
 
 def arrows(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
@@ -82,7 +69,7 @@ def arrows(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
         (room(module), room(other))
         for module, others in graph.items()
         for other in others
-        if "." in module and "." in other and room(module) != room(other)
+        if room(module) != room(other)
     }
     return sorted(found, key=lambda arrow: tuple(map(ROOMS.index, arrow)))
 
@@ -116,7 +103,7 @@ def draw(graph: dict[str, set[str]]) -> Picture:
         body,
         WIDTH,
         TOP + PITCH * len(ROOMS),
-        "Imports between the rooms of helpers point down",
+        "Imports between the rooms point down",
         f"From top to bottom: {'; '.join(words)}; {', '.join(alone)} import none.",
     )
 

@@ -68,8 +68,12 @@ def serve(connection_file: str, cwd: str) -> None:
     from ipykernel.kernelapp import IPKernelApp  # only a kernel needs it
 
     os.chdir(cwd)
-    # A notebook can import what is installed, not the tools and tests that pytest sees.
-    sys.path[:] = [place for place in sys.path if ROOT not in (Path(place), Path(place).parent)]
+    # A notebook of this checkout imports this checkout, wherever another one is installed; tools
+    # and tests, which pytest sees, it does not.
+    seen = {
+        str(ROOT / folder) for folder in ("tests", "tools", "tools/grade", "tools/site", "bench")
+    }
+    sys.path[:] = [str(ROOT), *(place for place in sys.path if place not in {str(ROOT), *seen})]
     options = ["--log-level=CRITICAL", "--HistoryManager.hist_file=:memory:"]
     if FORKS:
         options.append(f"--IPKernelApp.parent_handle={os.getppid()}")  # end when the tests end

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import torch
 from torch import distributed as dist
 
-from helpers import processes
+from eleven_steps.beyond import processes
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
 WAYS = "heads", "tokens"

@@ -12,8 +12,8 @@ from look import see
 from playwright.sync_api import expect
 from waits import resize, settle, soon, turn
 
-from helpers import sliders
-from helpers.moments import load_sentence
+from eleven_steps import sliders
+from eleven_steps.beyond.moments import load_sentence
 
 SOURCES = (
     "import torch\ntorch.set_num_threads(1)\nfrom helpers import moments, sliders",

@@ -21,12 +21,12 @@ from lab_page import (
 from playwright.sync_api import expect
 from waits import settle, soon, turn
 
-from helpers import sliders
+from eleven_steps import sliders
 from helpers.examples import load_example
 
 SET_UP = """import torch
 torch.set_num_threads(1)
-from helpers import sliders
+from eleven_steps import sliders
 from helpers.examples import load_example"""
 WORDS = ["the", "ducks", "were", "swimming", "near", "the", "bank"]
 MIX = f"""words = load_example("words")

@@ -24,8 +24,8 @@ from playwright.sync_api import expect
 from test_site_in_browser import OVERFLOW, check_phone
 from waits import resize, settle, soon, turn
 
-from helpers import sliders
-from helpers.sliders.source import shown_code
+from eleven_steps import sliders
+from eleven_steps.sliders.source import shown_code
 
 SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
 LINES = [line for line in shown_code().splitlines() if line.strip()]

@@ -6,7 +6,7 @@ from lab_page import make_dark, run_all
 from playwright.sync_api import expect
 from waits import settle, soon, turn
 
-from helpers import sliders
+from eleven_steps import sliders
 
 SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
 STEPS = ("transpose", "combine")  # one leaves the storage alone, one does not

@@ -8,14 +8,14 @@ from look import check_whole
 from playwright.sync_api import expect
 from waits import resize, settle, soon, until, visit
 
-from helpers import sliders
-from helpers.sliders.motion import MAKING, MOVING
+from eleven_steps import sliders
+from eleven_steps.sliders.motion import MAKING, MOVING
 from helpers.trace import trace
 
 STEPS = [*MOVING, *MAKING]
 SOURCES = [
     "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders, trace\n"
-    "from helpers.pictures import draw_map\nmha, _ = sliders.run()",
+    "from eleven_steps.pictures import draw_map\nmha, _ = sliders.run()",
     "sliders.explore_map()",
     "sliders.explore_numbers()",
     "sliders.explore_project()",

@@ -9,7 +9,7 @@ from look import check_whole, see
 from playwright.sync_api import expect
 from waits import resize, soon, until
 
-from helpers import sliders
+from eleven_steps import sliders
 
 SVG = "image/svg+xml"
 PICTURE = "svg[role=img], img[alt]"

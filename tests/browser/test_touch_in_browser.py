@@ -8,9 +8,9 @@ from lab_page import check_no_commands, close, make_dark, open_7, open_notebook,
 from playwright.sync_api import expect
 from waits import resize, settle, soon, turn
 
-from helpers import sliders
-from helpers.pictures import reach_all, tell, written
-from helpers.sliders.touch import linears
+from eleven_steps import sliders
+from eleven_steps.pictures import reach_all, tell, written
+from eleven_steps.sliders.touch import linears
 from helpers.trace import trace
 
 SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"

@@ -23,9 +23,9 @@ from renew import METADATA, VIEW
 from traitlets.config import Config
 from waits import resize, soon
 
-from helpers import pictures, sliders
-from helpers.pictures import Shown
-from helpers.pictures.charts import draw_saturation
+from eleven_steps import pictures, sliders
+from eleven_steps.pictures import Shown
+from eleven_steps.pictures.charts import draw_saturation
 from helpers.trace import trace
 
 SVG = "image/svg+xml"

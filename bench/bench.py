@@ -1,0 +1,293 @@
+"""Measure what attention costs: every implementation against the machine's own matrix products.
+
+    python bench/bench.py                               the tables of docs/benchmarks.md
+    python bench/bench.py --quick                       small sizes, one second each
+    python bench/bench.py --busy                        while the machine does other work too
+    python bench/bench.py --device cuda --dtype bfloat16
+
+All implementations of one size run in one process, in turn, in a new order and on new random
+numbers each round. Each first proves in float32 that it computes what MultiHeadAttention computes
+with the same weights; where that class is too large, what FusedMultiHeadAttention computes. The
+limit is the least time that these multiplications can take: the machine's own products of the
+same sizes, measured in the same rounds, those that a causal mask halves counted as half. Peak
+memory is taken in a process of its own.
+
+Peers run where they are installed: `pip install -e ".[bench]"`, and, since what it requires would
+replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from pathlib import Path
+
+import bench_rows
+import torch
+from bench_rows import ROWS, prove, run
+from torch.utils.benchmark import timer
+
+from helpers.attention import FusedMultiHeadAttention
+
+D, NUM_HEADS = 768, 12  # the smallest GPT-2
+SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384)]
+QUICK_SIZES = [(2, 256), (1, 64), (1, 1024)]
+LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
+LIMIT = "the limit"
+LEAST = (
+    7  # rounds: a row that follows a large one finds its memory in disorder, and the next does not
+)
+DRAWN = {
+    bench_rows.FUSED: "D-",
+    bench_rows.EXPLICIT: "o-",
+    bench_rows.WRAPPER: "s:",
+    bench_rows.TORCHS: "^--",
+    bench_rows.LECTURE: "v:",
+    LIMIT: "k--",
+}
+
+
+def installed() -> list[str]:
+    """Return the rows that can be built here."""
+    source, names = FusedMultiHeadAttention(D, D, 64, 0.0, NUM_HEADS), []
+    for name, build in ROWS.items():
+        try:
+            build(source)
+            names.append(name)
+        except ImportError as missing:
+            print(f"{name} is left out: {missing}", file=sys.stderr)
+    return names
+
+
+def fits(name: str, size: tuple[int, int], backward: bool) -> bool:
+    """Tell whether a row's tensors are small enough, and whether it has a backward pass."""
+    b, num_tokens = size
+    small = b * NUM_HEADS * num_tokens**2 <= LARGEST or name not in bench_rows.BUILD_THE_MATRIX
+    return small and not (backward and name == bench_rows.FAST_PATH)
+
+
+def products(b: int, num_tokens: int, **where) -> dict[str, tuple]:
+    """Return the four products of the eleven steps: (left, right, how often it is counted)."""
+    new = functools.partial(torch.randn, **where)
+    heads = min(b * NUM_HEADS, max(1, LARGEST // num_tokens**2))
+    half = b * NUM_HEADS / heads / 2  # the causal mask leaves half of each
+    tokens = new(b * num_tokens, D)
+    queries = new(heads, num_tokens, D // NUM_HEADS)
+    return {
+        "x @ W_query, W_key, W_value": (tokens, new(D, 3 * D), 1),
+        "queries @ keys": (queries, queries.transpose(1, 2).clone(), half),
+        "weights @ values": (new(heads, num_tokens, num_tokens), queries, half),
+        "context @ out_proj": (tokens, new(D, D), 1),
+    }
+
+
+def measure(
+    names: list[str], size: tuple[int, int], backward: bool, options: argparse.Namespace
+) -> list[dict]:
+    """Time the limit and the named rows at one size, (b, num_tokens), for options.seconds.
+
+    Raises:
+        AssertionError: a row computes something else.
+    """
+    b, num_tokens = size
+    new = functools.partial(torch.randn, b, num_tokens, D, device=options.device)
+    source = FusedMultiHeadAttention(D, D, num_tokens, 0.0, NUM_HEADS).to(options.device)
+    rows = {name: ROWS[name](source).to(options.device) for name in names}
+    x = new()
+    expected = run(rows.get(bench_rows.EXPLICIT, rows[bench_rows.FUSED]), x, backward)[:2]
+    for name, module in list(rows.items()):
+        try:
+            prove(module, x, expected)
+        except RuntimeError as unable:  # no kernel or no compiler for it here
+            print(f"{name} is left out: {str(unable).splitlines()[0]}", file=sys.stderr)
+            del rows[name]
+    for module in rows.values():
+        module.to(options.dtype)
+    works = {name: functools.partial(run, module) for name, module in rows.items()}
+    counts = {}
+    where = {"device": options.device, "dtype": options.dtype}
+    for name, (left, right, counts[name]) in products(b, num_tokens, **where).items():
+        multiply = functools.partial(torch.matmul, left, right, out=left @ right)
+        works[name] = lambda x, backward, multiply=multiply: multiply()
+
+    clock = time.process_time if options.busy else timer  # torch's waits for a GPU
+
+    def milliseconds(name: str, x: torch.Tensor, number: int) -> float:
+        given = {"work": works[name], "x": x, "backward": backward}
+        seconds = timeit.timeit("work(x, backward)", timer=clock, number=number, globals=given)
+        return seconds / number * 1e3
+
+    x = new().to(options.dtype)
+    numbers = {name: int(20 / milliseconds(name, x, 1)) + 1 for name in works}  # the warm-up
+    times, rounds, end = {name: [] for name in works}, 0, time.monotonic() + options.seconds
+    while rounds < LEAST or time.monotonic() < end:
+        rounds += 1
+        x = new().to(options.dtype)
+        for name in random.sample(list(works), len(works)):
+            times[name].append(milliseconds(name, x, numbers[name]))
+
+    limit = sum(statistics.median(times[name]) * count for name, count in counts.items())
+    limit *= 3 if backward else 1  # the gradient of a product is two products
+    about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": rounds}
+    found = [{"row": LIMIT, **about, "low": limit, "ms": limit, "high": limit, "multiple": 1.0}]
+    for name in rows:
+        low, ms, high = statistics.quantiles(times[name], n=4)
+        spread = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
+        found.append({"row": name, **about, **spread})
+    return found
+
+
+def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace) -> float:
+    """Return the most memory, in MiB, that building and running one row adds to this process."""
+    b, on_gpu = size[0], options.device == "cuda"
+    for num_tokens in (64, size[1]):  # the first to warm up
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats()
+        else:
+            Path("/proc/self/clear_refs").write_text("5")  # a new high-water mark, on Linux
+        before = torch.cuda.memory_allocated() if on_gpu else resident("VmRSS")
+        source = FusedMultiHeadAttention(D, D, num_tokens, 0.0, NUM_HEADS).to(options.device)
+        x = torch.randn(b, num_tokens, D, device=options.device, dtype=options.dtype)
+        run(ROWS[name](source).to(options.device, options.dtype), x, backward)
+        most = torch.cuda.max_memory_allocated() if on_gpu else resident("VmHWM")
+    return (most - before) / 2**20
+
+
+def resident(key: str) -> int:
+    """Return the memory this process holds, VmRSS, or has held at most, VmHWM, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 2**10 for line in lines if line.startswith(key))
+
+
+def measure_memory(
+    name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace
+) -> dict:
+    """Call peak in a process of its own."""
+    how = f"--size {size[0]} {size[1]} --device {options.device} --threads {options.threads}"
+    how += f" --dtype {str(options.dtype).removeprefix('torch.')}" + " --backward" * backward
+    command = [sys.executable, __file__, *how.split(), "--peak", name]
+    mib = float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return {"row": name, "b": size[0], "num_tokens": size[1], "backward": backward, "MiB": mib}
+
+
+def show_times(found: dict | None) -> list[str]:
+    """Return the cells of one row in one direction: the median, the middle half, the multiple."""
+    if found is None:
+        return ["", ""]
+    low, ms, high = (
+        f"{found[key]:,.0f}" if found[key] >= 100 else f"{found[key]:.3g}"
+        for key in ("low", "ms", "high")
+    )
+    spread = f" ({low} to {high})" if found["row"] != LIMIT else ""
+    return [f"{ms}{spread}", f"{found['multiple']:.2f}"]
+
+
+def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
+    """Print rows of cells as Markdown."""
+    print(f"\n### {title}\n\n| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
+    for name, row in cells.items():
+        print(f"| {name} | {' | '.join(row)} |", flush=True)
+
+
+def draw(found: list[dict], path: Path) -> None:
+    """Draw the first size's multiples of the limit, and how the time of one sequence grows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.style.use("tableau-colorblind10")
+    figure, (bars, lines) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+    forward = [each for each in found if not each["backward"]]
+    b, num_tokens = forward[0]["b"], forward[0]["num_tokens"]
+    first = [each for each in forward if (each["b"], each["num_tokens"]) == (b, num_tokens)][::-1]
+    widths = [each["multiple"] for each in first]
+    bars.bar_label(bars.barh([each["row"] for each in first], widths), fmt="%.2f", padding=3)
+    bars.set_title(f"forward, b = {b}, num_tokens = {num_tokens:,}", loc="left")
+    bars.set_xlabel("times the limit")
+    bars.margins(x=0.1)
+    for name, style in DRAWN.items():
+        grown = [each for each in forward if each["b"] == 1 and each["row"] == name]
+        num_tokens = [each["num_tokens"] for each in grown]
+        lines.loglog(num_tokens, [each["ms"] for each in grown], style, label=name)
+    lines.set_title("forward, b = 1", loc="left")
+    lines.set(xlabel="num_tokens", ylabel="ms")
+    lines.legend(frameon=False)
+    figure.savefig(path, dpi=100)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, one second each")
+    parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
+    parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
+    parser.add_argument("--forward", action="store_true", help="leave out the way back")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
+    parser.add_argument(
+        "--busy", action="store_true", help="on a busy machine: count processor time, on one thread"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the chart to FILE")
+    parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
+    parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
+    options = parser.parse_args()
+    options.size = options.size and [tuple(size) for size in options.size]
+    options.threads = 1 if options.busy else options.threads
+    options.seconds = options.seconds or (1 if options.quick else 20)
+    return options
+
+
+def main() -> None:
+    options = parse_options()
+    torch.set_num_threads(options.threads)
+    if options.peak:
+        print(peak(options.peak, *options.size, options.backward, options))
+        return
+    clock = "processor time" if options.busy else "wall time"
+    where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
+    print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
+    names, times, memory = installed(), [], []
+    sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
+    directions = (False,) if options.forward else (False, True)
+    columns = ["forward, ms", "x limit", "with backward, ms", "x limit"][: 2 * len(directions)]
+    for size in sizes:
+        cells = {name: [] for name in (LIMIT, *names)}
+        for backward in directions:
+            here = [name for name in names if fits(name, size, backward)]
+            found = {each["row"]: each for each in measure(here, size, backward, options)}
+            times += found.values()
+            for name, row in cells.items():
+                row += show_times(found.get(name))
+        print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
+
+    timed = {(each["row"], each["b"], each["num_tokens"], each["backward"]) for each in times}
+    sizes = [size for size in sizes if size[1] >= 1024]
+    cells = {name: [] for name in names}
+    for name, size, backward in itertools.product(names, sizes, directions):
+        if (name, *size, backward) in timed:
+            memory.append(measure_memory(name, size, backward, options))
+            cells[name].append(f"{memory[-1]['MiB']:,.0f}")
+        else:
+            cells[name].append("")
+    heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in directions]
+    if sizes:
+        print_table("Peak memory in MiB at (b, num_tokens)", heads, cells)
+
+    if options.json:
+        about = {"torch": torch.__version__, "threads": options.threads, "clock": clock, "d": D}
+        about |= {"device": options.device, "dtype": str(options.dtype), "num_heads": NUM_HEADS}
+        options.json.write_text(json.dumps({**about, "times": times, "memory": memory}, indent=1))
+    if options.chart:
+        draw(times, options.chart)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Train the tiny model of eleven_steps.beyond.tiny and store what it was at a dozen moments.
+
+    python bench/train.py                       train seed 7, write its moments to data/
+    python bench/train.py --seed 3 --report     train another seed, write nothing
+    python bench/train.py --layers 1 --report   the control: one layer alone
+    python bench/train.py --mistake view_straight --report      a wrong class in its place
+    python bench/train.py --seeds 10 --report   seeds 0 to 9 and their controls, as a table
+
+A report of one seed ends with one line: the prefix matching score of the best head, the share of
+names and of verbs that are right, and the seconds that training took.
+"""
+
+import argparse
+import contextlib
+import json
+import math
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from eleven_steps.beyond.grammar import Stories, make_stories
+from eleven_steps.beyond.moments import MOMENTS
+from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss, without_head
+from eleven_steps.checks import wrong_class
+from helpers.attention import MultiHeadAttention
+
+SEED = 7
+STEPS, BATCH, STORIES = 1000, 64, 8000
+RATE, WARM_UP = 0.01, 50  # the learning rate, and the steps it takes to get there
+DROPOUT, DROPS_FROM = 0.1, 600  # of weights; the step from which on, once heads have formed
+STORED = (0, 50, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000)
+FRESH = 1_000_000  # added to a seed: the seed of stories that training has not seen
+
+
+def main() -> int:
+    """Train what the command line asks for; print a report or store the moments."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
+    parser.add_argument("--seeds", type=int, metavar="N", help="report seeds 0 to N - 1")
+    parser.add_argument("--layers", type=int, choices=(1, 2), default=2, help="1 is the control")
+    parser.add_argument("--mistake", help="train a wrong class of eleven_steps.checks instead")
+    parser.add_argument("--report", action="store_true", help="measure, write nothing")
+    options = parser.parse_args()
+    if not options.report and (options.seeds or options.layers == 1 or options.mistake):
+        parser.error("only two right layers of one seed are stored: say --report")
+    torch.set_num_threads(1)  # tiny tensors: a second thread waits more than it works
+    num_heads = NUM_HEADS[: options.layers]
+    if options.seeds:
+        print_table(range(options.seeds))
+    elif options.report:
+        attention = wrong_class(options.mistake) if options.mistake else MultiHeadAttention
+        model, seconds = timed(options.seed, num_heads, attention=attention)
+        print(line(measure(model, fresh(options.seed)), seconds))
+    else:
+        store(options.seed)
+    return 0
+
+
+def train(model: TinyModel, stories: Stories, seed: int, steps: int = STEPS) -> Iterator[int]:
+    """Train model on stories; yield how many steps it has been trained, first 0.
+
+    AdamW; the learning rate rises for 50 steps, stays, and sinks to 0 over the second half. Late
+    dropout of weights teaches what to say where a head brings nothing, so that a head taken out
+    leaves the model undecided and not wrong.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda i: min(1, (i + 1) / WARM_UP, 2 * (steps - i) / steps)
+    )
+    yield 0
+    for step in range(steps):
+        model.train()
+        for attention in model.layers:
+            attention.dropout.p = DROPOUT if step >= DROPS_FROM else 0.0
+        batch = stories[torch.randint(len(stories.tokens), (BATCH,), generator=draw)]
+        loss = story_loss(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        yield step + 1
+
+
+def fresh(seed: int) -> Stories:
+    """Return stories that the training of a seed has not seen."""
+    return make_stories(400, FRESH + seed)
+
+
+def timed(
+    seed: int,
+    num_heads: tuple[int, ...],
+    at_step: Callable[[int, TinyModel], None] | None = None,
+    attention: type[MultiHeadAttention] = MultiHeadAttention,
+) -> tuple[TinyModel, float]:
+    """Train the model of a seed under a progress bar; return it, and the seconds it took."""
+    start = time.perf_counter()
+    stories = make_stories(STORIES, seed)
+    torch.manual_seed(seed)
+    model = TinyModel(num_heads, attention)
+    for step in train(model, stories, seed):
+        show_progress(step, f"seed {seed}, layers {len(num_heads)}")
+        if at_step:
+            at_step(step, model)
+    return model, time.perf_counter() - start
+
+
+def show_progress(step: int, what: str) -> None:
+    """Draw a bar on stderr, over the one before."""
+    if step % 10 == 0:
+        full = 30 * step // STEPS
+        bar = "#" * full + "." * (30 - full)
+        print(f"\r{what} [{bar}] {step}/{STEPS}", end="", file=sys.stderr, flush=True)
+    if step == STEPS:
+        print(file=sys.stderr)
+
+
+def line(report: Report, seconds: float) -> str:
+    """Write a report in one line."""
+    layer, head = report.best
+    return (
+        f"prefix {report.prefix[layer][head]:.2f} names {report.names:.2f} "
+        f"agreement {report.agreement:.2f} seconds {seconds:.0f}"
+    )
+
+
+def loss_without(model: TinyModel, heads: Iterable[tuple[int, int]], stories: Stories) -> float:
+    """Return the loss on all words, with these heads taken out."""
+    with contextlib.ExitStack() as out:
+        for layer, head in heads:
+            out.enter_context(without_head(model, layer, head))
+        return measure(model, stories).loss_on_all
+
+
+def print_table(seeds: Iterable[int]) -> None:
+    """Print what each seed reaches, beside its control, and what its completing heads are worth."""
+    print("seed  prefix  names  agreement  seconds  CPU s | loss on all words: whole", end="")
+    print("  completing heads  without them  control  share | control's names", flush=True)
+    for seed in seeds:
+        stories, cpu = fresh(seed), time.process_time()
+        model, seconds = timed(seed, NUM_HEADS)
+        cpu = time.process_time() - cpu
+        report = measure(model, stories)
+        without = loss_without(model, report.completing, stories)
+        control = measure(timed(seed, NUM_HEADS[:1])[0], stories)
+        layer, head = report.best
+        print(
+            f"{seed:4}  {report.prefix[layer][head]:6.2f}  {report.names:5.2f}  "
+            f"{report.agreement:9.2f}  {seconds:7.0f}  {cpu:5.0f} | {report.loss_on_all:24.2f}  "
+            f"{len(report.completing):16}  {without:12.2f}  {control.loss_on_all:7.2f}  "
+            f"{without / control.loss_on_all:5.2f} | {control.names:15.2f}",
+            flush=True,
+        )
+
+
+def store(seed: int, path: Path = MOMENTS) -> None:
+    """Train the model of a seed and write its moments, with how they came about."""
+    tensors, reports, stories = {}, {}, fresh(seed)
+
+    def keep(step: int, model: TinyModel) -> None:
+        if step in STORED:
+            reports[step] = measure(model, stories)
+            for name, tensor in model.state_dict().items():
+                if not name.endswith("mask"):  # the class makes its mask itself
+                    tensors[f"{step}.{name}"] = tensor.half()
+
+    _, seconds = timed(seed, NUM_HEADS, keep)
+    control = measure(timed(seed, NUM_HEADS[:1])[0], stories)
+    last = reports[STEPS]
+    layer, head = last.best
+    facts = [
+        {
+            "step": step,
+            "loss": round(report.loss, 4),
+            "prefix": round(report.prefix[layer][head], 4),
+        }
+        for step, report in reports.items()
+    ]
+    stored = save(
+        tensors,
+        metadata={
+            "moments": json.dumps(facts),
+            "reached": line(last, seconds),
+            "control": f"one layer: loss {control.loss_on_all:.2f}, "
+            f"loss on names {control.loss:.2f}, names {control.names:.2f}",
+            "seed": str(seed),
+            "date": datetime.now(UTC).date().isoformat(),
+            "versions": f"python {platform.python_version()}, torch {torch.__version__}",
+            "command": f"python bench/train.py --seed {seed}",
+        },
+    )
+    path.write_bytes(stored)  # as readable as other files here: save_file keeps it to its owner
+    print(f"{path.name}: {len(facts)} moments, {math.ceil(path.stat().st_size / 1000)} KB")
+    print(line(last, seconds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""The tiny model as it was at a dozen moments of its training, and a look at its heads.
+
+real = load_sentence()             "Anna met Bert . Anna met", as the trained second layer reads it
+queries = real.steps[3].tensors["queries"]                          its eleven steps, as in a trace
+"""
+
+import json
+from dataclasses import dataclass
+
+import torch
+from safetensors import safe_open
+
+from eleven_steps.beyond.grammar import read, write
+from eleven_steps.beyond.tiny import TinyModel, check_head, patterns, prefix_matching, trace_layers
+from eleven_steps.pictures import Picture, draw_weights, draw_words
+from helpers.attention import MultiHeadAttention
+from helpers.examples import DATA
+from helpers.trace import Step
+
+MOMENTS = DATA / "heads_that_learn.safetensors"
+MEETING = "Anna met Bert . Anna met"
+FACTS = ("command", "seed", "date", "versions", "reached", "control")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Hold the model as it was after some steps of training, and what it had reached.
+
+    Args:
+        step: how many steps it had been trained.
+        model: the model with the weights of that moment.
+        loss: the loss on the met names that come back, in nats.
+        prefix: the prefix matching score of the head that is best in the end, from 0 to 1.
+    """
+
+    step: int
+    model: TinyModel
+    loss: float
+    prefix: float
+
+
+def load_moments() -> list[Moment]:
+    """Load the moments that `python bench/train.py` stored, the untrained model first.
+
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    facts, tensors = json.loads(metadata()["moments"]), {}
+    with safe_open(MOMENTS, framework="pt") as stored:
+        for name in stored.keys():  # noqa: SIM118 (it is no dict)
+            tensors[name] = stored.get_tensor(name).float()
+    moments = []
+    for fact in facts:
+        start = f"{fact['step']}."
+        state = {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
+        model = restored(state)
+        moments.append(Moment(fact["step"], model, fact["loss"], fact["prefix"]))
+    return moments
+
+
+def restored(state: dict[str, torch.Tensor]) -> TinyModel:
+    """Return the model with these weights, without a trace in the random numbers."""
+    with torch.random.fork_rng(devices=[]):
+        model = TinyModel()
+    model.load_state_dict(state)
+    return model
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Hold what the trained model's second layer does with a sentence.
+
+    Args:
+        words: the words, one a token.
+        layer: the trained layer.
+        head: its head that completes: it looks at the word after the last occurrence of the
+            present one.
+        steps: the layer's eleven steps, as helpers.trace.trace returns them.
+        meanings: what the model reads each of its words from, (words, d_out).
+    """
+
+    words: list[str]
+    layer: MultiHeadAttention
+    head: int
+    steps: list[Step]
+    meanings: torch.Tensor
+
+    def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
+        """Draw one head of scores, masked scores or weights (1, num_heads, num_tokens,
+        num_tokens) with words at rows and columns: the head that completes, or another one."""
+        head = self.head if head is None else head
+        return draw_words(table[0, head], self.words, title, head)
+
+    def raises(self, added: torch.Tensor, words: str) -> torch.Tensor:
+        """Return by how much features (..., d_out) that the layer adds raise the score of words of
+        the vocabulary, each as the next one: (..., words)."""
+        return added @ self.meanings[read(words)[0]].T
+
+
+def load_sentence(sentence: str = MEETING) -> Sentence:
+    """Let the trained model read a sentence, and return what its second layer does.
+
+    Raises:
+        ValueError: as look does for a sentence.
+        FileNotFoundError: there is no trained model.
+    """
+    model, tokens = load_moments()[-1].model, read(sentence)
+    steps = trace_layers(model, tokens)[1]
+    weights = {step.name: step for step in steps}["softmax"].tensors["weights"]
+    everywhere = torch.ones_like(tokens, dtype=torch.bool)
+    head = int(prefix_matching(weights, tokens, everywhere).argmax())
+    meanings = model.unembedding.weight.detach()
+    return Sentence(write(tokens[0]), model.layers[1], head, steps, meanings)
+
+
+def load_facts() -> dict[str, str]:
+    """Return how the stored moments came about, and what they and the control have reached."""
+    stored = metadata()
+    return {name: stored[name] for name in FACTS}
+
+
+def metadata() -> dict[str, str]:
+    """Return all texts stored beside the moments."""
+    if not MOMENTS.is_file():
+        raise FileNotFoundError(f"there is no {MOMENTS}: python bench/train.py writes it")
+    with safe_open(MOMENTS, framework="pt") as stored:
+        return stored.metadata()
+
+
+def look(sentence: str, layer: int, head: int, model: TinyModel | None = None) -> Picture:
+    """Draw where a head looks in a sentence of yours: weights in per cent, words at both sides.
+
+    Args:
+        sentence: words of the model's vocabulary (eleven_steps.beyond.grammar.WORDS), at most 24.
+        layer, head: which head.
+        model: the trained model, if none is given.
+
+    Raises:
+        ValueError: words are unknown (all of them are listed), the sentence is empty or too long,
+            or there is no such head.
+    """
+    tokens = read(sentence)
+    model = model or load_moments()[-1].model
+    check_head(model, layer, head)
+    return draw_weights(patterns(model, tokens)[layer][0, head], write(tokens[0]), head)

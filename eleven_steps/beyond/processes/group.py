@@ -1,0 +1,193 @@
+"""Processes of a notebook: started, given work, and ended with it, whatever happens."""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from eleven_steps.beyond.processes.travel import pack
+from eleven_steps.beyond.processes.worker import receive, send
+from helpers.attention import check_sizes
+
+SECONDS = 60.0
+WORK = "from eleven_steps.beyond.processes.worker import main; main()"
+LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # processes of one machine need no network
+
+
+class Processes:
+    """Run functions in several processes at once, which reach each other with torch.distributed.
+
+    They meet at a file in a new folder, so that no two groups get in each other's way, and talk
+    over the machine's own loopback. They end with close(), at the end of a with block, when one of
+    them ends, and when this process ends in whatever way.
+
+    Args:
+        num_processes: how many; each has a number, its rank, from 0 on, and one thread.
+        seconds: how long to wait for answers before all are stopped.
+
+    Raises:
+        TypeError, ValueError: num_processes is not a positive int.
+        RuntimeError: they do not start.
+    """
+
+    def __init__(self, num_processes: int, seconds: float = SECONDS):
+        check_sizes(num_processes=num_processes)
+        self.num_processes = num_processes
+        self.seconds = seconds
+        self.folder = tempfile.TemporaryDirectory(prefix="processes", ignore_cleanup_errors=True)
+        self.answers: queue.Queue = queue.Queue()
+        self.running = [self._start(place) for place in range(num_processes)]
+        self._gather()
+
+    def run(
+        self, function: Callable, *arguments: Any, shares: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Call a function in every process, and return what each call gave, by rank.
+
+        Args:
+            function: a function of the notebook or of a module; it may use torch.distributed.
+            arguments: what every process gets.
+            shares: what process 0, 1, ... alone gets, as the first argument of its call.
+
+        Returns:
+            A list of num_processes results: tensors, numbers, texts, or lists, tuples and
+            dictionaries of such.
+
+        Raises:
+            TypeError: it is no function that can be sent.
+            ValueError: there are not as many shares as processes.
+            RuntimeError: a process ended, raised, or did not answer in time: all have ended then.
+        """
+        if shares is not None and len(shares) != self.num_processes:
+            raise ValueError(
+                f"shares has {len(shares)} entries for {self.num_processes} processes: "
+                f"one each is expected"
+            )
+        if not self.running:
+            raise RuntimeError(f"these processes have ended: start Processes({self.num_processes})")
+        luggage = pack(function)
+        for place, process in enumerate(self.running):
+            own = () if shares is None else (shares[place],)
+            with contextlib.suppress(BrokenPipeError):  # its end is told where answers are awaited
+                send(process.stdin, (luggage, (*own, *arguments)))
+        return self._gather()
+
+    def close(self) -> None:
+        """End all processes, at once; a second time it does nothing."""
+        for process in self.running:
+            process.kill()
+        for process in self.running:
+            process.wait()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        self.running = []
+        self.folder.cleanup()
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "running", None):
+            self.close()
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "ended"
+        return f"{self.num_processes} processes, {state}"
+
+    def _start(self, place: int) -> subprocess.Popen:
+        about = {"place": place, "num_processes": self.num_processes}
+        about |= {"folder": self.folder.name, "seconds": self.seconds}
+        with Path(self.folder.name, f"said-{place}").open("wb") as said:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", WORK, json.dumps(about)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=surroundings(),
+                start_new_session=True,  # an interrupt is for this process, which then ends them
+            )
+        threading.Thread(target=self._listen, args=(place, process), daemon=True).start()
+        return process
+
+    def _listen(self, place: int, process: subprocess.Popen) -> None:
+        answers = self.answers
+        try:
+            while True:
+                answers.put((place, receive(process.stdout, weights_only=True)))
+        except (EOFError, OSError):
+            answers.put((place, None))
+        except Exception as error:  # an answer of some class that is not sent
+            answers.put((place, ("raised", f"{type(error).__name__} in its answer")))
+        process.stdout.close()
+
+    def _gather(self) -> list[Any]:
+        """Wait for an answer of every process; end all where one does not come."""
+        found: dict[int, Any] = {}
+        end = time.monotonic() + self.seconds
+        try:
+            while len(found) < self.num_processes:
+                place, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
+                if answer is None or answer[0] == "raised":
+                    raise RuntimeError(self._what_happened(place, answer))
+                found[place] = answer[1]
+        except queue.Empty:
+            missing = sorted(set(range(self.num_processes)) - set(found))
+            self.close()
+            raise RuntimeError(
+                f"no answer from process {', '.join(map(str, missing))} within {self.seconds:g} "
+                f"seconds: all {self.num_processes} were stopped. Do all of them call the same "
+                f"collectives, in the same order?"
+            ) from None
+        except BaseException:
+            self.close()
+            raise
+        return [found[place] for place in range(self.num_processes)]
+
+    def _what_happened(self, place: int, answer: tuple[str, str] | None) -> str:
+        """Say who is to blame: whoever talked to a process that ended raises as well."""
+        end = time.monotonic() + (1.0 if answer is None or "onnection" in answer[1] else 0.0)
+        while answer is not None and time.monotonic() < end:
+            time.sleep(0.05)
+            ended = [i for i, process in enumerate(self.running) if process.poll() is not None]
+            if ended:
+                place, answer = ended[0], None
+        others = self.num_processes - 1
+        rest = f"the other{'s were' if others > 1 else ' was'} stopped as well" if others else ""
+        if answer is not None:
+            how = f"raised {answer[1]}"
+        else:
+            self.running[place].kill()  # it hung up, so it is at its end
+            self.running[place].wait()
+            how = ending(self.running[place].returncode)
+            last = Path(self.folder.name, f"said-{place}").read_text("utf-8", "replace").strip()
+            how += f", saying: {last.splitlines()[-1]}" if last else ""
+        return "; ".join(filter(None, (f"process {place} of {self.num_processes} {how}", rest)))
+
+
+def ending(status: int) -> str:
+    """Say in words how a process ended."""
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"ended with exit status {status}"
+
+
+def surroundings() -> dict[str, str]:
+    """Return the environment of a process: what this one can import, one thread, no network."""
+    ours = str(Path(__file__).resolve().parents[3])
+    paths = [ours, *filter(None, sys.path)]
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    if sys.platform in LOOPBACK:
+        own["GLOO_SOCKET_IFNAME"] = LOOPBACK[sys.platform]
+    return os.environ | own

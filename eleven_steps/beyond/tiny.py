@@ -1,0 +1,230 @@
+"""A tiny language model of attention alone, made of MultiHeadAttention, and its measures.
+
+model = TinyModel()                             untrained; beyond.moments loads trained ones
+trace_layers(model, read("Anna met Bert ."))    the eleven steps of each of its layers
+with without_head(model, layer=1, head=0): ...  the same model with one head taken out
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from eleven_steps.beyond.grammar import (
+    AGAIN,
+    CONTEXT_LENGTH,
+    FREE,
+    NAME,
+    NUMBERS,
+    VERB,
+    VERBS,
+    VERBS_OF_MANY,
+    WORDS,
+    Stories,
+)
+from helpers.attention import MultiHeadAttention
+from helpers.trace import Step, trace
+
+WIDTH, PLACE_WIDTH = 42, 16  # features of a word, and of the place where it stands
+NUM_HEADS = (3, 2)  # of the first and the second layer
+
+
+class TinyModel(nn.Module):
+    """Foretell the next word with layers of attention alone, each added to what was there.
+
+    The first layer gets a word's 42 features and, beside them, 16 of the place where it stands:
+    its d_in is 58, its d_out 42. Only the 42 are passed on, so the next layer learns where a word
+    stands by what the first one has read there.
+
+    Args:
+        num_heads: heads of each layer; as many layers as there are numbers.
+        attention: the class of the layers.
+
+    Source: attention-only models of one and two layers as in "A Mathematical Framework for
+    Transformer Circuits" (2021); places as in "Attention Is All You Need" (2017), section 3.5,
+    but kept out of what is passed on, as in "Shortformer" (2020).
+    """
+
+    def __init__(
+        self,
+        num_heads: tuple[int, ...] = NUM_HEADS,
+        attention: type[MultiHeadAttention] = MultiHeadAttention,
+    ):
+        super().__init__()
+        self.embedding = nn.Embedding(len(WORDS), WIDTH)
+        nn.init.normal_(self.embedding.weight, std=0.5)
+        self.layers = nn.ModuleList(
+            attention(WIDTH + (not layer) * PLACE_WIDTH, WIDTH, CONTEXT_LENGTH, 0.0, heads)
+            for layer, heads in enumerate(num_heads)
+        )
+        self.unembedding = nn.Linear(WIDTH, len(WORDS))
+        self.register_buffer("places", waves(), persistent=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Take tokens (b, num_tokens) to scores of the next word (b, num_tokens, words)."""
+        x = self.embedding(tokens)  # (b, num_tokens, WIDTH)
+        x = x + self.layers[0](self.placed(x))  # (b, num_tokens, WIDTH)
+        for layer in self.layers[1:]:
+            x = x + layer(x)  # (b, num_tokens, WIDTH)
+        return self.unembedding(x)  # (b, num_tokens, words)
+
+    def placed(self, x: torch.Tensor) -> torch.Tensor:
+        """Lay the place's features beside the word's: (b, num_tokens, WIDTH + PLACE_WIDTH)."""
+        places = self.places[: x.shape[1]].expand(len(x), -1, -1)
+        return torch.cat([x, places], dim=-1)
+
+
+def waves() -> torch.Tensor:
+    """Return sines and cosines of each place, (CONTEXT_LENGTH, PLACE_WIDTH)."""
+    half = PLACE_WIDTH // 2
+    speeds = torch.exp(-math.log(100) * torch.arange(half) / half)  # radians a word
+    angles = torch.arange(CONTEXT_LENGTH)[:, None] * speeds
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def trace_layers(model: TinyModel, tokens: torch.Tensor) -> list[list[Step]]:
+    """Return the eleven steps of each layer, as helpers.trace.trace does, for tokens (b, n)."""
+    with torch.no_grad():
+        x = model.embedding(tokens)
+        every = []
+        for number, layer in enumerate(model.layers):
+            every.append(trace(layer, x if number else model.placed(x)))
+            x = x + every[-1][-1].tensors["out"]
+    return every
+
+
+def patterns(model: TinyModel, tokens: torch.Tensor) -> list[torch.Tensor]:
+    """Return the weights of each layer, (b, num_heads, num_tokens, num_tokens) each."""
+    every = trace_layers(model, tokens)
+    return [{step.name: step for step in steps}["softmax"].tensors["weights"] for steps in every]
+
+
+@contextmanager
+def without_head(model: TinyModel, layer: int, head: int) -> Iterator[None]:
+    """Take a head out while the block runs: its part of the context is 0 before out_proj.
+
+    Raises:
+        ValueError: the model has no such head.
+    """
+    check_head(model, layer, head)
+    attention = model.layers[layer]
+    part = slice(head * attention.head_dim, (head + 1) * attention.head_dim)
+
+    def clear(_, inputs: tuple[torch.Tensor]) -> torch.Tensor:
+        context = inputs[0].clone()  # (b, num_tokens, d_out)
+        context[..., part] = 0
+        return context
+
+    hook = attention.out_proj.register_forward_pre_hook(clear)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def check_head(model: TinyModel, layer: int, head: int) -> None:
+    """Raise ValueError unless the model has such a head."""
+    heads = [attention.num_heads for attention in model.layers]
+    if not (0 <= layer < len(heads) and 0 <= head < heads[layer]):
+        every = ", ".join(f"{n} in layer {i}" for i, n in enumerate(heads))
+        raise ValueError(f"layer {layer}, head {head}: the model's numbers of heads are {every}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Hold what a model has reached on stories.
+
+    Args:
+        prefix: for each layer, for each head: its prefix matching score, from 0 to 1.
+        back: for each layer, for each head: mean weight on the token before, from 0 to 1.
+        names: share of the met names that come back that the model puts first.
+        agreement: share of the verbs where the model finds the right number likelier.
+        loss: mean cross-entropy of the names that come back, in nats.
+        loss_on_all: mean cross-entropy of all words alike, in nats.
+    """
+
+    prefix: list[list[float]]
+    back: list[list[float]]
+    names: float
+    agreement: float
+    loss: float
+    loss_on_all: float
+
+    @property
+    def best(self) -> tuple[int, int]:
+        """The layer and the head whose prefix matching score is highest."""
+        every = {(i, j): p for i, row in enumerate(self.prefix) for j, p in enumerate(row)}
+        return max(every, key=every.get)
+
+    @property
+    def completing(self) -> list[tuple[int, int]]:
+        """The layers and heads whose prefix matching score is at least 0.5."""
+        return [(i, j) for i, row in enumerate(self.prefix) for j, p in enumerate(row) if p >= 0.5]
+
+
+def measure(model: TinyModel, stories: Stories) -> Report:
+    """Measure a model on stories, without dropout.
+
+    The agreement counts the number of a verb alone, not which verb it is.
+    """
+    model.eval()
+    tokens, following = stories.tokens[:, :-1], stories.tokens[:, 1:]
+    kinds = stories.kinds[:, 1:]
+    with torch.no_grad():
+        chances = model(tokens).softmax(dim=-1)  # (b, num_tokens, words)
+        weights = patterns(model, tokens)
+    name, verb = kinds == NAME, kinds == VERB
+    right = following[name]  # (names,)
+    many = [NUMBERS[each] for each in VERBS_OF_MANY]
+    one = [NUMBERS[each] for each in VERBS]
+    said_many = chances[verb][:, many].sum(dim=-1) > chances[verb][:, one].sum(dim=-1)
+    is_many = torch.isin(following[verb], torch.tensor(many))
+    back = [w.diagonal(offset=-1, dim1=2, dim2=3).mean(dim=(0, 2)) for w in weights]
+    comes_back = (kinds == NAME) | (kinds == AGAIN)
+    return Report(
+        prefix=[prefix_matching(w, tokens, comes_back).tolist() for w in weights],
+        back=[each.tolist() for each in back],
+        names=(chances[name].argmax(dim=-1) == right).float().mean().item(),
+        agreement=(said_many == is_many).float().mean().item(),
+        loss=-chances[name].gather(1, right[:, None]).log().mean().item(),
+        loss_on_all=-chances.gather(2, following[..., None]).log().mean().item(),
+    )
+
+
+def prefix_matching(
+    weights: torch.Tensor, tokens: torch.Tensor, counted: torch.Tensor
+) -> torch.Tensor:
+    """Return each head's mean weight on the token after the last occurrence of the present one.
+
+    Args:
+        weights: (b, num_heads, num_tokens, num_tokens).
+        tokens: (b, num_tokens).
+        counted: (b, num_tokens) booleans: where to look. Tokens that did not occur before are
+            left out.
+
+    Returns:
+        Prefix matching scores, (num_heads,), from 0 to 1.
+
+    Source: "In-context Learning and Induction Heads" (2022), prefix matching score.
+    """
+    num_tokens = tokens.shape[1]
+    same = tokens[:, :, None] == tokens[:, None, :]  # (b, num_tokens, num_tokens)
+    last = torch.where(same.tril(diagonal=-1), torch.arange(num_tokens), -1).amax(dim=-1)
+    b, query = torch.nonzero(counted & (last >= 0), as_tuple=True)
+    return weights[b, :, query, last[b, query] + 1].mean(dim=0)
+
+
+def story_loss(model: TinyModel, stories: Stories) -> torch.Tensor:
+    """Return the loss that training lowers: cross-entropy in nats, mean over the words.
+
+    A free word, which nobody can foretell, counts a fifth of the others.
+    """
+    scores = model(stories.tokens[:, :-1])  # (b, num_tokens, words)
+    losses = nn.functional.cross_entropy(
+        scores.flatten(0, 1), stories.tokens[:, 1:].flatten(), reduction="none"
+    )
+    counts = torch.where(stories.kinds[:, 1:].flatten() == FREE, 0.2, 1.0)
+    return (losses * counts).sum() / counts.sum()

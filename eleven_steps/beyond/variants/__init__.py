@@ -1,0 +1,33 @@
+"""What models since the lecture changed: MultiHeadAttention with one step, or a few, made new."""
+
+from eleven_steps.beyond.variants.fused import FusedVariantAttention
+from eleven_steps.beyond.variants.keep import Cache, LatentCache
+from eleven_steps.beyond.variants.look import Alibi, Cap, Padding, Window, alibi_slopes, distances
+from eleven_steps.beyond.variants.module import Call, Part, VariantAttention
+from eleven_steps.beyond.variants.project import GroupedHeads, Latent, OtherSequence
+from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, rotate
+from eleven_steps.beyond.variants.weigh import Gate, Sinks
+
+__all__ = [
+    "PAIRINGS",
+    "Alibi",
+    "Cache",
+    "Call",
+    "Cap",
+    "FusedVariantAttention",
+    "Gate",
+    "GroupedHeads",
+    "Latent",
+    "LatentCache",
+    "Norm",
+    "OtherSequence",
+    "Padding",
+    "Part",
+    "Rope",
+    "Sinks",
+    "VariantAttention",
+    "Window",
+    "alibi_slopes",
+    "distances",
+    "rotate",
+]

@@ -1,0 +1,151 @@
+"""Step 2: where queries, keys and values come from."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from eleven_steps.beyond.variants.keep import Cache
+from eleven_steps.beyond.variants.look import Alibi, Window
+from eleven_steps.beyond.variants.module import Call, Part
+from eleven_steps.beyond.variants.turn import Rope
+from helpers.attention import check_sizes
+
+
+@dataclass(frozen=True)
+class GroupedHeads(Part):
+    """Let neighbouring heads share keys and values: steps 2 and 4.
+
+    W_key and W_value make num_kv_heads heads only. num_kv_heads=1 is multi-query attention.
+
+    Raises:
+        TypeError, ValueError: num_kv_heads is no positive int that divides num_heads.
+
+    Source: "Fast Transformer Decoding: One Write-Head is All You Need" (2019) for one head, "GQA:
+    Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints" (2023).
+    """
+
+    num_kv_heads: int
+    turn = 4  # after the cache, which is to keep few heads
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(num_kv_heads=self.num_kv_heads)
+        if mha.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads is {mha.num_heads} and num_kv_heads is {self.num_kv_heads}: num_heads "
+                f"must be a multiple of num_kv_heads, so that each serves equally many heads"
+            )
+
+    def learn(self, mha):  # noqa: D102
+        mha.num_kv_heads = self.num_kv_heads
+        for name in ("W_key", "W_value"):
+            bias = getattr(mha, name).bias is not None
+            setattr(mha, name, nn.Linear(mha.d_in, self.num_kv_heads * mha.head_dim, bias=bias))
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Repeat each head of keys and values for its group: 0, 0, 1, 1, not 0, 1, 0, 1."""
+        group = call.mha.num_heads // self.num_kv_heads
+        keys = keys.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)
+        values = values.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)
+        return queries, keys, values
+
+
+@dataclass(frozen=True)
+class Latent(Part):
+    """Make keys and values from one small latent for each token: step 2.
+
+    With rope_dim, rope_dim features join each query and key; the key's are the same for all heads.
+    Rope(width=rope_dim) turns them, and leaves alone what is made from latents.
+
+    Args:
+        latent_dim: features of the latent.
+        rope_dim: features that carry the position; 0 for none.
+
+    Raises:
+        TypeError, ValueError: latent_dim is no positive int, rope_dim none from 0, or heads of
+            keys are grouped as well.
+
+    Source: multi-head latent attention of "DeepSeek-V2" (2024), section 2.1, queries not
+    compressed.
+    """
+
+    latent_dim: int
+    rope_dim: int = 0
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(latent_dim=self.latent_dim)
+        if self.rope_dim != 0:
+            check_sizes(rope_dim=self.rope_dim)
+        if mha.part(GroupedHeads):
+            raise ValueError("Latent makes keys for every head: no GroupedHeads is expected beside")
+
+    def learn(self, mha):  # noqa: D102
+        bias = mha.W_key.bias is not None
+        mha.key_dim = mha.head_dim + self.rope_dim
+        mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
+        mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
+        mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
+        mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, mha.d_out, bias) for _ in range(2))
+
+    def project(self, call: Call):
+        """Squeeze x into latents, keep those, and make keys and values from them."""
+        mha, heads = call.mha, (call.mha.num_heads, -1)
+        latents, shared = mha.W_down(call.x).split([self.latent_dim, self.rope_dim], dim=-1)
+        latents = mha.latent_norm(latents)  # (b, num_tokens, latent_dim)
+        latents, shared = call.change("project_latents", latents, shared)
+        keys = mha.W_key(latents).unflatten(-1, heads)  # (b, num_keys, num_heads, head_dim)
+        shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)  # one for all heads
+        return mha.W_query(call.x), torch.cat([keys, shared], -1).flatten(2), mha.W_value(latents)
+
+
+@dataclass(frozen=True, eq=False)
+class OtherSequence(Part):
+    """Ask one sequence, answer from another: cross attention, steps 2 and 6.
+
+    Queries come from x, keys and values from other, and nothing of other is hidden: it is no later
+    and no earlier than x. Padding(is_padding) beside it speaks of other's tokens.
+
+    Args:
+        other: (b, num_keys, d_in), as many sequences as x has.
+
+    Raises:
+        TypeError, ValueError: other does not fit, or a part needs common positions.
+
+    Source: "Attention Is All You Need" (2017), section 3.2.3, encoder-decoder attention.
+    """
+
+    other: torch.Tensor
+
+    def check(self, mha):  # noqa: D102
+        for kind in (Rope, Alibi, Window, Cache):
+            if part := mha.part(kind):
+                raise ValueError(
+                    f"OtherSequence and {part}: tokens of two sequences have no common positions, "
+                    f"so no {kind.__name__} is expected beside it"
+                )
+        shape = tuple(getattr(self.other, "shape", ()))
+        if len(shape) != 3 or 0 in shape or shape[2] != mha.W_key.in_features:
+            raise ValueError(
+                f"other is a {type(self.other).__name__} of shape {shape}: a tensor "
+                f"(b, num_keys, {mha.W_key.in_features}) is expected"
+            )
+
+    def project(self, call: Call):
+        """Take queries from x, keys and values from other."""
+        mha = call.mha
+        check_other(self.other, call.x)
+        return mha.W_query(call.x), mha.W_key(self.other), mha.W_value(self.other)
+
+    def mask(self, call: Call, hidden):
+        """Hide nothing: (num_tokens, num_keys), all False."""
+        return (hidden.new_zeros(call.x.shape[1], self.other.shape[1]),)
+
+
+def check_other(other: torch.Tensor, x: torch.Tensor) -> None:
+    """Raise unless other has as many sequences as x, in numbers of its kind."""
+    if len(x) != len(other):
+        raise ValueError(
+            f"x has b = {len(x)} sequences and other {len(other)}: as many are expected"
+        )
+    if x.dtype != other.dtype:
+        raise TypeError(f"x holds {x.dtype} and other {other.dtype}: the same dtype is expected")

@@ -1,0 +1,112 @@
+"""Step 4: what happens to queries and keys once they stand by head."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from eleven_steps.beyond.variants.module import Call, Part
+from helpers.attention import check_sizes
+
+PAIRINGS = ("halves", "neighbours")
+
+
+@dataclass(frozen=True)
+class Norm(Part):
+    """Bring every query and key to length sqrt(head_dim), then weigh its features: step 4.
+
+    Source: RMSNorm on queries and keys as in Qwen3 (2025) and Gemma 3 (2025); the idea with
+    LayerNorm in "Scaling Vision Transformers to 22 Billion Parameters" (2023).
+    """
+
+    eps: float = 1e-6
+    turn = 1
+
+    def learn(self, mha):  # noqa: D102
+        mha.query_norm = nn.RMSNorm(mha.key_dim, eps=self.eps)
+        mha.key_norm = nn.RMSNorm(mha.key_dim, eps=self.eps)
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Norm queries and keys, each head's features by themselves."""
+        return call.mha.query_norm(queries), call.mha.key_norm(keys), values
+
+
+@dataclass(frozen=True)
+class Rope(Part):
+    """Turn queries and keys by their position, so that scores depend on distance: step 4.
+
+    Args:
+        base: pair p of P turns by base ** (-p / P) radians a token.
+        pairing: which two features turn together: "halves", feature p and p + P, or "neighbours",
+            2 p and 2 p + 1. Weights trained with one are wrong with the other.
+        width: the last so many features of a head turn; all unless given.
+
+    Raises:
+        TypeError, ValueError: pairing is unknown, base not positive, or width odd or too large.
+
+    Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (2021), section 3.2.
+    """
+
+    base: float = 10_000.0
+    pairing: str = "halves"
+    width: int | None = None
+    turn = 2
+
+    def check(self, mha):  # noqa: D102
+        check_pairing(self.pairing)
+        if not self.base > 0:
+            raise ValueError(f"base is {self.base}: a positive number is expected")
+        width = mha.key_dim if self.width is None else self.width
+        check_sizes(width=width)
+        if width % 2 or width > mha.key_dim:
+            raise ValueError(
+                f"{width} of {mha.key_dim} features of a head are to turn in pairs: "
+                f"an even number, {mha.key_dim} at most, is expected"
+            )
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Turn queries and keys, not values."""
+        return self.turned(queries, call.end), self.turned(keys, call.end), values
+
+    def turned(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
+        """Turn the tokens that end at position end: (b, heads, tokens, key_dim) as before."""
+        width = vectors.shape[-1] if self.width is None else self.width
+        positions = torch.arange(end - vectors.shape[2], end, device=vectors.device)
+        turning = rotate(vectors[..., -width:], positions, self.base, self.pairing)
+        return torch.cat([vectors[..., :-width], turning], dim=-1)
+
+
+def rotate(
+    vectors: torch.Tensor, positions: torch.Tensor, base: float = 10_000.0, pairing: str = "halves"
+) -> torch.Tensor:
+    """Turn each pair of features by its position times its own angle.
+
+    Args:
+        vectors: (..., num_tokens, features), an even number of features.
+        positions: (num_tokens,), how many tokens stand before each.
+        base, pairing: as in Rope.
+
+    Returns:
+        As vectors. Lengths are kept, and the product of two depends on their distance alone.
+
+    Raises:
+        ValueError: pairing is not one of PAIRINGS.
+
+    Source: as Rope.
+    """
+    check_pairing(pairing)
+    pairs = vectors.shape[-1] // 2
+    exact = torch.promote_types(vectors.dtype, torch.float32)
+    powers = torch.arange(pairs, dtype=exact, device=vectors.device) / pairs
+    angles = positions.to(exact)[:, None] / base**powers  # (num_tokens, pairs)
+    cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
+    shape, axis = ((2, pairs), -2) if pairing == "halves" else ((pairs, 2), -1)
+    first, second = vectors.unflatten(-1, shape).unbind(axis)  # (..., num_tokens, pairs) each
+    turned = first * cos - second * sin, second * cos + first * sin
+    return torch.stack(turned, dim=axis).flatten(-2)
+
+
+def check_pairing(pairing: str) -> None:
+    """Raise unless pairing is known."""
+    if pairing not in PAIRINGS:
+        raise ValueError(f"pairing is {pairing!r}: one of {', '.join(PAIRINGS)} is expected")

@@ -1,0 +1,187 @@
+"""The kinds of exercise: a function to write or repair, a number to explain, a class that grows,
+a line to choose, lines to put in order, a test to write.
+
+What is right, and what a mistake of the catalogue gives instead, is read off recorded forward
+passes; nothing is computed twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from eleven_steps.checks.know.mistakes import named
+from eleven_steps.checks.know.right import Parts, Scene, play
+from eleven_steps.checks.run.cases import PLACES, Case
+from eleven_steps.checks.run.isolate import Failure, attempt, ours
+from helpers.trace import SHAPES
+
+Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A usual wrong answer: its sentence, what a function then returns, its name in the catalogue.
+
+    Without a function of its own, the catalogued mistake is planted and played.
+    """
+
+    sentence: str
+    returns: Callable[[Scene], Parts] | None = None
+    mistake: str | None = None
+
+
+def catalogued(identifier: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
+    """Return the slip that is a mistake of the catalogue."""
+    return Slip(named(identifier).told, returns, identifier)
+
+
+@dataclass(frozen=True)
+class Write:
+    """Ask for a function: to write, or, where a slip is planted, to repair.
+
+    Args:
+        identifier: "scores.1" for the first exercise of step 5.
+        gets: the arguments for a scene; whoever calls the function copies them first.
+        names: what it returns, as the trace calls it.
+        slips: the usual wrong answers; texts are identifiers of the catalogue.
+        planted: the slip that the exercise ships with.
+        right: what it must return, where that is not what the trace calls by these names.
+        at: the step it belongs to, where its name does not say.
+        shape: of each tensor it returns, in letters, where it is not the step's; one for each name
+            where they differ.
+        places: where it is tried; the third is where all sizes differ.
+        counts: what of each tensor that it returns counts, all of it if None.
+    """
+
+    identifier: str
+    gets: Callable[[Scene], Parts]
+    names: tuple[str, ...]
+    slips: tuple[str | Slip, ...]
+    planted: str | Slip | None = None
+    right: Callable[[Scene], Parts] | None = None
+    at: str = ""
+    shape: str | tuple[str, ...] = ""
+    places: tuple[Case, ...] = PLACES
+    counts: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    @property
+    def step(self) -> str:
+        """The name of the step that the exercise belongs to."""
+        return self.at or self.identifier.partition(".")[0]
+
+    @property
+    def variant(self) -> str:
+        """The change since the lecture that it is about."""
+        return self.places[0].variant
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The shape of each tensor it returns, in letters."""
+        if type(self.shape) is tuple:
+            return self.shape
+        return (self.shape or SHAPES[self.step],) * len(self.names)
+
+    def answer(self, scene: Scene) -> Parts:
+        """Return what is right for the scene of the right class, or came out of a wrong one."""
+        if self.right:
+            return self.counted(self.right(scene))
+        return self.counted(tuple(scene[self.step][name] for name in self.names))
+
+    def counted(self, parts: Parts) -> Parts:
+        """Return of each tensor what counts; what is no matrix stays as it is."""
+        tables = (type(each) is torch.Tensor and each.dim() > 1 for each in parts)
+        if not self.counts:
+            return parts
+        return tuple(self.counts(p) if t else p for p, t in zip(parts, tables, strict=True))
+
+    def usual(self) -> list[Slip]:
+        """Return all slips, the planted one first."""
+        every = [self.planted, *self.slips] if self.planted else self.slips
+        return [catalogued(slip) if isinstance(slip, str) else slip for slip in every]
+
+    def slipped(self, slip: Slip, scene: Scene) -> Parts:
+        """Return what a function with this slip returns or raises; scene is the right class's."""
+        if slip.returns:
+            with ours():
+                parts = attempt(slip.returns, scene)
+            return (parts,) if isinstance(parts, Failure) else self.counted(parts)
+        wrong = play(scene.case, slip.mistake)
+        return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Ask for a number, a row of numbers or a matrix, to be found by thinking.
+
+    Args:
+        identifier: "scores.2" for the second exercise of step 5.
+        answer: the number, or a tuple of them, or a matrix as a tuple of rows.
+        slips: sentences for wrong answers; a pair adds the mistake of the catalogue.
+        also: other numbers that are right in place of the answer's, rounded ones for example.
+        apart: how far a right answer may be from these.
+        whole: whether it must be one of these as it stands; else each number may be of another.
+    """
+
+    identifier: str
+    answer: Numbers
+    slips: dict[Numbers, str | tuple[str, str]]
+    also: tuple[Numbers, ...] = ()
+    apart: float = 1e-4
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Ask for a whole class, which may be filled in as far as any step."""
+
+    identifier: str
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Ask for one of a few lines, by its letter.
+
+    Args:
+        identifier: "find.1" for the first.
+        answer: the letter.
+        slips: a sentence for each of the other letters; a pair adds the mistake of the catalogue.
+    """
+
+    identifier: str
+    answer: str
+    slips: dict[str, str | tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that may be chosen.
+
+    Args:
+        code: what it says.
+        step: the step it takes, 1 to 11.
+        mistake: the identifier in the catalogue, where it takes the step wrongly.
+    """
+
+    code: str
+    step: int
+    mistake: str = ""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Ask for eleven of these lines in an order in which they run and are right."""
+
+    identifier: str
+    lines: dict[str, Line]
+
+
+@dataclass(frozen=True)
+class Catch:
+    """Ask for a function test(cls) that catches wrong classes and lets right ones pass."""
+
+    identifier: str
+
+
+Task = Write | Explain | Grow
+Further = Choose | Order | Catch

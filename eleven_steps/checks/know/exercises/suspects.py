@@ -1,0 +1,71 @@
+"""The classes that a learner's test is tried on: ten wrong ones, and three right ones."""
+
+from eleven_steps.checks.know.mistakes import edited_source
+
+WRONG = (
+    "keys_from_W_query",
+    "view_straight",
+    "view_mixes_batch",
+    "no_mask",
+    "mask_off_by_one",
+    "mask_not_cut",
+    "scale_sqrt_d_out",
+    "dropout_in_eval",
+    "no_transpose_back",
+    "heads_interleaved",
+)
+
+_FUSED = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.dropout = nn.Dropout(dropout)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def forward(self, x):
+        layers = self.W_query, self.W_key, self.W_value
+        heads = (layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for layer in layers)
+        share = self.dropout.p if self.training else 0.0
+        attend = nn.functional.scaled_dot_product_attention
+        context = attend(*heads, dropout_p=share, is_causal=True)
+        return self.out_proj(context.transpose(1, 2).flatten(2))
+"""
+
+_LOOPED = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.width = d_out // num_heads
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("past", torch.ones(context_length, context_length).tril())
+
+    def forward(self, x):
+        hidden = self.past[: x.shape[1], : x.shape[1]] == 0
+        cut = (layer(x).split(self.width, -1) for layer in (self.W_query, self.W_key, self.W_value))
+        contexts = []
+        for queries, keys, values in zip(*cut):
+            scores = torch.einsum("bqd,bkd->bqk", queries / self.width**0.5, keys)
+            weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+            contexts.append(self.dropout(weights) @ values)
+        return self.out_proj(torch.cat(contexts, -1))
+"""
+
+RIGHT = {
+    "the course's own class": "",
+    "a class that stores no mask and lets torch's fused function attend": _FUSED,
+    "a class that loops over its heads and draws its weights in another order": _LOOPED,
+}
+
+
+def source_of(name: str) -> list[str]:
+    """Return the lines of one of the classes, by a key of RIGHT or an identifier of a mistake."""
+    source = RIGHT[name] if name in RIGHT else edited_source(name)
+    return (source or edited_source()).strip().splitlines()

@@ -1,0 +1,217 @@
+"""Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from eleven_steps.checks import progress
+from eleven_steps.checks.know.exercises.further import MORE
+from eleven_steps.checks.know.exercises.kinds import Explain, Further, Grow, Task, Write
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.paper import (
+    FRESH,
+    SHEET,
+    Paper,
+    Part,
+    Words,
+    papers,
+    plain_words,
+    practised,
+)
+from eleven_steps.checks.name.functions import judge_function
+from eleven_steps.checks.name.growing import judge_class
+from eleven_steps.checks.name.outcome import Finding, Outcome, honestly
+from eleven_steps.checks.name.quizzes import judge_further
+from eleven_steps.checks.name.say import came, say, sized, unknown
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt
+from eleven_steps.checks.run.observe import ask, isolated_from, kind_of
+from helpers.attention import MultiHeadAttention
+
+EXERCISES = (*TASKS, *MORE, *SHEET)
+SECONDS = 5.0
+
+
+def check(identifier: str | None = None, answer: Any = ..., record: bool = True) -> Any:
+    """Try an answer, say what is wrong with it, and remember an exercise that is done.
+
+    Args:
+        identifier: the exercise, "scores.1" for the first of step 5, or a fresh problem for
+            practice, "practice.single_head.7": shapes, single_head, columns or multi_head, and a
+            number. Without one, the picture of what is done comes back.
+        answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
+            comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
+            prints or raises stays inside. An answer that lives in another process is an object
+            with a method ask, as eleven_steps.checks.run.observe describes.
+        record: whether a right answer counts as progress; a solution only proves itself.
+
+    Returns:
+        An Outcome; the picture of the progress where no exercise is named.
+    """
+    if identifier is None:
+        return progress.picture()
+    task = find(identifier)
+    if task is None:
+        return Outcome("check", "unknown", unknown(identifier, (*EXERCISES, *FRESH)))
+    outcome = honestly(task.identifier, judged, task, answer)
+    if isinstance(task, Paper):
+        outcome = replace(
+            outcome, given=dict(task.given), sizes=dict(task.sizes), solution=task.right
+        )
+    if record and outcome.passed and task.identifier in EXERCISES:
+        return replace(outcome, note=progress.record(task.identifier))
+    return outcome
+
+
+def find(identifier: Any) -> Task | Further | Paper | None:
+    """Return the exercise or problem of that name, if there is one."""
+    if type(identifier) is not str:
+        return None
+    if identifier in SHEET:
+        return papers()[identifier]
+    return TASKS.get(identifier) or MORE.get(identifier) or practised(identifier)
+
+
+def judged(task: Task | Further | Paper, answer: Any) -> Outcome:
+    """Say of an answer what check says, the clock running."""
+    with isolated_from(answer, SECONDS):
+        try:
+            found = judge(task, answer)
+        except TimeUp:
+            found = say("function_late", seconds=SECONDS)
+        return found.outcome(task.identifier)
+
+
+def judge(task: Task | Further | Paper, answer: Any) -> Finding:
+    """Say of an answer what check says, unless it takes too long."""
+    if kind_of(answer)[0] == "open":
+        return say("open")
+    if isinstance(task, Write):
+        return judge_function(task, answer)
+    if isinstance(task, Grow):
+        return judge_class(answer)
+    if isinstance(task, Further):
+        return judge_further(task, answer)
+    handed = ask(answer, "value")
+    handed = object() if type(handed) is Failure else handed
+    return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)
+
+
+# Numbers
+
+
+def judge_value(task: Explain, answer: Any) -> Finding:
+    """Compare a number, or a row of numbers, with the one asked for."""
+    if is_open(answer):
+        return say("open")
+    right, also = as_numbers(task.answer), map(as_numbers, task.also)
+    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer)
+    if type(numbers) is Failure:
+        return say("other_type", wanted=wanted, came=came(answer, right.dim() > 1))
+    if numbers.isnan().any():
+        return say("nan_for_number", wanted=wanted)
+    ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
+    far = min(off(numbers, *way) for way in ways)
+    slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
+    nearest, said = min(slips, key=lambda slip: round(slip[0], 6), default=(math.inf, ""))
+    if far <= task.apart and far <= nearest:
+        return say("right")
+    if nearest <= 1e-2:
+        sentence, mistake = (said, None) if type(said) is str else said
+        return Finding(None, sentence, mistake, "mistake")
+    if numbers.shape != right.shape:
+        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
+        found = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
+        return replace(say("other_type", wanted=wanted, came=found), kind="shape")
+    return say("other_matrix" if right.dim() else "other_number")
+
+
+def is_open(answer: Any) -> bool:
+    """Whether some of it is still to be written."""
+    inside = any(map(is_open, answer)) if type(answer) in (list, tuple) else False
+    return inside or answer is ... or answer is None
+
+
+def as_numbers(answer: Any) -> torch.Tensor:
+    """Return numbers of any kind as a float64 tensor; raise for anything else."""
+    if type(answer) is int:  # however large
+        answer = float(max(min(answer, 10**300), -(10**300)))
+    if not isinstance(answer, torch.Tensor):
+        answer = torch.as_tensor(np.asarray(answer))
+    if answer.dtype == torch.bool or answer.is_complex():
+        raise TypeError
+    return answer.detach().cpu().double()
+
+
+def off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
+    """Return how far the worst of some numbers is from the nearest of its right ones."""
+    if numbers.shape != others[0].shape:
+        return math.inf
+    return (torch.stack(others) - numbers).abs().amin(0).max().item()
+
+
+# Pencil and paper
+
+
+def judge_paper(paper: Paper, answer: Any) -> Finding:
+    """Judge what is written down, in the order in which it is worked out."""
+    names, right, still_open = list(paper.parts), [], []
+    known = attempt(lambda: set(answer) <= set(names)) if type(answer) is dict else False
+    if known is not True:
+        return say("no_paper", names=", ".join(names), came=shown(answer, names))
+    for name, part in paper.parts.items():
+        found = judge_part(part, answer.get(name))
+        if found.kind == "unfinished":
+            still_open.append(name)
+        elif found.kind == "right":
+            right.append(name)
+        else:
+            before = f"right: {', '.join(right)}. " if right else ""
+            return replace(found, text=f"{before}`{name}`: {found.text}")
+    if not right:
+        return say("open")
+    if still_open:
+        return say("paper_so_far", right=", ".join(right), next=still_open[0])
+    return say("right")
+
+
+def shown(answer: Any, names: list[str]) -> str:
+    """Say what is wrong with an answer that is no dictionary of these names."""
+    if type(answer) is not dict:
+        return came(answer)
+    odd = [key for key in answer if type(key) is str and key not in names]
+    return f"one with the name {odd[0][:20]!r}" if odd else "one with another key"
+
+
+def judge_part(part: Part, answer: Any) -> Finding:
+    """Judge one of the things that a paper asks for."""
+    if is_open(answer):
+        return say("open")
+    if isinstance(part, Explain):
+        return judge_value(part, answer)
+    if isinstance(part, Words):
+        return judge_words(part, answer)
+    if type(answer) is not MultiHeadAttention:
+        return say("other_type", wanted="a MultiHeadAttention", came=came(answer))
+    for name, wanted in part.arguments.items():
+        size = answer.dropout.p if name == "dropout" else getattr(answer, name)
+        if size != wanted:
+            return say("built_with", name=name, size=size)
+    return say("right" if answer.W_query.bias is None else "built_with_bias")
+
+
+def judge_words(part: Words, answer: Any) -> Finding:
+    """Compare words with those asked for, whatever stands between them."""
+    if type(answer) in (tuple, list) and all(type(word) is str for word in answer):
+        answer = " ".join(answer)
+    if type(answer) is not str:
+        return say("no_words", wanted=part.wanted, came=came(answer))
+    words = plain_words(answer)
+    if words == plain_words(part.answer):
+        return say("right")
+    slips = (said for wrong, said in part.slips.items() if words == plain_words(wrong))
+    if said := next(slips, None):
+        return Finding(None, said, kind="mistake")
+    return say("other_words", wanted=part.wanted)

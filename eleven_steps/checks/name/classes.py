@@ -1,0 +1,252 @@
+"""Find out whether a class is causal multi-head attention, and if not, what is wrong."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.know.right import once_right
+from eleven_steps.checks.name.locate.failing import worded_step
+from eleven_steps.checks.name.locate.follow import follow
+from eleven_steps.checks.name.locate.recording import Followed
+from eleven_steps.checks.name.match import Looks, candidates, made, single, unlike
+from eleven_steps.checks.name.outcome import Finding, Outcome, honestly, verdict
+from eleven_steps.checks.name.say import letters, say
+from eleven_steps.checks.name.training import (
+    judge_devices,
+    judge_dtypes,
+    judge_gradients,
+    judge_state,
+    judge_training,
+)
+from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
+from eleven_steps.checks.run.contract import check_variant, signature
+from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
+from eleven_steps.checks.run.isolate import Failure, TimeUp
+from eleven_steps.checks.run.observe import ask, elsewhere, isolated_from, kind_of, once
+
+SECONDS = 3.0
+ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
+QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
+
+
+def check_attention(cls: type, variant: str = "") -> Outcome:
+    """Find out whether a class is causal multi-head attention, and if not, what is wrong.
+
+    Its forward is recorded once, operation by operation, and followed from step to step beside
+    MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
+    are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
+    looked at besides.
+
+    Args:
+        cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
+            qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
+            x (b, num_tokens, d_in) and returns (b, num_tokens, d_out).
+        variant: the change since the lecture that cls has, if it has one, by its name in
+            checks.run.contract, which says what each adds: "gqa", "norm", "rope", "alibi", "cap",
+            "window", "padding", "other", "sinks", "gate", "latent" or "cache".
+
+    Returns:
+        An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
+        too long is stopped.
+
+    Raises:
+        ValueError: there is no such variant.
+    """
+    check_variant(variant)
+    return honestly("", judged, cls, variant)
+
+
+def judged(cls: Any, variant: str = "") -> Outcome:
+    """Say of a class what check_attention says, the clock running."""
+    found: list[Finding] = []
+    with isolated_from(cls, SECONDS):
+        try:
+            for each in examine(cls, variant):
+                found.append(each)
+        except TimeUp:
+            found.append(say("too_slow", seconds=SECONDS))
+        return verdict(found)
+
+
+def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
+    """Yield everything that is wrong with a class, and remarks on one that is right."""
+    built = constructed(cls, variant)
+    if isinstance(built, Finding):
+        yield built
+        return
+    shapes = built[True].shapes
+    if lost := [name for name in LAYERS if f"{name}.weight" not in shapes]:
+        yield from _lost(cls, built, lost, variant)
+        return
+    added = ADDED.get(variant, ())
+    if lost := [name for name in added if not shapes.keys() & {name, f"{name}.weight"}]:
+        found = ", ".join(built[True].parameters)
+        yield say("added_lost", lost=" and ".join(lost), layers=" and ".join(added), found=found)
+        return
+    found = list(layer_findings(built))
+    yield from found
+    looks = Looks(cls, built, variant)
+    if misshapen(shapes, variant):
+        questions = [_shapes, judge_state, judge_devices]
+    else:
+        questions = [_outputs, judge_gradients, judge_training]
+        questions += [judge_state, judge_dtypes, judge_devices]
+    for question in questions:
+        said = list(question(looks, bool(found)))
+        yield from said
+        found += said
+
+
+# The constructor
+
+
+def constructed(cls: Any, variant: str = "") -> Built | Finding:
+    """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
+    sort, name = kind_of(cls)
+    if sort == "module":
+        return say("built_already")
+    if sort == "class":
+        return say("no_module", name=name)
+    if sort != "module class":
+        return say("no_class", name=name or "NoneType")
+    built = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
+    failed = next((each for each in built.values() if isinstance(each, Failure)), None)
+    if failed is None:
+        return built
+    names = ask(cls, "parameters")
+    if not isinstance(names, Failure) and names[:5] != ORDER and sorted(names[:5]) == sorted(ORDER):
+        return say("other_order", names=", ".join(names[:5]))
+    if "Module.__init__()" in failed.text or "_modules" in failed.text:
+        return say("no_super_init")
+    if failed.text.startswith("TypeError") and "argument" in failed.text:
+        return say("other_signature", signature=signature(variant), error=failed.text)
+    if "dropout probability" in failed.text:
+        return say("other_arguments", signature=signature(variant), error=failed.told)
+    return say("constructor_raises", worded_step(failed), error=failed.told)
+
+
+def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Finding]:
+    """Say which layers are missing."""
+    if built[True].listed:
+        yield say("layers_in_plain_list")
+        return
+    only_last = lost == ["out_proj"]
+    found = ", ".join(built[True].parameters) or "none"
+    said = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
+    yield said if built[True].parameters else replace(said, kind="unfinished")
+    main = cases_of(variant).main
+    record = ask(cls, "record", main) if only_last else None
+    if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
+        earlier = follow(Followed(record, main))
+        if earlier and earlier.step < 11:
+            yield earlier
+
+
+def layer_findings(built: Built) -> Iterator[Finding]:
+    """Hold layers that are shared, and biases against qkv_bias."""
+    shapes = {bias: facts.shapes.keys() for bias, facts in built.items()}
+    if built[True].tied:
+        yield say("weights_tied")
+    missing, extra = QKV_BIASES - shapes[True], QKV_BIASES & shapes[False]
+    for biases, every, some in (
+        (missing, "bias_missing", "some_biases_missing"),
+        (extra, "bias_always", "some_biases_always"),
+    ):
+        if biases:
+            name = every if biases == QKV_BIASES else some
+            yield say(name, those=", ".join(sorted(biases)))
+    if not extra and QKV_BIASES & shapes[None]:
+        yield say("bias_by_default")
+    without = [bias for bias in (True, False) if "out_proj.bias" not in shapes[bias]]
+    if without and "out_proj.weight" in shapes[True]:
+        yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
+
+
+def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
+    """Describe the first layer of another shape than the right one, if there is one."""
+    main, right = cases_of(variant).main, made(variant)[True]
+    name = next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
+    if name is None:
+        return None
+    swapped = shapes.get("W_query.weight", (0,))[0] != main.d_out
+    step = 2
+    if name.startswith("out_proj"):
+        step = 10 if shapes[name][-1] == main.head_dim else 11
+    elif variant:
+        step = 10 if name.startswith("W_gate") else 2
+    elif shapes[name][0] == main.d_out * main.num_heads or swapped and name != "W_query.weight":
+        step = 1
+    sizes = {"shape": shapes[name], "right": right[name]}
+    return say("layer_shape", step, name=name, where=letters(main), **sizes)
+
+
+def _shapes(looks: Looks, found: bool) -> Iterator[Finding]:
+    """Name the mistake where a layer has another shape."""
+    alike = list(candidates(looks.shapes, looks.variant))
+    name = single(looks) or (alike[0] if len(alike) == 1 else "")
+    yield say(name) if name else misshapen(looks.shapes, looks.variant)
+
+
+# What forward returns in eval mode
+
+
+def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
+    """Compare the outputs; name the mistakes or find the step."""
+    every, simpler = looks.cases.every, looks.cases.simpler
+    returned = once(looks.cls, looks.cases.main, Pass())[0]
+    if returned.kind == "none":
+        yield say("nothing_returned")
+        return
+    if returned.kind in ("other", "open", "single"):
+        named = "no_pair_returned" if returned.kind == "single" else "no_tensor_returned"
+        yield say(named, came=returned.out.text)
+        return
+    if returned.kind == "tuple":
+        yield say("tuple_returned")
+    elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
+        yield say("other_dtype_returned", dtype=returned.dtype)
+    cases = (*every, drawn(looks.cases.main)[0]) if elsewhere(looks.cls) else every
+    wrong = [case for case in cases if not close(looks.out(case), looks.ours(case))]
+    if wrong:
+        yield from unlike(looks, wrong)
+    elif not close(looks.out(simpler[0]), looks.ours(simpler[0])):
+        out = looks.out(simpler[0])
+        divided = looks.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
+        yield say("norm_of_zero" if divided else "zero_scores")
+    elif not looks.variant:
+        yield from _stressed(looks)
+
+
+def _stressed(looks: Looks) -> Iterator[Finding]:
+    """Compare where the future has the highest scores, in two strengths.
+
+    In the first even an exp without a maximum taken off keeps its numbers; in the second it may
+    give NaN.
+    """
+    case = Case(1, 4, 4, 8, 2, 5, without=looks.plain(looks.cases.main).without)
+    late = "mask_after_softmax_renormalised"
+    for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
+        stress = _stress(case, allowed, future)
+        mine, right = once(looks.cls, case, stress)[0].out, once_right(case, stress)[0].out
+        if close(mine, right):
+            continue
+        if close(mine, once_right(case, stress, mistakes=(late,))[0].out):
+            yield say(late)
+        elif not isinstance(mine, Failure) and close(mine[:, 0], right[:, 0]):
+            yield say("scores_changed")  # the first token, which sees itself alone, is right
+        elif isinstance(mine, Failure) or allowed == -60 or not mine.isnan().any():
+            yield say("future_outweighs")
+        return
+
+
+def _stress(case: Case, allowed: float, future: float) -> Pass:
+    """A pass in which scaled scores are about allowed, and future above the diagonal."""
+    tokens = case.num_tokens
+    scores = torch.full((tokens, tokens), future).triu(1)
+    scores += (allowed + known("stress", (tokens, tokens))).tril()
+    scores *= case.head_dim**0.5
+    eye = torch.eye(tokens)
+    weights = {"W_query.weight": torch.cat([scores.T, scores.T])}
+    return Pass(eye[None], weights=weights | {"W_key.weight": torch.cat([eye, eye])})

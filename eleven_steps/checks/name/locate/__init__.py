@@ -1,0 +1,1 @@
+"""Follow a recorded forward to the first step that is not right."""

@@ -1,0 +1,153 @@
+"""A recorded forward beside the right one: what of each step is among its tensors."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from eleven_steps.checks.know.right import Scene, play
+from eleven_steps.checks.name.locate.places import contained, exact, place
+from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.facts import Record
+from eleven_steps.checks.run.recorder import Call, Held
+
+PRODUCTS = ("mm", "bmm", "mul", "mul_", "addmm", "baddbmm", "addbmm", "dot", "mv", "_trilinear")
+NAMES = {"W_query": "queries", "W_key": "keys", "W_value": "values"}
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A product of two tensors that are made of x: what was handed on to it."""
+
+    left: Held
+    right: Held
+    call: Call
+
+
+class Followed:
+    """A recorded forward beside the right one: what was found of each step, looked up once."""
+
+    def __init__(self, record: Record, case: Case):
+        self.record, self.case = record, case
+        self.right: Scene = play(case)
+        self.factors = (1.0, case.head_dim**-0.5, case.head_dim**-0.25)
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """Every tensor that was recorded, in order, with what it is made of."""
+        return [held for call in self.record.calls for held in call.gave]
+
+    @cached_property
+    def tensors(self) -> list[torch.Tensor]:
+        """Every tensor that was recorded, in order."""
+        return [held.tensor for held in self.held]
+
+    def project(self, name: str) -> torch.Tensor:
+        """The right queries, keys or values (b, num_tokens, d_out)."""
+        return self.right["project"][name]
+
+    def made(self, name: str) -> bool:
+        """Whether the right queries, keys or values of step 2 are there."""
+        wanted, layers = self.project(name), [n for n, made in NAMES.items() if made == name]
+        pieces = [held.tensor for held in self.held if held.made_of == {*layers}]
+        return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
+
+    def reached(self, step: str, name: str) -> bool:
+        """Whether the right tensor of a step is there, in its shape."""
+        return exact(self.tensors, self.right[step][name])
+
+    def done(self, step: str) -> bool:
+        """Whether all right tensors of a step are there, in their shapes."""
+        return all(self.reached(step, name) for name in self.right[step])
+
+    def there(self, step: str, name: str) -> bool:
+        """Whether the right numbers of a step are there, in whatever pieces and order."""
+        wanted = self.right[step][name]
+        scaled = self.factors if step == "scores" else (1.0,)
+        context = [h for h in self.held if "W_value" in h.made_of and "out_proj" not in h.made_of]
+        pieces = [h.tensor for h in context] if step == "context" else self.of_scores
+        return exact(self.tensors, wanted, False) or contained(wanted, pieces, scaled)
+
+    @cached_property
+    def meetings(self) -> list[Meeting]:
+        """Every product of two tensors that are made of x, layers aside."""
+        found = []
+        for call in self.record.calls:
+            given = [h for h in call.given if h.made_of and not self.is_layer(h.tensor)]
+            if call.name in PRODUCTS and len(given) == 2:
+                found.append(Meeting(*given, call))
+        return found
+
+    def is_layer(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is a layer's weight or bias, or a piece of it."""
+        weights = torch.cat([each.detach().flatten() for each in self.right.module.parameters()])
+        return tensor.numel() <= len(weights) and place(tensor, weights) is not None
+
+    @cached_property
+    def scores(self) -> list[Meeting]:
+        """The products that make scores: of tensors, none of which is made of scores."""
+        sides = [(meeting.left.made_of, meeting.right.made_of) for meeting in self.meetings]
+        if not sides or {"W_query", "W_key"} in sides[0]:  # made of both already, by no product
+            return []
+        first = sides[0][0] | sides[0][1]
+        pairs = zip(self.meetings, sides, strict=True)
+        return [meeting for meeting, both in pairs if not any(each >= first for each in both)]
+
+    @property
+    def by_element(self) -> bool:
+        """Whether the scores are sums of products that are taken number by number."""
+        return bool(self.scores) and self.scores[0].call.name.startswith("mul")
+
+    @cached_property
+    def of_scores(self) -> list[torch.Tensor]:
+        """Every tensor that is made of queries and keys and not of values."""
+        return [each.tensor for each in self.held if each.made_of == {"W_query", "W_key"}]
+
+    @cached_property
+    def gathers(self) -> list[Meeting]:
+        """The products of weights and values, the weights on the left."""
+        met = frozenset().union(*(m.left.made_of | m.right.made_of for m in self.scores))
+        first = met or frozenset(("W_query", "W_key"))
+        found = []
+        for m in self.meetings:
+            sides = [h.made_of >= first for h in (m.left, m.right)]
+            if sides == [True, False]:
+                found.append(m)
+            elif sides == [False, True]:
+                found.append(Meeting(m.right, m.left, m.call))
+        return found
+
+    def in_order(self, pieces: list[torch.Tensor]) -> torch.Tensor | None:
+        """The weights (b * num_heads, num_tokens, num_tokens), head by head of each sequence.
+
+        They may come in pieces, and in the order in which a class folds or loops: the scores that
+        were made before, piece by piece, say which is which.
+        """
+        square = self.case.num_tokens, self.case.num_tokens
+        made = [m.call.gave[0].tensor for m in self.scores]
+        if not pieces or any(each.shape[-2:] != square for each in (*made, *pieces)):
+            return None
+        matrices = torch.cat([each.reshape(-1, *square) for each in pieces])
+        if len(matrices) != self.case.b * self.case.num_heads:
+            return None
+        scores = [place(each, self.right["scores"]["scores"], self.factors) for each in made]
+        if None in scores:
+            return matrices
+        order = torch.cat([found.reshape(-1, *square)[:, 0, 0] for found, _ in scores])
+        order = order // (square[0] * square[1])
+        in_order = torch.empty_like(matrices)
+        if len(order.unique()) == len(matrices):
+            in_order[order] = matrices
+            return in_order
+        return matrices
+
+    @cached_property
+    def last(self) -> list[torch.Tensor]:
+        """What is handed to out_proj, in one piece or several."""
+        found = []
+        for call in self.record.calls:
+            layer = [h for h in call.given if h.made_of == {"out_proj"}]
+            context = [h for h in call.given if h.made_of and "out_proj" not in h.made_of]
+            if layer and context and call.name in PRODUCTS:
+                found.append(context[0].tensor)
+        return found

@@ -1,0 +1,149 @@
+"""Remember which exercises are done, in one small file on this computer that anyone may delete.
+
+The file is whatever the environment variable ELEVEN_STEPS_PROGRESS names; else
+my_notebooks/progress.json beside the course's notebooks, where this user may write there; else
+.eleven_steps/progress.json in the home folder. No notebook and no network is involved.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from eleven_steps.checks.know.exercises.further import MORE
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.paper import SHEET
+from eleven_steps.pictures import Picture
+from eleven_steps.pictures.done import draw_progress
+from eleven_steps.pictures.strip import tell_done
+
+VARIABLE = "ELEVEN_STEPS_PROGRESS"
+COURSE = "eleven steps to multi-head attention"
+
+
+class Unusable(Exception):
+    """The file cannot be read as progress."""
+
+
+def file() -> Path:
+    """Return where the progress is kept; a course that many share is no place for it."""
+    if named := os.environ.get(VARIABLE):
+        return Path(os.path.expanduser(named))
+    course = Path(__file__).resolve().parents[2]
+    mine = course / "my_notebooks"
+    if (course / "notebooks").is_dir() and os.access(mine if mine.exists() else course, os.W_OK):
+        return mine / "progress.json"
+    home = os.path.expanduser("~")  # "~" itself where nobody knows a home: then in this folder
+    return Path("" if home == "~" else home, ".eleven_steps", "progress.json")
+
+
+def record(identifier: str) -> str:
+    """Remember that an exercise is done; nothing that was done before is forgotten.
+
+    A file that is broken, or is not this course's, is renamed and a new one begun.
+
+    Returns:
+        What the learner should know about it, or "".
+    """
+    path, note = file(), ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with alone(path.parent):
+            try:
+                done = read(path)
+            except Unusable as error:
+                aside = free_name(path)
+                path.rename(aside)
+                done, note = [], f"{path} {error}; it is now {aside.name}, and a new one is begun."
+            if identifier not in done:
+                write(path, [*done, identifier])
+    except OSError as error:
+        return f"Your progress is not written down: {path}: {error.strerror}."
+    return note
+
+
+def picture() -> Picture:
+    """Draw which exercises are done: a column for a step, a row for the sheet."""
+    path, note = file(), ""
+    try:
+        done = read(path)
+    except (OSError, Unusable) as error:
+        done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
+    return draw_progress(done, grouped(*TASKS, *MORE) | {"by hand": list(SHEET)}, note)
+
+
+def grouped(*identifiers: str) -> dict[str, list[str]]:
+    """Put exercises together by what stands before the dot, the name of a step for one."""
+    groups: dict[str, list[str]] = {}
+    for identifier in identifiers:
+        groups.setdefault(identifier.partition(".")[0], []).append(identifier)
+    return groups
+
+
+def steps_done() -> set[str]:
+    """Return the names of the steps whose exercises are all done; none where that is unknown."""
+    try:
+        done = set(read(file()))
+    except (OSError, Unusable):
+        return set()
+    return {name for name, group in grouped(*TASKS).items() if done.issuperset(group)}
+
+
+tell_done(steps_done)
+
+
+def read(path: Path) -> list[str]:
+    """Return the identifiers of what is done; raise Unusable for a broken or foreign file."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return []
+    except (ValueError, RecursionError):
+        raise Unusable("is not JSON") from None
+    done = content.get("done") if isinstance(content, dict) else None
+    if not isinstance(done, list) or content.get("course") != COURSE:
+        raise Unusable("is not this course's progress")
+    if not all(isinstance(identifier, str) for identifier in done):
+        raise Unusable("lists something other than exercises")
+    return done
+
+
+def write(path: Path, done: list[str]) -> None:
+    """Replace the file at path in one go, so that a reader never meets half of it."""
+    content = json.dumps({"course": COURSE, "done": done}, indent=1) + "\n"
+    handle, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as new:
+            new.write(content)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def free_name(path: Path) -> Path:
+    """Return a name beside path that no file has."""
+    number = 1
+    while (aside := path.with_name(f"{path.stem}-set-aside-{number}{path.suffix}")).exists():
+        number += 1
+    return aside
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other notebooks waiting while one reads and writes, where the system can."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some folders of a network have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

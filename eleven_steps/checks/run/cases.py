@@ -1,0 +1,220 @@
+"""The cases that answers are tried in: sizes, weights, x.
+
+The sizes of a case that a message reasons from all differ, from each other and from the
+whiteboard's 1, 2, 3 and 6, so that no letter can be taken for another.
+"""
+
+import copy
+import functools
+import math
+import random
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.run.isolate import Failure
+from helpers.attention import MultiHeadAttention
+from helpers.examples import load_whiteboard
+
+LAYERS = ("W_query", "W_key", "W_value", "out_proj")
+ADDED = {  # by changes since the lecture
+    "norm": ("query_norm", "key_norm"),
+    "sinks": ("sinks",),
+    "gate": ("W_gate",),
+    "latent": ("W_down", "latent_norm"),
+}
+TOLERANCE = 2e-4  # of outputs: another order of the same float32 operations stays below it
+SAME = 1e-7  # of outputs of the very same operations
+LOOSE = 1e-3  # of gradients and of what is solved for
+
+
+@dataclass(frozen=True)
+class Case:
+    """One choice of sizes and numbers; equal cases have equal weights and an equal x."""
+
+    b: int
+    num_tokens: int
+    d_in: int
+    d_out: int
+    num_heads: int
+    context_length: int
+    qkv_bias: bool = False
+    scale: float = 1.5  # how far queries and keys spread; at 0 all scores are 0
+    straight: bool = False  # whether out_proj passes the context on as it is
+    whiteboard: bool = False  # whether x and the seed of the weights are the whiteboard's
+    without: frozenset[str] = frozenset()  # parameters that are set to 0
+    seed: int = 0  # of the weights and x
+    called: str = ""  # by a message; its letters if empty
+    variant: str = ""  # the change since the lecture, by its name in contract.VARIANTS
+
+    @property
+    def head_dim(self) -> int:
+        """Features of each head."""
+        return self.d_out // self.num_heads
+
+    @property
+    def letters(self) -> dict[str, int]:
+        """The lecture's letters and their sizes."""
+        names = ["b", "num_tokens", "d_in", "d_out", "num_heads", "head_dim", "context_length"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def where(self) -> str:
+        """The case in words, for messages."""
+        names = "b", "num_tokens", "d_in", "d_out", "num_heads"
+        return self.called or "with " + ", ".join(f"{n} = {getattr(self, n)}" for n in names)
+
+    @property
+    def x(self) -> torch.Tensor:
+        """The input (b, num_tokens, d_in)."""
+        if self.whiteboard:
+            return load_whiteboard().clone()
+        return known(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
+
+    def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
+        """The known weight of a parameter, "W_key.weight" for one, in whatever shape it has."""
+        shape = tuple(shape)
+        if self.whiteboard and shape == whiteboard_weights().get(name, torch.empty(0)).shape:
+            return whiteboard_weights()[name]
+        if name in self.without or self.straight and name == "out_proj.bias":
+            return torch.zeros(shape)
+        if self.straight and name == "out_proj.weight" and len(shape) == 2:
+            return torch.eye(*shape)
+        spread = self.scale if "query" in name or "key" in name else 1.5
+        fan_in = shape[-1] if len(shape) > 1 else 4
+        return spread / math.sqrt(fan_in) * known(f"{name}{self.seed}", shape)
+
+
+MAIN = Case(4, 7, 10, 40, 5, 9)
+BIASED = replace(MAIN, qkv_bias=True)
+
+# The first two tell most mistakes apart; the others agree in sizes that should not matter.
+CASES = (
+    MAIN,
+    BIASED,
+    Case(3, 4, 12, 12, 3, 4, qkv_bias=True),  # d_in = d_out, head_dim = num_tokens
+    Case(1, 5, 6, 10, 5, 8),  # one sequence, as many heads as tokens
+    Case(2, 6, 3, 4, 1, 6, qkv_bias=True),  # one head
+    Case(3, 1, 5, 12, 3, 9),  # one token
+    Case(2, 20, 6, 8, 2, 32),  # a longer text
+    Case(2, 3, 4, 6, 6, 5),  # head_dim = 1
+    Case(5, 5, 7, 15, 3, 6, qkv_bias=True),  # as many sequences as tokens
+    Case(12, 3, 4, 8, 2, 4),  # many sequences
+)
+
+# The same for changes since the lecture, with heads that can share keys, and an even head_dim,
+# whose features can pair.
+OTHERS = (
+    Case(4, 7, 10, 48, 6, 9),
+    Case(4, 7, 10, 48, 6, 9, qkv_bias=True),
+    Case(3, 4, 12, 12, 3, 4, qkv_bias=True),
+    Case(1, 5, 6, 8, 4, 8),
+    Case(2, 6, 3, 4, 1, 6, qkv_bias=True),
+    Case(3, 1, 5, 12, 3, 9),
+    Case(2, 20, 6, 8, 2, 32),
+)
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Where a class is tried."""
+
+    main: Case
+    biased: Case
+    every: tuple[Case, ...]
+    simpler: tuple[Case, ...]
+
+
+@functools.cache
+def cases_of(variant: str) -> Cases:
+    """The cases of the lecture's class, or those of a variant."""
+    every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
+    # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
+    still = replace(every[0], scale=0.0)
+    small = (Case(2, 6, 5, 4, 1, 8, variant=variant), Case(1, 1, 5, 12, 3, 9, variant=variant))
+    straight = (replace(each, straight=True) for each in (every[0], still))
+    return Cases(every[0], every[1], every, (still, *small, *straight))
+
+
+# Where exercises are tried. The whiteboard comes first, since a learner has it before them; the
+# others leave nothing to be gained by writing the whiteboard's numbers down.
+PLACES = (
+    Case(1, 3, 6, 6, 2, 6, whiteboard=True, called="on the whiteboard"),
+    Case(1, 3, 6, 6, 2, 6, seed=7, called="with other numbers of the whiteboard's sizes"),
+    replace(BIASED, seed=7, context_length=12),
+    Case(5, 4, 8, 8, 2, 7, qkv_bias=True, seed=7),
+)
+
+
+def known(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
+    """Random numbers that depend on name and shape alone."""
+    return scale * _drawn(name, tuple(shape))
+
+
+@functools.cache
+def _drawn(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    seed = zlib.crc32(f"{name}{shape}".encode())
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@functools.cache
+def whiteboard_weights() -> dict[str, torch.Tensor]:
+    """The weights behind the whiteboard's published table."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        state = MultiHeadAttention(6, 6, 6, 0.0, 2).state_dict()
+    return {name: weight for name, weight in state.items() if name != "mask"}
+
+
+def fill(module: nn.Module, case: Case) -> None:
+    """Give the layers of the lecture's names the case's weights, whatever their shapes.
+
+    Layers that are one and the same object become copies of their own first.
+    """
+    layers = [getattr(module, name, None) for name in LAYERS]
+    for index, (name, layer) in enumerate(zip(LAYERS, layers, strict=True)):
+        if isinstance(layer, nn.Module) and any(layer is other for other in layers[:index]):
+            setattr(module, name, copy.deepcopy(layer))
+    with torch.no_grad():
+        for name, parameter in lecture_parameters(module, case.variant).items():
+            parameter.copy_(case.weight(name, parameter.shape))
+
+
+def lecture_parameters(module: Any, variant: str = "") -> dict[str, nn.Parameter]:
+    """The registered parameters that bear the lecture's names, and those of a variant."""
+    registered = dict(module.named_parameters(remove_duplicate=False))
+    wanted = [f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")]
+    for layer in ADDED.get(variant, ()):
+        wanted += [layer, f"{layer}.weight", f"{layer}.bias"]
+    return {name: registered[name] for name in wanted if name in registered}
+
+
+def close(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
+    """Whether two results agree: tensors to rounding, with NaN and inf in the same places."""
+    if isinstance(one, Failure) or isinstance(other, Failure):
+        return isinstance(one, Failure) and isinstance(other, Failure)
+    if one.shape != other.shape:
+        return False
+    odd = ~(one.isfinite() & other.isfinite())
+    if odd.any() and not torch.equal(one[odd].nan_to_num(2.0), other[odd].nan_to_num(2.0)):
+        return False
+    one, other = one[~odd], other[~odd]
+    return not len(one) or bool((one - other).abs().max() <= tolerance * (1 + other.abs().max()))
+
+
+def drawn(near: Case = PLACES[1]) -> tuple[Case, Case]:
+    """Two cases that nobody has seen, one of near's sizes, for an answer that lives elsewhere."""
+    draw = random.SystemRandom()
+    num_heads, head_dim = draw.sample((4, 6, 8) if near.variant else range(3, 6), 2)
+    b, num_tokens, d_in = draw.sample(range(4, 12), 3)
+    first = Case(
+        *(b, num_tokens, d_in, num_heads * head_dim, num_heads, num_tokens + 3),
+        qkv_bias=True,
+        seed=draw.getrandbits(32),
+        variant=near.variant,
+    )
+    return first, replace(near, seed=draw.getrandbits(32))

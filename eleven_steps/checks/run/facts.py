@@ -1,0 +1,66 @@
+"""What is asked of a class, and what is seen of it: plain data, which may travel."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.recorder import Call
+
+ATTRIBUTES = ("d_out", "num_heads", "head_dim")
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward of a module that was built for a case."""
+
+    x: torch.Tensor | None = None  # what is fed; the case's x if None
+    train: bool = False
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)  # set first, by name
+    gradients: bool = False  # of a known sum of the output
+    dtype: str = ""  # that the module and x are converted to first: float64 or bfloat16
+    moved: str = ""  # "here" or "made": see _moved
+    seed: int = 0  # of the random numbers that forward draws
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a Pass."""
+
+    out: torch.Tensor | Failure  # in float32; what was raised, or came instead of a tensor
+    dtype: str = ""  # the output's own
+    kind: str = "tensor"  # or tuple, none, open (an ellipsis), other
+    parts: tuple[Any, ...] = ()  # all that was returned
+    gradients: dict[str, torch.Tensor | None] | Failure | None = None  # of x and the parameters
+    changed: tuple[str, ...] = ()  # what forward wrote into: "x", "weights"
+    met: bool = False  # whether tensors of two devices met
+    cut: torch.Tensor | None = None  # the first one that was cut out of the gradient
+
+
+@dataclass(frozen=True)
+class Record:
+    """One forward, operation by operation, and what stopped it if anything did."""
+
+    calls: tuple[Call, ...]
+    seen: Seen
+    # The torch function that raised, the tensors and the whole numbers it was given.
+    failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a constructor makes of MAIN's sizes."""
+
+    shapes: Shapes  # of the parameters of the lecture's names
+    parameters: tuple[str, ...]  # the names of all of them
+    tied: bool  # whether two of the lecture's layers share a weight
+    listed: bool  # whether layers stand in a plain list
+    mask: str  # parameter, trained (one that wants gradients), buffer, attribute or ""
+    dropout: str  # the type of self.dropout, or ""
+    sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
+
+
+Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out

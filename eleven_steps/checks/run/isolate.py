@@ -1,0 +1,267 @@
+"""Run a learner's code so that nothing it does reaches the notebook around it.
+
+attempt calls their code and nothing of ours; the clock runs during such calls alone.
+"""
+
+import contextlib
+import ctypes
+import dis
+import linecache
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.run.world import World, silenced
+
+LIBRARY = Path(__file__).parents[2]
+OURS = tuple(
+    f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
+)
+TICK = 0.05  # seconds between two looks at the clock
+PLAIN = torch.strided, "cpu"  # layout and device of a tensor that can be compared
+
+
+class TimeUp(BaseException):
+    """The time limit has passed."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The person at the keyboard interrupts, as opposed to code that raises KeyboardInterrupt."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that a learner's code raised: its text, and their line where it happened.
+
+    The words are the names that stand in the line; they are known where its text is not.
+    """
+
+    text: str
+    line: str = ""
+    words: str = ""
+
+    @property
+    def told(self) -> str:
+        """The text, with the line if there is one."""
+        return f"{self.text} in `{self.line}`" if self.line else self.text
+
+
+class Clock:
+    """The seconds that a learner's code may take, in all calls together.
+
+    Seconds of work and of idling count; those in which other programs had the processor do not.
+
+    Args:
+        seconds: that may pass.
+        world: what is put back after each call, if anything is.
+    """
+
+    def __init__(self, seconds: float, world: World | None = None):
+        self.seconds, self.world, self.passed = seconds, world, 0.0
+        self.since: float | None = None
+        self.rung: type[BaseException] | None = None
+        self.queue = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+
+    def start(self) -> bool:
+        """Let it run; return whether it stood still before."""
+        if self.since is not None:
+            return False
+        self.since = self._now()
+        return True
+
+    def stop(self) -> bool:
+        """Let it stand; return whether it ran before."""
+        if self.since is None:
+            return False
+        self.passed += max(self._now() - self.since, 0.0)
+        self.since = None
+        return True
+
+    def over(self) -> bool:
+        """Whether the seconds are used up."""
+        return self.since is not None and self.passed + self._now() - self.since >= self.seconds
+
+    def _now(self) -> float:
+        """Seconds on a clock that stands while this thread waits for a processor.
+
+        Where the system does not tell, a fifth of the seconds without work counts.
+        """
+        now = time.monotonic()
+        try:
+            return now - int(self.queue.read_bytes().split()[1]) / 1e9
+        except (OSError, IndexError):
+            return 0.2 * now + 0.8 * time.process_time()
+
+
+_clocks: list[Clock | None] = []  # the last one counts; None while code of ours runs
+
+
+def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a learner's function; return what it returns, or a Failure whatever it raises.
+
+    Raises:
+        TimeUp, Stopped: the clock and the person at the keyboard go through; code that raises
+            these by itself does not.
+    """
+    clock = _clocks[-1] if _clocks else None
+    begun = clock is not None and clock.start()
+    try:
+        return function(*args, **options)
+    except BaseException as error:
+        if clock is not None and clock.rung is not None and type(error) is clock.rung:
+            raise
+        return Failure(_text(error), *_line(error))
+    finally:
+        if begun:
+            clock.stop()
+        if clock is not None and clock.world is not None:
+            clock.world.put_back()
+
+
+@contextlib.contextmanager
+def ours() -> Iterator[None]:
+    """Let the clock stand while code of ours runs, within a learner's call or in its place."""
+    clock = _clocks[-1] if _clocks else None
+    paused = clock is not None and clock.stop()
+    _clocks.append(None)
+    try:
+        yield
+    finally:
+        _clocks.pop()
+        if paused:
+            clock.start()
+
+
+@contextlib.contextmanager
+def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
+    """Stop a learner's code after so many seconds, for all attempts in the body together."""
+    clock = Clock(seconds, world)
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    with (_alarm if main else _watchdog)(clock):
+        _clocks.append(clock)
+        try:
+            yield clock
+        finally:
+            _clocks.pop()
+
+
+@contextlib.contextmanager
+def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
+    """Keep the world as it is around a check, and stop a learner's code after so many seconds.
+
+    Args:
+        seconds: for all attempts in the body together.
+        owners: classes of the learner's whose attributes are put back too.
+    """
+    with silenced(owners) as world, timed(seconds, world) as clock:
+        yield clock
+
+
+@contextlib.contextmanager
+def _alarm(clock: Clock) -> Iterator[None]:
+    def raise_again(frame, event, argument):
+        if event == "line":
+            raise TimeUp
+        return raise_again
+
+    def tick(number, frame):
+        if clock.over():
+            # A bare except may swallow the first TimeUp: the next line then raises another.
+            clock.rung, theirs = TimeUp, _their_frames(frame)
+            sys.settrace(raise_again)  # from here on it raises in whatever is called
+            for each in theirs:
+                each.f_trace = raise_again
+            raise TimeUp
+
+    def interrupt(number, frame):
+        clock.rung = Stopped
+        raise Stopped
+
+    tracer = sys.gettrace()
+    alarm = signal.signal(signal.SIGALRM, tick)
+    keyboard = signal.getsignal(signal.SIGINT)
+    if keyboard is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    timer = signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.settrace(tracer)
+        signal.signal(signal.SIGALRM, alarm)
+        signal.signal(signal.SIGINT, keyboard)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+@contextlib.contextmanager
+def _watchdog(clock: Clock) -> Iterator[None]:
+    me, done = threading.get_ident(), threading.Event()
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def watch():
+        while not done.wait(TICK):
+            if clock.over():
+                clock.rung = TimeUp
+                raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _their_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames above attempt."""
+    frames = []
+    while frame is not None and frame.f_code is not attempt.__code__:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _text(error: BaseException) -> str:
+    """Name and message of an error on one line; its own __str__ may be broken."""
+    try:
+        message = " ".join(str(error).split())
+    except BaseException:
+        message = ""
+    name = str(type(error).__name__)
+    short = message if len(message) <= 160 else message[:159] + "…"
+    return f"{name}: {short}" if short else name
+
+
+def _line(error: BaseException) -> tuple[str, str]:
+    """The learner's own line of the traceback that is nearest to the error, and its names."""
+    traced = [
+        (frame, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(OURS)
+    ]
+    if not traced:
+        return "", ""
+    frame, number = traced[-1]
+    names = [
+        str(each.argval)
+        for each in dis.get_instructions(frame.f_code)
+        if each.positions.lineno == number and isinstance(each.argval, str)
+    ]
+    return linecache.getline(frame.f_code.co_filename, number).strip(), " ".join(names)
+
+
+def type_name(thing: Any) -> str:
+    """Return the name of the type of thing, as short as messages need it."""
+    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != PLAIN:
+        return f"{thing.layout} tensor on {thing.device.type}"
+    return str(type(thing).__name__)[:40]

@@ -1,0 +1,272 @@
+"""Run a submitted notebook away from whoever judges it: python -m eleven_steps.checks.run.notebook.
+
+The cells run in order, in this process. Whatever they hand to check is judged where the process was
+started from, which sends questions down a pair of pipes; here the answer is run and what came is
+told. Facts are lines of JSON. This process says:
+
+    {"ready": true}                    it has imported what it needs, and waits for the job
+    {"cell": 3}                        cell 3 begins
+    {"cell": 3, "error": "..."}        cell 3 raised; or {"cell": 3, "late": true}, its time is over
+    {"exercise": "scores.1"}           check was called; questions may come
+    {"reply": {...}}, {"late": true}   to a question: what came, or that the time for it is over
+    {"end": true}                      all cells have run
+
+It hears first the job, see run, and after an exercise {"question": {...}} as often as it takes,
+then {"next": true}. Nothing here knows what is right.
+"""
+
+import ast
+import builtins
+import contextlib
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import resource
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, ours, timed
+from eleven_steps.checks.run.observe import reply
+
+COLLECT = "__collect__"
+CHECKS = "eleven_steps.checks"
+LARGEST_FILE = 50_000_000  # bytes
+MOST_FILES, MOST_TASKS = 256, 400  # open at a time; processes and threads at a time
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """What check returns while a notebook is graded; of a verdict nothing can be read off it.
+
+    Args:
+        given: the matrices that a pencil-and-paper problem starts from, by name.
+        sizes: the sizes that it starts from.
+    """
+
+    given: dict[str, torch.Tensor] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    solution: dict[str, torch.Tensor] = field(default_factory=dict)
+    kind: str = "right"
+    message: str = "handed in."
+    passed: bool = True
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Absent:
+    """Anything else of the checks while a notebook is graded: empty, whatever is done with it."""
+
+    def __call__(self, *args: Any, **options: Any) -> "Absent":
+        """Return another one."""
+        return self
+
+    def __getattr__(self, name: str) -> "Absent":
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self
+
+    def __getitem__(self, key: Any) -> "Absent":
+        return self
+
+    def __iter__(self) -> Iterator:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Let notebooks import modules of the checks that are left out here."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """Offer a module for each name below the checks; asked last, so for those left out."""
+        below = name.startswith(f"{CHECKS}.")
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if below else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module every name."""
+        hold_back(module)
+
+
+def hold_back(module: ModuleType) -> None:
+    """Let a module of the checks answer to every name: check collects, the others are absent."""
+
+    def lookup(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(builtins, COLLECT) if name == "check" else Absent()
+
+    module.__getattr__ = lookup
+
+
+class Channel:
+    """The way to whoever judges: two pipes that were standard input and output."""
+
+    def __init__(self) -> None:
+        self.hears, self.tells = os.fdopen(os.dup(0), "rb"), os.dup(1)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(nowhere, standard)
+
+    def tell(self, **fact: Any) -> None:
+        """Write one fact."""
+        left = memoryview(json.dumps(fact).encode() + b"\n")
+        while left:
+            left = left[os.write(self.tells, left) :]
+
+    def hear(self) -> dict:
+        """Read one fact; end this process where nobody is left to say any."""
+        line = self.hears.readline()
+        if not line:
+            os._exit(1)
+        return json.loads(line)
+
+
+class Rename(ast.NodeTransformer):
+    """Let every check("scores.1", ...) in a cell's source collect, whatever check is by then."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """Give a call of check another name."""
+        self.generic_visit(node)
+        name = getattr(node.func, "id", getattr(node.func, "attr", None))
+        first = getattr(node.args[0], "value", None) if node.args else None
+        if name == "check" and isinstance(first, str):
+            node.func = ast.copy_location(ast.Name(COLLECT, ast.Load()), node.func)
+        return node
+
+
+class Collector:
+    """What stands for check: it lets the answer be asked, and judges nothing.
+
+    Args:
+        channel: to whoever asks.
+        seconds: that one answer may run for, all questions together.
+        skipped: identifiers of exercises whose answers are not to be run.
+    """
+
+    def __init__(self, channel: Channel, seconds: float, skipped: list[str]):
+        self.channel, self.seconds, self.skipped = channel, seconds, skipped
+        self.asking = False
+
+    def __call__(self, identifier: Any = None, answer: Any = None, record: bool = True) -> HandedIn:
+        """Collect what is handed to check; a call from within an answer counts for nothing."""
+        if type(identifier) is not str or not record or self.asking or identifier in self.skipped:
+            return HandedIn()
+        self.asking = True
+        try:
+            with ours():  # the cell's clock stands
+                return self.be_asked(identifier[:100], answer)
+        finally:
+            self.asking = False
+
+    def be_asked(self, identifier: str, answer: Any) -> HandedIn:
+        """Run the answer as often as it is asked about; return what the problem starts from."""
+        self.channel.tell(exercise=identifier)
+        left = self.seconds
+        while "question" in (heard := self.channel.hear()):
+            try:
+                with isolated(max(left, 0.01)) as clock:
+                    came = {"reply": reply(answer, heard["question"])}
+            except TimeUp:
+                came = {"late": True}
+            left -= clock.passed
+            self.channel.tell(**came)
+        given = {name: torch.tensor(rows) for name, rows in heard.get("given", {}).items()}
+        return HandedIn(given, heard.get("sizes", {}))
+
+
+def new_shell() -> InteractiveShell:
+    """Return what runs cells as a notebook does, magics and displays included."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.xmode = "Minimal"
+    shell = InteractiveShell.instance(config=config)
+    shell.ast_transformers.append(Rename())
+    return shell
+
+
+def limit(memory: int) -> None:
+    """Keep this process and those it starts to so many bytes of memory, and to a few things."""
+    for what, most in (
+        (resource.RLIMIT_AS, memory_in_use() + memory),
+        (resource.RLIMIT_FSIZE, LARGEST_FILE),
+        (resource.RLIMIT_NOFILE, MOST_FILES),
+        (resource.RLIMIT_NPROC, MOST_TASKS),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (most, most))
+
+
+def memory_in_use() -> int:
+    """Return the size of this process in bytes; 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return 0
+
+
+def run_cell(shell: InteractiveShell, source: str) -> None:
+    """Run a cell and raise what it raises."""
+    shell.run_cell(source).raise_error()
+
+
+def run(
+    channel: Channel,
+    shell: InteractiveShell,
+    cells: list[str],
+    omitted: list[int],
+    skipped: list[str],
+    seconds: dict[str, float],
+    memory: int,
+) -> None:
+    """Run a notebook.
+
+    Args:
+        channel: to whoever judges.
+        shell: runs the cells.
+        cells: their sources.
+        omitted: numbers of cells that are not run.
+        skipped: identifiers of exercises whose answers are not run.
+        seconds: for one "cell" and for one "answer".
+        memory: in bytes, on top of what is in use now.
+    """
+    setattr(builtins, COLLECT, Collector(channel, seconds["answer"], skipped))
+    hold_back(sys.modules[CHECKS])
+    sys.meta_path.append(AbsentModules())
+    limit(memory)
+    for number, source in enumerate(cells):
+        if number in omitted:
+            continue
+        channel.tell(cell=number)
+        try:
+            with timed(seconds["cell"]):
+                raised = attempt(run_cell, shell, source)
+        except TimeUp:
+            channel.tell(cell=number, late=True)
+        else:
+            if isinstance(raised, Failure):
+                channel.tell(cell=number, error=raised.text)
+    channel.tell(end=True)
+
+
+def main() -> None:
+    """Run the notebook that comes on standard input."""
+    torch.set_num_threads(1)
+    channel, shell = Channel(), new_shell()
+    channel.tell(ready=True)
+    run(channel, shell, **channel.hear())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Code and its map, part beside part: the lines of a step, and what stands there after them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from eleven_steps.pictures.code import BADGE, COLOURS, Source, coloured, step_in
+from eleven_steps.pictures.compact import draw_compact, small
+from eleven_steps.pictures.map import sizes_of
+from eleven_steps.pictures.panels import box, shape_of, shown_of
+from eleven_steps.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
+from eleven_steps.pictures.tensors import TracedStep
+
+OPENED = '<span class="p">(</span>'  # a line that is too long may end there
+BEGINS = re.compile(r" *# (\d+) \w+$")
+WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
+LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Hold code beside its map: the page that a script links, and the still of it.
+
+    Args:
+        source: the code.
+        whole: the map in one picture.
+        page: HTML, a row for each step; data-told names what is told of a line or of a step.
+    """
+
+    source: Source
+    whole: Picture
+    page: str
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        still = self.whole._repr_mimebundle_()
+        return still | {"text/html": self.source.html + still["text/html"]}
+
+
+def draw_linked(code: str, steps: Sequence[TracedStep]) -> Linked:
+    """Lay the lines of each step beside what the step makes.
+
+    Args:
+        code: a function whose steps begin with comments, "# 5 scores" for one.
+        steps: those of a trace, in order.
+
+    Raises:
+        ValueError: the steps are not those of the code, or a tensor is too large for its place.
+    """
+    step_at, numbers = steps_of(code), [step.number for step in steps]
+    found = sorted({*step_at.values()} - {0})
+    if found != numbers:
+        raise ValueError(f"the code has the steps {found}: those of the trace are {numbers}")
+    num_heads = sizes_of({step.name: step for step in steps})["num_heads"]
+    beside = [legend(num_heads), *(card(step, num_heads) for step in steps)]
+    lines = list(enumerate(coloured(code), 1))
+    rows = "".join(
+        row(step, [(at, line) for at, line in lines if step_at[at] == step], card)
+        for step, card in zip([0, *numbers], beside, strict=True)
+    )
+    page = (
+        f'<div class="board" role="group" aria-label="The code and its map">'
+        f'<div class="highlight" style="{COLOURS}">{rows}</div>'
+        f'<div class="foot"><p class="help"></p><div class="words"><p></p><p></p></div></div></div>'
+    )
+    return Linked(Source(code), draw_compact(steps), page)
+
+
+def steps_of(code: str) -> dict[int, int]:
+    """Return the step that each line of code belongs to, lines counted from 1; 0 before step 1."""
+    step, found = 0, {}
+    for number, line in enumerate(code.splitlines(), 1):
+        begins = BEGINS.match(line)
+        step = int(begins[1]) if begins else step
+        found[number] = step
+    return found
+
+
+def row(step: int, lines: Sequence[tuple[int, str]], beside: str) -> str:
+    """Return the lines of a step with its number in the margin, and beside them its card."""
+    written = ""
+    for place, line in lines:
+        number, _, line = step_in(line)
+        if not line.strip():
+            continue  # rows stand apart
+        line = line.replace(OPENED, f"{OPENED}<wbr>")
+        told = f"step {step}" if number else f"line {place}"
+        button = f' role="button" tabindex="-1" data-told="{told}"' if step else ""
+        badge = f'<span class="badge" style="{BADGE}">{number}</span>' if number else ""
+        written += f'<span class="line"{button}>{badge}{line}</span>'
+    where = f' data-step="{step}"' if step else ""
+    return f'<div class="row"><pre{where}>{written}</pre>{beside}</div>'
+
+
+def card(step: TracedStep, num_heads: int) -> str:
+    """Draw what a step makes: its shape, and its tensors as small shaded cells."""
+    numbers = shape_of(step).split(" = ")[1]
+    name = f"{step.number} {step.name}"
+    drawn = text(name, 0, 13, style=f"font:700 13px {SANS}")
+    drawn += text(numbers, SHAPE, 13, style=f"font:12px {SANS}")
+    alone, height = len(step.tensors) == 1, 0.0
+    room = WIDTH if alone else WIDTH / len(step.tensors)
+    for place, called in enumerate(step.tensors):
+        cells = small(shown_of(step, called, num_heads), room - (NAME if alone else 8), LOW)
+        x, y = (NAME, 20) if alone else (place * room, 36)
+        drawn += text(called, place * room, 31) + at(x, y, cells)
+        height = max(height, y + cells.height + 2)
+    words = f"{name}: {', '.join(step.tensors)} {shape_of(step)}"
+    svg = as_svg(Drawing(drawn, WIDTH, height), words)
+    return (
+        f'<div class="card" role="button" tabindex="-1" data-step="{step.number}" '
+        f'data-told="step {step.number}">{svg}</div>'
+    )
+
+
+def legend(num_heads: int) -> str:
+    """Name the heads' colours and say what a shade means."""
+    each = min(58, WIDTH / num_heads)
+    words = "one cell is one number, the larger the stronger"
+    drawn = text(words, 0, 13, style=f"font:11px {SANS}")
+    for head in range(num_heads):
+        name = f"head {head}" if num_heads <= 4 else str(head)
+        drawn += at(head * each, 20, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
+        drawn += text(name, head * each + 4 * len(name), 33, "middle")
+    svg = as_svg(Drawing(drawn, WIDTH, 40), "The map: one cell is one number, a colour is a head")
+    return f'<div class="legend">{svg}</div>'
+
+
+def as_svg(drawing: Drawing, words: str) -> str:
+    """Return a drawing as a picture within the page, named, on the page's ground."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(words)}" '
+        f'width="{drawing.width:g}" height="{drawing.height:g}" '
+        f'viewBox="0 0 {drawing.width:g} {drawing.height:g}" style="max-width:100%;height:auto">'
+        f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
+        f'<g style="fill:{INK};font:11px {MONO}">{drawing.body}</g></svg>'
+    )

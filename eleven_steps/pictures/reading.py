@@ -1,0 +1,223 @@
+"""A sentence with arcs above it, from a word to those it reads: as thick as the share is large."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from eleven_steps.pictures.svg import (
+    CELL_HEIGHT,
+    CHARACTER,
+    GAP,
+    INK,
+    Drawing,
+    Picture,
+    at,
+    beside,
+    grid,
+    head_colour,
+    labelled,
+    picture,
+    text,
+)
+from eleven_steps.pictures.weights import check_words
+
+MOST_WORDS = 20
+MOST_TOLD = 4  # words that are named of those that one word reads
+FADED = 0.15  # opacity of the arcs of the words that are not pointed at
+NARROWEST = CHARACTER * 4  # a column holds "100"
+WORD_HEIGHT = 24
+TIP = 7  # height of an arrow's tip
+FRAME = f'fill="none" stroke-width="2" style="stroke:{INK}"'
+HIDDEN = 'fill="none" pointer-events="all"'  # it is not seen, and feels where one points
+
+
+@dataclass(frozen=True)
+class Head:
+    """Hold the weights of one head for one sentence.
+
+    Args:
+        weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        number: the head's number, for its colour.
+        layer: the layer's number, where there are several.
+    """
+
+    weights: torch.Tensor
+    number: int
+    layer: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the head is called: "head 1", or "layer 0, head 1"."""
+        return ("" if self.layer is None else f"layer {self.layer}, ") + f"head {self.number}"
+
+
+def draw_arcs(
+    heads: Sequence[Head], words: Sequence[str], query: int = -1, title: str = ""
+) -> Picture:
+    """Draw the sentence once for each head: the arcs of one word strong, its weights below.
+
+    Args:
+        heads: the heads, each with its weights.
+        words: the words of the sentence, one a token.
+        query: the word whose arcs stand out, the last one if none is named.
+        title: what there is to see; whom the query reads, if nothing is said.
+
+    Raises:
+        ValueError: there is no head or no word, weights and words do not fit, the weights of a word
+            are no shares, there are more than 20 words, or there is no such query.
+    """
+    query = check_reading(heads, words, query)
+    told = max(heads, key=lambda head: most_of_another(head.weights, query))
+    every = "; ".join(
+        f"{head.name}: " + ", ".join(reads(head, words, i)[0] for i in range(len(words)))
+        for head in heads
+    )
+    return picture(
+        beside([labelled(head.name, sentence(head, words, query)) for head in heads], gap=2 * GAP),
+        title or f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
+        f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
+        f"({len(words)}, {len(words)}) in per cent: {every}.",
+    )
+
+
+def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
+    """Say of each word in a line a head whom it reads, the largest shares first.
+
+    Raises:
+        ValueError: as draw_arcs does.
+    """
+    check_reading(heads, words, -1)
+    return [
+        [f"{head.name}: {', '.join(reads(head, words, i))}" for head in heads]
+        for i in range(len(words))
+    ]
+
+
+def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
+    """Say whom one word reads in per cent, the largest share first; the small ones as a sum."""
+    row = head.weights[query].tolist()
+    order = sorted(range(len(row)), key=lambda j: -row[j])
+    named = [j for j in order[:MOST_TOLD] if per_cent(row[j])]
+    told = [f"{'itself' if j == query else call(words, j)} {in_per_cent(row[j])}" for j in named]
+    others = [j for j in order[len(named) :] if row[j]]
+    if per_cent(left := sum(row[j] for j in others)):
+        told.append(f"{len(others)} other{'s' * (len(others) > 1)} {in_per_cent(left)}")
+    return [f"{call(words, query)} reads {told[0]}", *told[1:]]
+
+
+def call(words: Sequence[str], i: int) -> str:
+    """Quote a word, with its number where the sentence has it more than once."""
+    return f'"{words[i]}"' + (f" (word {i})" if list(words).count(words[i]) > 1 else "")
+
+
+def in_per_cent(share: float) -> str:
+    """Write a share from 0 to 1 in per cent; no line ends between the number and its sign."""
+    return f"{per_cent(share)}\N{NO-BREAK SPACE}%"
+
+
+def per_cent(share: float) -> int:
+    """Return a share as a whole number of per cent."""
+    return round(100 * share)
+
+
+def most_of_another(weights: torch.Tensor, query: int) -> float:
+    """Return the largest share that a word gives to another one."""
+    return max((share for j, share in enumerate(weights[query].tolist()) if j != query), default=0)
+
+
+def sentence(head: Head, words: Sequence[str], query: int) -> Drawing:
+    """Draw arcs, the words below them, and the weights of one word below those.
+
+    The weights of each word are drawn, those of the query alone are seen; a script shows others.
+    """
+    wide, high = max(NARROWEST, CHARACTER * max(map(len, words)) + 12), 44.0 + 4 * len(words)
+    tall = high + WORD_HEIGHT + CELL_HEIGHT
+    numbers = arcs = written = places = ""
+    for i, word in enumerate(words):
+        off, faded = ("", "") if i == query else (' display="none"', f' opacity="{FADED}"')
+        row = at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
+        frame = f'<path d="{box(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
+        numbers += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
+        drawn = in_colour(arcs_of(head.weights[i], i, wide, high), head.number)
+        arcs += f'<g class="reads" data-word="{i}"{faded}>{drawn}</g>'
+        written += text(word, (i + 0.5) * wide, high + 16, "middle")
+        places += (
+            f'<path class="word" data-word="{i}" d="{box(i * wide, 0, wide, tall)}" {HIDDEN}/>'
+        )
+    unit = text("%", len(words) * wide + 4, tall - 6)
+    body = numbers + written + unit + arcs + places
+    return Drawing(body, len(words) * wide + 4 + CHARACTER, tall)
+
+
+def box(x: float, y: float, width: float, height: float) -> str:
+    """Return the outline of a rectangle."""
+    return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+
+
+def weights_of(head: Head, query: int, wide: float) -> Drawing:
+    """Draw the weights of one word in per cent; what the mask has made 0 is left empty."""
+    row = head.weights[query].tolist()
+    return grid(
+        [[per_cent(share) for share in row]],
+        [[head.number] * len(row)],
+        [row],
+        cell=(wide, CELL_HEIGHT),
+        kept=[[share > 0 or j <= query for j, share in enumerate(row)]],
+    )
+
+
+def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
+    """Draw an arc from a word to each that it reads; shares below half a per cent have none."""
+    return "".join(
+        arc(
+            (query + 0.5) * wide,
+            (j + 0.5) * wide,
+            foot=high - 2,
+            rise=(high - 14) * (0.4 + 0.6 * abs(query - j) / max(len(row) - 1, 1)),
+            share=share,
+        )
+        for j, share in enumerate(row.tolist())
+        if per_cent(share)
+    )
+
+
+def arc(start: float, end: float, foot: float, rise: float, share: float) -> str:
+    """Draw an arc as thick as its share, with a tip at its end; to itself, it is a loop."""
+    tip, half = end, 3 + 2.5 * share
+    out, back = start, end
+    if start == end:
+        start, out, back, tip = start + 6, start + 32, end - 32, end - 7
+    turn = foot - rise * 4 / 3
+    return (
+        f'<path d="M{start:g} {foot:g}C{out:g} {turn:g} {back:g} {turn:g} '
+        f'{tip:g} {foot - TIP + 1:g}" fill="none" stroke-width="{1 + 4 * share:.2f}"/>'
+        f'<path d="M{tip - half:g} {foot - TIP:g}h{2 * half:g}L{tip:g} {foot:g}z"/>'
+    )
+
+
+def in_colour(drawn: str, head: int) -> str:
+    """Draw paths in a head's colour."""
+    colour = head_colour(head)
+    return f'<g fill="{colour}" stroke="{colour}">{drawn}</g>'
+
+
+def check_reading(heads: Sequence[Head], words: Sequence[str], query: int) -> int:
+    """Return the query's place; raise ValueError unless heads, words and query fit."""
+    if not heads or not words:
+        raise ValueError(
+            f"{len(heads)} heads, {len(words)} words: at least one of each is expected"
+        )
+    for head in heads:
+        check_words(head.weights, words, MOST_WORDS)
+        sums = head.weights.sum(dim=-1)
+        worst = int((sums - 1).abs().nan_to_num(torch.inf).argmax())
+        if not abs(sums[worst] - 1) < 1e-3 or head.weights.min() < 0:
+            raise ValueError(
+                f"{head.name}: row {worst} adds up to {sums[worst]:.2f}, its smallest number is "
+                f"{head.weights.min():.2f}: weights, shares from 0 to 1 that add up to 1, are "
+                f"expected"
+            )
+    if not -len(words) <= query < len(words):
+        raise ValueError(f"query {query} is no word of {len(words)}: 0 to {len(words) - 1} are")
+    return query % len(words)

@@ -1,0 +1,136 @@
+"""What a tensor is in memory: one flat row of numbers, and strides that say how to walk it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from eleven_steps.pictures.svg import (
+    CHARACTER,
+    Drawing,
+    Picture,
+    below,
+    beside,
+    grid,
+    heading,
+    picture,
+    text,
+)
+from eleven_steps.pictures.tensors import Shown, chain
+
+PER_LINE, MOST_LINES = 18, 20
+PER_PART = 6  # of a line, which breaks between parts where a page is narrow
+
+
+def draw_memory(
+    shown: Sequence[Shown], title: str, between: Sequence[str] = (), head: int | None = None
+) -> Picture:
+    """Draw the storage of tensors in order, each with its shape, stride and whether contiguous.
+
+    Any strided tensor will do: a slice leaves the places empty that it does not read, and an
+    expanded tensor reads a place several times.
+
+    Args:
+        shown, title, between: as for draw_tensors.
+        head: the head whose places are framed and listed, or None.
+
+    Raises:
+        ValueError: a storage is too long to draw, or a tensor has no such head.
+    """
+    strips, facts = zip(*(strip(one, head) for one in shown), strict=True)
+    return picture(chain(strips, between), title, "; ".join(facts) + ".")
+
+
+def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
+    """Return the storage strip of a tensor and its facts in words."""
+    tensor, numbers = shown.tensor, storage(shown.tensor).tolist()
+    if len(numbers) > PER_LINE * MOST_LINES:
+        raise ValueError(
+            f"{shown.name} has {len(numbers)} places in storage: at most "
+            f"{PER_LINE * MOST_LINES} can be drawn"
+        )
+    readers = read_by(shown)
+    framed = [i for i, heads in readers.items() if head is not None and head in heads]
+    if head is not None and not framed:
+        raise ValueError(f"{shown.name} has no head {head}")
+    lines = []
+    for start in range(0, len(numbers), PER_LINE):
+        line = range(start, min(start + PER_LINE, len(numbers)))
+        parts = [line[i : i + PER_PART] for i in range(0, len(line), PER_PART)]
+        cells = [cells_at(each, numbers, readers, framed) for each in parts]
+        lines.append(beside(cells, math.inf, 0))
+    facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
+    facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""
+    facts += "contiguous" if tensor.is_contiguous() else "not contiguous"
+    more = []
+    if len(readers) < tensor.numel():
+        more.append(f"its {tensor.numel()} numbers stand in {len(readers)} places")
+    if head is not None:
+        runs = pieces(framed)
+        more.append(
+            f"head {head} reads places {', '.join(runs)}: {len(runs)} piece{'s' * (len(runs) > 1)}"
+        )
+    notes = [Drawing(text(one, 0, 12), CHARACTER * len(one), 16) for one in more]
+    return below([heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
+        [f"{shown.name} {facts}", *more]
+    )
+
+
+def cells_at(
+    places: range, numbers: list[float], readers: dict[int, set[int | None]], framed: list[int]
+) -> Drawing:
+    """Draw places of a storage in a row, with whom each belongs to."""
+    owners = [readers.get(i, set()) for i in places]
+    return grid(
+        [[numbers[i] for i in places]],
+        heads=[[min(heads) if len(heads) == 1 else None for heads in owners]],
+        marked=[(0, i - places.start) for i in framed if i in places],
+        kept=[[bool(heads) for heads in owners]],
+        column_labels=list(map(str, places)),
+        foot_labels=[owner(heads) for heads in owners],
+    )
+
+
+def read_by(shown: Shown) -> dict[int, set[int | None]]:
+    """Map the places in storage that a tensor reads to the heads they belong to."""
+    readers = defaultdict(set)
+    for index in indices(shown.tensor):
+        readers[place(shown.tensor, index)].add(shown.head(index))
+    return readers
+
+
+def owner(heads: set[int | None]) -> str:
+    """Name the heads that read a place."""
+    named = sorted(heads - {None})
+    if not named:
+        return ""
+    return f"h{named[0]}" if len(named) == 1 else f"h{named[0]}-{named[-1]}"
+
+
+def pieces(places: Iterable[int]) -> list[str]:
+    """Name places in order, those next to one another as one piece."""
+    runs: list[list[int]] = []
+    for one in sorted(places):
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+
+
+def storage(tensor: torch.Tensor) -> torch.Tensor:
+    """Return all numbers of a tensor's storage in order, however the tensor walks them."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.as_strided((size,), (1,), 0)
+
+
+def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:
+    """List every index of a tensor, the last axis fastest."""
+    return list(map(tuple, torch.ones(tensor.shape).nonzero().tolist()))
+
+
+def place(tensor: torch.Tensor, index: Sequence[int]) -> int:
+    """Say where in storage the element at an index lies."""
+    steps = zip(index, tensor.stride(), strict=True)
+    return tensor.storage_offset() + sum(i * stride for i, stride in steps)

@@ -1,0 +1,294 @@
+"""The one primitive, a grid of numbers, and the Picture that every drawing ends in."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from eleven_steps.pictures.stored import image, with_attributes
+
+CELL_WIDTH, CELL_HEIGHT, GAP = 42, 22, 16
+CHARACTER = 7.4  # the width of one monospaced character at 12 px
+TITLE_HEIGHT = 34
+
+# JupyterLab's own variables carry its theme; the fallbacks are for pages that do not set them.
+INK = "var(--jp-content-font-color1, #212121)"
+GROUND = "var(--jp-layout-color0, #ffffff)"
+LINE = "var(--jp-border-color0, #757575)"
+SANS = "var(--jp-content-font-family, system-ui, 'DejaVu Sans', sans-serif)"
+MONO = "var(--jp-code-font-family, ui-monospace, 'DejaVu Sans Mono', monospace)"
+
+# Alone, as a file or an <img>, a picture follows the reader's choice of light or dark; within a
+# page it is not the root, and the page's theme is kept.
+DARK = (
+    "<style>@media (prefers-color-scheme:dark){svg:root{--jp-content-font-color1:#fff;"
+    "--jp-layout-color0:#111;--jp-border-color0:#757575}}</style>"
+)
+
+# Blue, amber, green, plum, red, sky, navy, yellow: told apart by every kind of colour vision, also
+# as tints on a light and on a dark ground. Found by search around Okabe and Ito's colours.
+HEAD_COLOURS = (
+    "#1c55ce",
+    "#c88400",
+    "#32d06b",
+    "#873572",
+    "#cd2229",
+    "#6b95d0",
+    "#020a8a",
+    "#f5d51a",
+)
+NEUTRAL = "#808080"
+TINT = 0.36  # opaque enough to tell the heads apart, clear enough to read INK through it
+FAINT, STEP = 0.06, 0.04  # where shades begin, and how far apart their ten steps are
+
+
+def head_colour(head: int | None) -> str:
+    """Return the colour of a head, the same in every picture; None is a grey, for no head."""
+    return NEUTRAL if head is None else HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Hold a drawing, its title and its description, ready for a notebook to show.
+
+    Args:
+        body: SVG elements inside a width x height canvas, below a title line if it has one.
+        width, height: the canvas, in CSS pixels.
+        title: what there is to see, in a sentence; drawn above the body and read aloud.
+        description: the same finding in words and shapes, for whoever cannot see the picture.
+    """
+
+    body: str
+    width: float
+    height: float
+    title: str
+    description: str
+
+    @property
+    def svg(self) -> str:
+        """The whole drawing as one SVG string, equal for equal content."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'aria-label="{escape(self.words)}" '
+            f'width="{self.width:g}" height="{self.height:g}" '
+            f'viewBox="0 0 {self.width:g} {self.height:g}" style="max-width:100%;height:auto">'
+            f"<title>{escape(self.title)}</title><desc>{escape(self.description)}</desc>{DARK}"
+            + with_attributes(
+                f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
+                f'<g style="fill:{INK};font:12px {MONO}">'
+                + text(self.title, 0, 18, style=f"font:600 14px {SANS}")
+                + f"{self.body}</g></svg>"
+            )
+        )
+
+    def padded(self, width: float) -> "Picture":
+        """Return the picture on a canvas at least so wide, so that a film keeps its scale."""
+        return replace(self, width=max(width, self.width))
+
+    @property
+    def words(self) -> str:
+        """What there is to see, for whoever cannot see it."""
+        return f"{self.title} {self.description}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return {
+            "text/html": image(self.svg, self.words),
+            "image/svg+xml": self.svg,
+            "text/plain": self.words,
+        }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Hold SVG elements that fill width x height from their own top left corner."""
+
+    body: str
+    width: float
+    height: float
+
+
+def text(content: str, x: float, y: float, anchor: str = "start", style: str = "") -> str:
+    """Return one line of text; anchor is start, middle or end."""
+    where = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    look = f' style="{style}"' if style else ""
+    return f'<text x="{x:g}" y="{y:g}"{where}{look}>{escape(content)}</text>'
+
+
+def number(value: float) -> str:
+    """Write a number in at most five characters, as the cells of a grid do."""
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "-\N{INFINITY}" if value < 0 else "\N{INFINITY}"
+    decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    written = f"{value:.{decimals}f}"
+    return written.replace("-", "") if float(written) == 0 else written
+
+
+def grid(
+    rows: Sequence[Sequence[float]],
+    heads: Sequence[Sequence[int | None]] | None = None,
+    shades: Sequence[Sequence[float]] | None = None,
+    marked: Iterable[tuple[int, int]] = (),
+    row_labels: Sequence[str] = (),
+    column_labels: Sequence[str] = (),
+    foot_labels: Sequence[str] = (),
+    top_labels: Sequence[str] = (),
+    cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
+    written: bool = True,
+    kept: Sequence[Sequence[bool]] | None = None,
+    known_as: str = "",
+) -> Drawing:
+    """Draw numbers in cells, one colour per head.
+
+    Args:
+        rows: the numbers, row by row; -inf is written so, on hatched ground.
+        heads: the head each cell belongs to, laid out as rows; None is no head.
+        shades: how strong each cell's colour is, from 0 to 1, laid out as rows.
+        marked: (row, column) of the cells to frame.
+        row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
+        top_labels: what stands above the column labels.
+        cell: width and height of a cell.
+        written: whether the numbers are written; if not, shades are all there is to see.
+        kept: which cells to draw in full, laid out as rows; the others stay empty.
+        known_as: attributes by which a script finds the cells, each an element of its own then.
+    """
+    width, height = cell
+    left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
+    above = [line for line in (top_labels, column_labels) if line]
+    top = 16 * len(above)
+    paths: dict[tuple[str, float], dict[float, list[str]]] = {}
+    hatch, numbers, frames, alone = [], [], [], ""
+    marked = set(marked)
+    step = STEP if written else 2 * STEP  # with nothing to read through it a shade may be deep
+    for i, row in enumerate(rows):
+        y = top + i * height
+        for j, value in enumerate(row):
+            x = left + j * width
+            box = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+            colour, line = head_colour(heads[i][j] if heads else None), 1 if written else 0.2
+            opacity = TINT if shades is None else FAINT + step * round(shades[i][j] * 10)
+            if kept is not None and not kept[i][j]:
+                colour, line, opacity = NEUTRAL, 0.4, 0.0
+            elif value == -math.inf:
+                opacity = FAINT
+                hatch.append(f"M{x:g} {y + height:g}{slash(width, height, written)}")
+            paths.setdefault((colour, line), {}).setdefault(opacity, []).append(box)
+            alone += (
+                f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"/>'
+            )
+            if written and (kept is None or kept[i][j]):
+                numbers.append(text(number(value), x + width / 2, y + height / 2 + 4))
+            if (i, j) in marked:
+                frames.append(box)
+    cells = "".join(
+        f'<g fill="{colour}" stroke="{colour}" stroke-width="{line}">'
+        + "".join(
+            f'<path d="{"".join(boxes)}" fill-opacity="{opacity:g}"/>'
+            for opacity, boxes in by_opacity.items()
+        )
+        + "</g>"
+        for (colour, line), by_opacity in paths.items()
+    )
+    if known_as:
+        cells = f"<g>{alone}</g>"
+    if hatch:
+        cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
+    if frames:
+        cells += f'<path d="{"".join(frames)}" fill="none" stroke-width="3" style="stroke:{INK}"/>'
+    bottom = top + height * len(rows)
+    labels = "".join(
+        text(label, left - 6, top + (i + 0.5) * height + 4, "end")
+        for i, label in enumerate(row_labels)
+    ) + "".join(
+        text(label, left + (j + 0.5) * width, y, "middle")
+        for y, line in (*zip((11, 27), above, strict=False), (bottom + 14, foot_labels))
+        for j, label in enumerate(line)
+        if label
+    )
+    right = left + width * max(map(len, rows), default=0)
+    body = cells + labels
+    if numbers:
+        body += f'<g text-anchor="middle">{"".join(numbers)}</g>'
+    if known_as:
+        where = f"{left:g} {top:g} {width:g} {height:g} {len(rows[0])}"
+        body = f'<g {known_as} data-where="{where}">{body}</g>'
+    return Drawing(body, right, bottom + (17 if foot_labels else 0))
+
+
+def slash(width: float, height: float, written: bool = True) -> str:
+    """Return the way from a cell's lower left corner to its upper right one, around its number."""
+    if not written:
+        return f"l{width:g} -{height:g}"
+    end = f"l{0.26 * width:g} -{0.26 * height:g}"
+    return f"{end}m{0.48 * width:g} -{0.48 * height:g}{end}"
+
+
+def heading(name: str, facts: str) -> Drawing:
+    """Write a name in bold and what is known of it."""
+    words = text(name, 0, 13, style="font-weight:700"), text(facts, 0, 13)
+    widths = CHARACTER * len(name), CHARACTER * (len(facts) + 1)
+    pair = [Drawing(each, width, 20) for each, width in zip(words, widths, strict=True)]
+    return beside(pair, math.inf, CHARACTER + 4)
+
+
+def labelled(label: str, drawing: Drawing) -> Drawing:
+    """Put a line of text above a drawing."""
+    return below([Drawing(text(label, 0, 12), CHARACTER * len(label), 18), drawing], gap=0)
+
+
+def at(x: float, y: float, drawing: Drawing) -> str:
+    """Place a drawing's top left corner at (x, y)."""
+    if not x and not y:
+        return drawing.body
+    return f'<g transform="translate({x:g} {y:g})">{drawing.body}</g>'
+
+
+def part(x: float, y: float, drawing: Drawing) -> str:
+    """Place a drawing at (x, y), and say how large it is, should a script have to lay it anew."""
+    where = f' transform="translate({x:g} {y:g})"' if x or y else ""
+    return f'<g data-size="{drawing.width:g} {drawing.height:g}"{where}>{drawing.body}</g>'
+
+
+def laid(way: str, parts: str, gap: float) -> str:
+    """Say how parts lie, "beside" or "below" each other: fit.js does it anew in a narrow place."""
+    return f'<g data-lay="{way} {gap:g}">{parts}</g>'
+
+
+def beside(drawings: Sequence[Drawing], max_width: float = 780, gap: float = GAP) -> Drawing:
+    """Lay drawings from left to right, in as many lines as max_width asks for."""
+    body, x, y, width, line = "", 0.0, 0.0, 0.0, 0.0
+    for drawing in drawings:
+        if x and x + drawing.width > max_width:
+            x, y, line = 0.0, y + line + gap / 2, 0.0
+        body += part(x, y, drawing)
+        width, line = max(width, x + drawing.width), max(line, drawing.height)
+        x += drawing.width + gap
+    return Drawing(laid("beside", body, gap), width, y + line)
+
+
+def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
+    """Lay drawings from top to bottom."""
+    body, y = "", 0.0
+    for drawing in drawings:
+        body += part(0, y, drawing)
+        y += drawing.height + gap
+    width = max((d.width for d in drawings), default=0)
+    return Drawing(laid("below", body, gap), width, max(y - gap, 0))
+
+
+def picture(drawing: Drawing, title: str, description: str) -> Picture:
+    """Finish a drawing: a title line above it, a margin around it."""
+    width = max(drawing.width + 4, title_width(title))
+    body = part(2, TITLE_HEIGHT, drawing)
+    return Picture(body, width, drawing.height + TITLE_HEIGHT + 6, title, description)
+
+
+def title_width(title: str) -> float:
+    """Say how wide a title can get, whichever font the page has for it."""
+    wide = sum(character in "mwMW%@" for character in title)
+    narrow = sum(character in " '.,:;/|!()[]-fijltrIJ" for character in title)
+    capital = sum(character.isupper() or character in "+<=>#" for character in title)
+    return 10 * len(title) + 5.5 * wide - 3 * narrow + 2 * capital

@@ -1,0 +1,171 @@
+"""Tables over the words of a sentence: queries are rows, keys are columns."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from eleven_steps.pictures.svg import (
+    CELL_HEIGHT,
+    CELL_WIDTH,
+    CHARACTER,
+    GAP,
+    Drawing,
+    Picture,
+    at,
+    below,
+    beside,
+    grid,
+    labelled,
+    picture,
+    text,
+)
+
+CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
+WRITTEN = 5  # per cent: smaller weights leave their cell empty
+MOST_WORDS = 24
+MOST_WRITTEN = 12  # words of a table whose numbers are written in full
+
+
+def draw_weights(
+    weights: torch.Tensor, words: Sequence[str], head: int, title: str = ""
+) -> Picture:
+    """Draw the weights of one head in per cent, a row for each word that looks.
+
+    Args:
+        weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        words: the words of the sentence, one a token.
+        head: the head's number, for its colour.
+        title: what there is to see; where the last word looks, if none is given.
+
+    Raises:
+        ValueError: weights and words do not fit, or there are more than 24 words.
+    """
+    check_words(weights, words)
+    key = int(weights[-1].argmax())
+    where = "itself" if key == len(words) - 1 else f'"{words[key]}", word {key}'
+    found = f'The last word, "{words[-1]}", looks most at {where}: {weights[-1, key]:.2f}'
+    rows = ", ".join(
+        f"{word} at {words[int(row.argmax())]} {row.max():.2f}"
+        for word, row in zip(words, weights, strict=True)
+    )
+    return picture(
+        pattern(weights, words, head, CELL, written=True),
+        title or found,
+        f"Weights in per cent, (num_tokens, num_tokens) = {tuple(weights.shape)}; each word looks "
+        f"most: {rows}.",
+    )
+
+
+def draw_words(
+    table: torch.Tensor, words: Sequence[str], title: str, head: int | None = None
+) -> Picture:
+    """Draw scores, masked scores or weights with words at rows and columns, the last row's
+    largest number framed.
+
+    Args:
+        table: (num_tokens, num_tokens), rows are queries; -inf is what the mask hides. The colour
+            is the stronger the larger the number: of shares as they are, of other numbers by the
+            largest.
+        words: the words of the sentence, one a token.
+        title: what there is to see, in a sentence.
+        head: the head's number, for its colour; None for no head.
+
+    Raises:
+        ValueError: table and words do not fit, or there are more than 12 words.
+    """
+    check_words(table, words, MOST_WRITTEN)
+    rows = table.tolist()
+    open_numbers = [value for row in rows for value in row if not math.isinf(value)]
+    largest = max(1.0, *open_numbers)
+    best = [row.index(max(row)) for row in rows]
+    drawn = grid(
+        rows,
+        [[head] * len(words)] * len(words),
+        [[max(value, 0.0) / largest for value in row] for row in rows],
+        marked=[(len(words) - 1, best[-1])],
+        row_labels=words,
+        column_labels=words,
+        cell=(max(CELL_WIDTH, CHARACTER * max(map(len, words)) + 6), CELL_HEIGHT),
+    )
+    found = ", ".join(
+        f"{word} at {words[j]} {row[j]:.2f}" for word, row, j in zip(words, rows, best, strict=True)
+    )
+    shape = f"(num_tokens, num_tokens) = {tuple(table.shape)}"
+    return picture(drawn, title, f"{shape}. The largest of each row: {found}.")
+
+
+def draw_patterns(
+    layers: Sequence[torch.Tensor],
+    words: Sequence[str],
+    notes: Sequence[Sequence[str]],
+    title: str,
+) -> Picture:
+    """Draw the weights of every head of every layer as shades, the darker the larger.
+
+    Args:
+        layers: for each layer, weights (num_heads, num_tokens, num_tokens).
+        words: the words of the sentence, one a token.
+        notes: for each layer, for each head, a line to stand below its name.
+        title: what there is to see.
+
+    Raises:
+        ValueError: weights and words do not fit, or there are more than 24 words.
+    """
+    lines = []
+    for number, (heads, said) in enumerate(zip(layers, notes, strict=True)):
+        parts = []
+        for head, (weights, note) in enumerate(zip(heads, said, strict=True)):
+            check_words(weights, words)
+            drawn = labelled(note, pattern(weights, words, head, SMALL, written=False))
+            parts.append(labelled(f"layer {number}, head {head}", drawn))
+        lines.append(beside(parts))
+    facts = "; ".join(
+        f"layer {i}, head {j}: {note}"
+        for i, said in enumerate(notes)
+        for j, note in enumerate(said)
+    )
+    return picture(below(lines), title, f"The words: {' '.join(words)}. {facts}.")
+
+
+def pattern(
+    weights: torch.Tensor,
+    words: Sequence[str],
+    head: int,
+    cell: tuple[float, float],
+    written: bool,
+) -> Drawing:
+    """Draw weights (num_tokens, num_tokens) with a word at each row and each column."""
+    per_cent = (100 * weights).round().int().tolist()
+    kept = [
+        [j <= i and (share >= WRITTEN) for j, share in enumerate(row)]
+        for i, row in enumerate(per_cent)
+    ]
+    drawn = grid(
+        per_cent,
+        [[head] * len(words)] * len(words),
+        weights.tolist(),
+        row_labels=words,
+        cell=cell,
+        written=written,
+        kept=kept,
+    )
+    longest = CHARACTER * max(map(len, words))
+    left, top = longest + 6, longest + 4
+    turned = "".join(
+        f'<g transform="translate({left + (j + 0.5) * cell[0] + 4:g} {top - 4:g}) rotate(-90)">'
+        f"{text(word, 0, 0)}</g>"
+        for j, word in enumerate(words)
+    )
+    return Drawing(turned + at(0, top, drawn), drawn.width + GAP, top + drawn.height)
+
+
+def check_words(weights: torch.Tensor, words: Sequence[str], most: int = MOST_WORDS) -> None:
+    """Raise ValueError unless weights have a row and a column for each of not too many words."""
+    if tuple(weights.shape) != (len(words), len(words)):
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}, but there are {len(words)} words: "
+            f"a row and a column for each is expected"
+        )
+    if len(words) > most:
+        raise ValueError(f"there are {len(words)} words: at most {most} can be drawn")

@@ -1,0 +1,86 @@
+"""A sentence whose words answer: point at one, and the arcs to those it reads stand out."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import anywidget
+import torch
+import traitlets
+
+from eleven_steps.beyond.grammar import read, write
+from eleven_steps.beyond.moments import load_moments
+from eleven_steps.beyond.tiny import check_head, patterns
+from eleven_steps.pictures import Head, draw_arcs, tell_words
+from eleven_steps.sliders.film import bundle, summary
+from eleven_steps.sliders.scripts import script, style
+
+
+class Arcs(anywidget.AnyWidget):
+    """Show whom each word of a sentence reads, head by head; it needs no kernel once it stands.
+
+    Attributes:
+        picture: the drawing as it begins, one word's arcs standing out.
+        told: for each word, a line for each head: whom it reads.
+        start: the word that stands out where none is pointed at.
+    """
+
+    _esm = script("listen", "fit", "arcs")
+    _css = style("look", "fit", "arcs")
+    svg = traitlets.Unicode().tag(sync=True)
+    told = traitlets.List().tag(sync=True)
+    start = traitlets.Int().tag(sync=True)
+
+    def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
+        self.picture = draw_arcs(heads, words, query)
+        told = tell_words(heads, words)
+        live = draw_arcs(heads, words, query, "Whom each word reads")  # whichever is pointed at
+        super().__init__(svg=live.svg, told=told, start=query % len(words))
+
+    def __repr__(self) -> str:
+        states = json.dumps([self.svg, self.told, self.start])
+        return summary(
+            self.picture.words, f"{len(self.told)} words to point at", "all that is shown", states
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+
+
+def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:
+    """Point at a word of a sentence and see whom it reads in each head.
+
+    Args:
+        weights: (num_heads, num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        words: the words of the sentence, one a token.
+        query: the word that stands out at first, the last one if none is named.
+
+    Raises:
+        ValueError: weights have another shape or are no shares, they do not fit the words, there
+            are more than 20 words, or there is no such query.
+    """
+    if weights.dim() != 3:
+        raise ValueError(
+            f"weights have shape {tuple(weights.shape)}: (num_heads, num_tokens, num_tokens) of "
+            f"one sentence is expected"
+        )
+    return Arcs([Head(each, number) for number, each in enumerate(weights)], words, query)
+
+
+def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
+    """Point at a word of a sentence and see whom it reads in heads of the trained tiny model.
+
+    Args:
+        sentence: words of the model's vocabulary (eleven_steps.beyond.grammar.WORDS), at most 20.
+        heads: (layer, head) of each to show; all of them, if none is named.
+
+    Raises:
+        ValueError: as eleven_steps.beyond.moments.look does, or there are more than 20 words.
+    """
+    tokens, model = read(sentence), load_moments()[-1].model
+    layers = patterns(model, tokens)  # of each layer (1, num_heads, num_tokens, num_tokens)
+    for layer, head in heads:
+        check_head(model, layer, head)
+    every = [(layer, head) for layer, each in enumerate(layers) for head in range(each.shape[1])]
+    shown = [Head(layers[layer][0, head], head, layer) for layer, head in heads or every]
+    return Arcs(shown, write(tokens[0]))

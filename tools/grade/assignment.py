@@ -1,0 +1,183 @@
+"""Write the course as an nbgrader assignment, and let nbgrader make the students' version of it.
+
+Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment] [NOTEBOOK ...]
+
+The folder is an nbgrader course: source/ holds the notebooks with their exercises, each with its
+solution and, after it, a locked cell in which our check is the autograder test. release/ is what
+students get, once `nbgrader generate_assignment` has run. The test fails with the sentence that
+check says, so that nbgrader's feedback is the course's. Unlike tools/grade/grade.py, nbgrader runs
+what students hand in beside the answers, and believes it.
+"""
+
+import argparse
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from renew import NOTEBOOKS, read
+
+FOLDER = NOTEBOOKS.parent / "assignment"
+NAME = "eleven_steps"
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
+
+CONFIG = f'''"""An nbgrader course: run nbgrader in this folder."""
+
+import os
+import tempfile
+
+# What students did is no progress of whoever grades them.
+os.environ["ELEVEN_STEPS_PROGRESS"] = os.path.join(tempfile.gettempdir(), "{NAME}_graded.json")
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "{NAME}"
+c.ClearSolutions.code_stub = {{"python": ""}}  # the stub stands before the solution
+c.ExecutePreprocessor.timeout = 300  # seconds a cell
+'''
+
+
+def points(identifier: str) -> int:
+    """Return how many points an exercise is worth."""
+    return POINTS.get(identifier.partition(".")[0], 1)
+
+
+def asked(source: str) -> tuple[str, str, int] | None:
+    """Return what a cell asks for: the exercise, the name of the answer, and check's line.
+
+    None where the cell hands no name to check.
+    """
+    for line in ast.parse(source).body:
+        match line:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Name("check"), args=[ast.Constant(str(identifier)), ast.Name(name)]
+                )
+            ) if identifier.count(".") == 1:
+                return identifier, name, line.lineno
+    return None
+
+
+def solved(sources: list[str], name: str) -> str:
+    """Return solutions as code that leaves the answer under its name, and does not check it."""
+    lines = []
+    for source in sources:
+        kept = source.splitlines()
+        for line in reversed(ast.parse(source).body):
+            answer = proven(line)
+            if answer is None:
+                continue
+            written = ast.get_source_segment(source, answer)
+            kept[line.lineno - 1 : line.end_lineno] = [f"{name} = {written}"] * (written != name)
+        lines += kept
+    return "\n".join(lines).strip("\n")
+
+
+def proven(line: ast.stmt) -> ast.expr | None:
+    """Return what a line asserts to be a right answer, if it does."""
+    match line:
+        case ast.Assert(test=ast.Call(func=ast.Name("check"), args=[_, answer])):
+            return answer
+    return None
+
+
+def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
+    """Return an exercise as nbgrader's: what is asked, with its solution, and the test of it."""
+    identifier, name, place = asked(cell.source)
+    lines = cell.source.splitlines()
+    before, call = lines[: place - 1], lines[place - 1 :]
+    region = [BEGIN, *solved(solutions, name).splitlines(), END]
+    answer = new_code_cell("\n".join([*before, *region, *call]))
+    answer.metadata.nbgrader = told(identifier, "answer", grade=False, solution=True, locked=False)
+    test = new_code_cell(
+        f"# The test of {identifier}, {points(identifier)} point(s)\n"
+        f'said = check("{identifier}", {name}, record=False)\n'
+        f"assert said, said.message"
+    )
+    test.metadata.nbgrader = told(identifier, "test", grade=True, solution=False, locked=True)
+    test.metadata.nbgrader["points"] = points(identifier)
+    return [answer, test]
+
+
+def told(identifier: str, kind: str, **flags: bool) -> dict:
+    """Return what nbgrader wants to know of a cell."""
+    name = f"{identifier.replace('.', '-')}-{kind}"
+    return {"schema_version": 3, "grade_id": name, "task": False, **flags}
+
+
+def source_version(notebook: NotebookNode) -> NotebookNode:
+    """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs."""
+    cells, taken = [], 0
+    for number, cell in enumerate(notebook.cells):
+        if "solution" in cell.metadata.get("tags", []):
+            taken += 1
+            continue
+        cell = nbformat.from_dict(cell)
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if cell.cell_type == "code" and asked(cell.source):
+            cells += exercise(cell, solutions_of(notebook.cells[number + 1 :]))
+        else:
+            cells.append(cell)
+    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
+
+
+def solutions_of(cells: list[NotebookNode]) -> list[str]:
+    """Return the code that solves the exercise before these cells: up to the next exercise."""
+    found = []
+    for cell in cells:
+        if "solution" in cell.metadata.get("tags", []):
+            found += [cell.source] * (cell.cell_type == "code")
+        elif cell.cell_type == "code" and asked(cell.source):
+            break
+    return found
+
+
+def with_exercises(paths: list[Path]) -> dict[str, NotebookNode]:
+    """Return the notebooks that ask for something, by file name."""
+    every = {path.name: read(path) for path in paths}
+    return {
+        name: notebook
+        for name, notebook in every.items()
+        if any(cell.cell_type == "code" and asked(cell.source) for cell in notebook.cells)
+    }
+
+
+def write(folder: Path, paths: list[Path]) -> list[Path]:
+    """Write the course's settings and source version; return the notebooks written."""
+    sources = folder / "source" / NAME
+    sources.mkdir(parents=True, exist_ok=True)
+    (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
+    written = []
+    for name, notebook in with_exercises(paths).items():
+        nbformat.write(source_version(notebook), sources / name)
+        written.append(sources / name)
+    return written
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    options = parser.parse_args()
+    written = write(options.folder, options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")))
+    print(f"{len(written)} notebooks in {options.folder / 'source' / NAME}")
+    return nbgrader(options.folder, "generate_assignment", NAME, "--force")
+
+
+def nbgrader(folder: Path, *words: str) -> int:
+    """Run a command of nbgrader in a course; it calls others that stand beside this Python."""
+    beside = str(Path(sys.executable).parent)
+    own = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    command = [sys.executable, "-m", "nbgrader", *words]
+    return subprocess.run(command, cwd=folder, env=os.environ | own).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

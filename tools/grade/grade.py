@@ -1,0 +1,234 @@
+"""Grade submitted notebooks: which exercises are right, and what is wrong with the others.
+
+Usage: python tools/grade/grade.py FOLDER --json out.json [--csv out.csv]
+
+FOLDER holds a folder for each student with notebooks in it, at any depth, or notebooks named
+STUDENT__NOTEBOOK.ipynb, or both. There is one result for each student and exercise: of the
+exercises that any submission names, or of all where none is named.
+
+Nothing that a notebook stores or prints is believed. Its cells, solutions aside, run in order in a
+process that knows no answer. Whatever they hand to `check` is judged in this one: it sends inputs,
+and what comes back is read as plain data and never unpickled. The last answer to an exercise
+counts. The sentence is the one that the learner sees.
+
+Each notebook is shut in by bubblewrap (Linux; Debian and Ubuntu: apt install bubblewrap): it sees
+the system's programs, this Python and the course without its answers, and nothing else of this
+machine: no home, no other submission, no result. It can write to one empty folder in memory and
+reach no network. At a limit it is ended with all that it started. What takes too long costs its
+own exercise: the notebook runs again without it. Results are written when everything has ended.
+
+With --image, podman or docker does the same where bubblewrap does not (untested; the image has
+Python and requirements.txt). Where neither can, the grader says so and stops; with --trusted it
+goes on and limits time and memory, and submissions can do whatever you can do.
+
+That an answer is the student's own work, rather than a copied solution, no grader can tell: the
+course holds the right class, so do notebooks that import it. A class that looks whether it is
+being graded sees that it is.
+"""
+
+import argparse
+import contextlib
+import csv
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from grade_one import Limits, Said, outcomes
+from handed_in import Submission, submissions
+from sandbox import Isolation, find_isolation
+from stage import stage
+
+from eleven_steps.checks import check
+
+COURSE = Path(__file__).parents[2] / "notebooks"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict on one student's answer to one exercise."""
+
+    student: str
+    exercise: str
+    passed: bool
+    kind: str
+    mistake: str | None
+    message: str
+    notebook: str
+
+
+def course_exercises() -> list[str]:
+    """Return the identifiers of all exercises, in the order of the course."""
+    sources = (path.read_text("utf-8") for path in sorted(COURSE.glob("*.ipynb")))
+    cells = (cell for source in sources for cell in json.loads(source)["cells"])
+    code = tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return [name for name in Submission("", "", code).exercises if known(name)]
+
+
+def known(identifier: str) -> bool:
+    """Say whether there is such an exercise."""
+    return check(identifier, ..., record=False).kind != "unknown"
+
+
+def grade(
+    every: list[Submission],
+    exercises: list[str],
+    isolation: Isolation,
+    processes: int,
+    limits: Limits,
+) -> list[Result]:
+    """Return the results, in order of students and exercises, once all submissions have ended."""
+    with tempfile.TemporaryDirectory(prefix="grading") as folder:
+        course = Path(folder)
+        stage(course)
+        one = partial(outcomes, isolation, course, limits, exercises)
+        with workers(min(processes, len(every))) as spread:
+            judged = []
+            for submitted, said in zip(every, spread(one, every), strict=True):
+                judged.append((submitted, said))
+                show_progress(len(judged), len(every))
+    return list(results(judged, exercises))
+
+
+@contextlib.contextmanager
+def workers(processes: int) -> Iterator[Callable]:
+    """Lend a map that is spread over so many processes, each of which judges alone."""
+    if processes == 1:
+        yield map
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, spawn, torch.set_num_threads, (1,)) as pool:
+        yield pool.map
+
+
+def results(
+    judged: Iterable[tuple[Submission, dict[str, Said]]], exercises: list[str]
+) -> Iterator[Result]:
+    """Yield one result for each student and exercise, from the student's last notebook with it."""
+    students: dict[str, list] = {}
+    for submitted, said in judged:
+        students.setdefault(submitted.student, []).append((submitted.notebook, said))
+    ranks = {"missing": 0, "broken": 1}
+    for student, notebooks in sorted(students.items()):
+        for identifier in exercises:
+            _, _, notebook, best = max(
+                (ranks.get(said[identifier].kind, 2), number, notebook, said[identifier])
+                for number, (notebook, said) in enumerate(notebooks)
+            )
+            said = best.passed, best.kind, best.mistake, best.message
+            yield Result(student, identifier, *said, notebook)
+
+
+# The command
+
+
+def read_options(arguments: list[str] | None) -> argparse.Namespace:
+    """Return what the command line says, or leave where that cannot be."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="what was handed in")
+    parser.add_argument("--json", type=Path, required=True, help="where to write the results")
+    parser.add_argument("--csv", type=Path, help="where to write them as a table")
+    parser.add_argument("--exercises", nargs="+", metavar="ID", help="(all that are named)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for one notebook (60)")
+    parser.add_argument("--cell-seconds", type=float, default=10.0, help="for one cell (10)")
+    parser.add_argument("--memory", type=int, default=2000, help="MB for one notebook (2000)")
+    parser.add_argument("--image", default="", help="for podman or docker, where bwrap is not")
+    parser.add_argument("--trusted", action="store_true", help="go on where nothing isolates")
+    options = parser.parse_args(arguments)
+    if not options.folder.is_dir():
+        parser.error(f"{options.folder} is not a folder")
+    for out in filter(None, (options.json, options.csv)):
+        if not out.absolute().parent.is_dir():
+            parser.error(f"{out.parent} is not a folder")
+    for name in options.exercises or ():
+        if not known(name):
+            parser.error(f"{name} is not an exercise")
+    options.every = list(submissions(options.folder))
+    if not options.every:
+        parser.error(f"{options.folder} holds no submissions")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Grade a folder; return 0 once it is done, whatever the grades, 2 if nothing isolates."""
+    options = read_options(arguments)
+    outs = [path for path in (options.json, options.csv) if path]
+    hidden = (options.folder, *(path.absolute().parent for path in outs), COURSE)
+    isolation, why = find_isolation(options.image, tuple(str(each.resolve()) for each in hidden))
+    if why:
+        print(f"{why}: only time and memory are limited, nothing is isolated.", file=sys.stderr)
+        if not options.trusted:
+            print("Go on with --trusted, if you trust every submission.", file=sys.stderr)
+            return 2
+    torch.set_num_threads(1)
+    named = options.exercises or {name for each in options.every for name in each.exercises}
+    every = course_exercises()
+    exercises = [name for name in every if name in named] or every
+    limits = Limits(options.seconds, options.cell_seconds, options.memory * 1_000_000)
+    found = grade(options.every, exercises, isolation, max(1, options.processes), limits)
+    write_json(options.json, exercises, found)
+    if options.csv:
+        write_csv(options.csv, found)
+    right = sum(result.passed for result in found)
+    students = len({each.student for each in options.every})
+    print(f"{students} students, {len(found)} results, {right} of them right: {options.json}")
+    return 0
+
+
+def show_progress(done: int, total: int) -> None:
+    """Draw how far the grading is, over the line drawn before; in a log, only the last."""
+    if done < total and not sys.stderr.isatty():
+        return
+    bar = "#" * (30 * done // total)
+    print(f"\r[{bar:.<30}] {done} of {total}", end="\n" * (done == total), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """Lend a file that takes the place of another once it is whole."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with part.open("x", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, exercises: list[str], found: list[Result]) -> None:
+    """Write all results."""
+    content = {"exercises": exercises, "results": [asdict(each) for each in found]}
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=1) + "\n")
+
+
+def write_csv(path: Path, found: list[Result]) -> None:
+    """Write a row for each result; no text begins as a formula of a spreadsheet does."""
+    with replacing(path) as file:
+        table = csv.DictWriter(file, [*asdict(found[0])])
+        table.writeheader()
+        for result in found:
+            row = asdict(result)
+            table.writerow({name: harmless(value) for name, value in row.items()})
+
+
+def harmless(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would compute."""
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if formula else value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

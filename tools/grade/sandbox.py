@@ -1,0 +1,289 @@
+"""Start a process that is shut in, talk to it in lines of JSON, and end it with all it started.
+
+Isolation says what shuts it in: bubblewrap, a container engine, or nothing. Shut in, it sees the
+programs of the system, this Python and the course without its answers; no home, no other
+submission, no result. It can write to one empty folder in memory. It has no network.
+"""
+
+import contextlib
+import json
+import math
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import eleven_steps
+
+MODULE = "eleven_steps.checks.run.notebook"
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts"),
+)
+COURSE, DESK = "/tmp/course", "/tmp/desk"  # as the process sees them
+DESK_SIZE = 100_000_000  # bytes
+LONGEST_LINE = 50_000_000  # bytes
+MOST_PROCESSES = 64
+TICK = 0.1  # seconds between two looks at the process
+
+
+class Lost(Exception):
+    """The process has ended, or had to be ended; the text says why."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What shuts a process in.
+
+    Args:
+        engine: bwrap, podman, docker, or "" for nothing.
+        image: for a container engine, the image that holds Python and requirements.txt.
+        hidden: folders that are not to be seen, even where the system's are.
+    """
+
+    engine: str
+    image: str = ""
+    hidden: tuple[str, ...] = ()
+
+    def command(self, course: Path, memory: int, name: str) -> list[str]:
+        """Return what starts the process, up to its own command.
+
+        Args:
+            course: the folder that stage made.
+            memory: bytes, for a container.
+            name: of a container.
+        """
+        if self.engine == "bwrap":
+            return bubblewrap(course, self.hidden)
+        if self.engine:
+            return container(self.engine, self.image, course, memory, name)
+        return []
+
+
+def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
+    """Return the bwrap command: nothing is there but what is named here, and that is read-only."""
+    seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
+    # The staged copy has no answers, this has.
+    hidden = *hidden, str(Path(eleven_steps.__file__).parent)
+    veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
+    return [
+        *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"),
+        *("--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
+        *("--hostname", "grading", "--clearenv"),
+        *(word for path in seen for word in ("--ro-bind", path, path)),
+        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),
+        *(word for path in veils for word in ("--tmpfs", path, "--remount-ro", path)),
+        *("--dir", "/tmp", "--ro-bind", str(course), COURSE),
+        *("--size", str(DESK_SIZE), "--tmpfs", DESK, "--remount-ro", "/", "--chdir", DESK),
+        *(word for pair in environment(COURSE, DESK).items() for word in ("--setenv", *pair)),
+    ]
+
+
+def container(engine: str, image: str, course: Path, memory: int, name: str) -> list[str]:
+    """Return the command of podman or docker. No machine that tests this has either: untested."""
+    variables = environment(COURSE, DESK) | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    return [
+        *(engine, "run", "--rm", "--interactive", "--name", name, "--network=none", "--read-only"),
+        *("--cap-drop=ALL", "--security-opt=no-new-privileges", f"--memory={2 * memory}b"),
+        *(f"--pids-limit={MOST_PROCESSES}", f"--tmpfs={DESK}:size={DESK_SIZE},mode=1777"),
+        *(f"--volume={course}:{COURSE}:ro", f"--workdir={DESK}", "--user=1000:1000"),
+        *(f"--env={key}={value}" for key, value in variables.items()),
+        *(image,),
+    ]
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Say whether a path lies in a folder, links resolved."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def python_folders() -> set[str]:
+    """Return the folders of this Python and of its packages, as named and with links resolved."""
+    places = {sys.prefix, sys.base_prefix, str(Path(os.path.realpath(sys.executable)).parents[1])}
+    for path in sys.path:
+        if Path(path).name in ("site-packages", "dist-packages") and os.path.isdir(path):
+            places.add(path)
+    return places | {os.path.realpath(path) for path in places}
+
+
+def environment(course: str, desk: str) -> dict[str, str]:
+    """Return all that the process knows of its surroundings."""
+    folders = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR"), desk)
+    return folders | {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": course,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MPLBACKEND": "agg",
+        "LANG": "C.UTF-8",
+        "USER": "student",
+        "ELEVEN_STEPS_PROGRESS": f"{desk}/progress.json",
+    }
+
+
+def find_isolation(image: str = "", hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
+    """Return what can shut a process in here, and, if that is nothing, why."""
+    if not shutil.which("bwrap"):
+        why = "bubblewrap is not installed"
+    else:
+        with tempfile.TemporaryDirectory() as course:
+            probe = [*bubblewrap(Path(course), hidden), "true"]
+            done = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            return Isolation("bwrap", hidden=hidden), ""
+        why = f"bubblewrap is refused by this machine ({done.stderr.strip()[:200]})"
+    engines = [name for name in ("podman", "docker") if image and shutil.which(name)]
+    if engines:
+        return Isolation(engines[0], image), ""
+    return Isolation(""), why
+
+
+class Sandbox:
+    """A process that is shut in, and the way to it.
+
+    Args:
+        isolation: what shuts it in.
+        course: the folder that stage made.
+        memory: bytes that it and what it starts may use together.
+    """
+
+    looked = 0.0  # when the processes inside were last counted
+    until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
+
+    def __init__(self, isolation: Isolation, course: Path, memory: int):
+        self.isolation, self.memory, self.heard = isolation, memory, b""
+        self.desk = tempfile.mkdtemp(prefix="desk") if not isolation.engine else None
+        self.name = f"grading-{os.getpid()}-{time.monotonic_ns()}"
+        before = isolation.command(course, memory, self.name)
+        python = "python" if isolation.image else sys.executable
+        told, tells = os.pipe()
+        if isolation.engine == "bwrap":
+            before += ["--info-fd", str(tells)]
+        self.process = subprocess.Popen(
+            [*before, python, "-P", "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd=self.desk,
+            env=None if isolation.engine else environment(str(course), self.desk),
+            pass_fds=[tells] if isolation.engine == "bwrap" else [],
+            start_new_session=True,
+        )
+        os.close(tells)
+        self.first = self.first_inside(told)
+        os.set_blocking(self.process.stdin.fileno(), False)
+
+    def first_inside(self, told: int) -> int | None:
+        """Return a handle on the process inside with which all the others end; None if untold."""
+        with open(told, "rb") as file, contextlib.suppress(ValueError, KeyError, OSError):
+            return os.pidfd_open(json.loads(file.read())["child-pid"])
+        return None
+
+    def tell(self, fact: dict, seconds: float) -> None:
+        """Write one fact; raise Lost if it is not taken within so many seconds."""
+        left, pipe = memoryview(json.dumps(fact).encode() + b"\n"), self.process.stdin.fileno()
+        end = time.monotonic() + seconds
+        while left:
+            if select.select([], [pipe], [], TICK)[1]:
+                try:
+                    left = left[os.write(pipe, left) :]
+                except OSError:
+                    raise Lost("ended its process") from None
+            self.look(end, seconds)
+
+    def hear(self, seconds: float) -> dict:
+        """Read one fact; raise Lost if none comes within so many seconds. It may be forged."""
+        pipe, end, parts = self.process.stdout.fileno(), time.monotonic() + seconds, [self.heard]
+        self.look(end, seconds)  # lines that are here already take time as well
+        while b"\n" not in parts[-1]:
+            if select.select([pipe], [], [], TICK)[0]:
+                parts.append(os.read(pipe, 1 << 20))
+                if not parts[-1]:
+                    raise Lost("ended its process")
+                if sum(map(len, parts)) > LONGEST_LINE:
+                    raise Lost("returned too much")
+            self.look(end, seconds)
+        line, _, self.heard = b"".join(parts).partition(b"\n")
+        try:
+            fact = json.loads(line)
+        except (ValueError, RecursionError):
+            fact = None
+        if not isinstance(fact, dict):
+            raise Lost("wrote what is no answer")
+        return fact
+
+    def look(self, end: float, seconds: float) -> None:
+        """Raise Lost if the process has had its time, uses too much memory, or is too many."""
+        if time.monotonic() > min(end, self.until):
+            over = (
+                f" within {seconds:g} seconds" if self.until > end else ", and all time is used up"
+            )
+            raise Lost(f"did not end{over}")
+        if time.monotonic() < self.looked + TICK:
+            return
+        self.looked = time.monotonic()
+        inside = list(descendants(self.process.pid))
+        if len(inside) > MOST_PROCESSES:
+            raise Lost(f"started more than {MOST_PROCESSES} processes")
+        used = sum(map(resident, inside))
+        if used > self.memory and sum(map(proportional, inside)) > self.memory:
+            raise Lost(f"used more than {self.memory // 1_000_000} MB of memory")
+
+    def close(self) -> None:
+        """End the process and all that it started; return when nothing of them is left."""
+        if self.first is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.first, signal.SIGKILL)
+            select.select([self.first], [], [])  # readable once every process inside has ended
+            os.close(self.first)
+        if self.isolation.image:
+            kill = [self.isolation.engine, "rm", "--force", self.name]
+            subprocess.run(kill, capture_output=True, check=False)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        if self.desk:
+            subprocess.run(["rm", "-rf", self.desk], capture_output=True, check=False)
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Yield a process and all below it, as far as the system tells."""
+    yield process
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{process}/task"):
+            for child in Path(f"/proc/{process}/task/{task}/children").read_text().split():
+                yield from descendants(int(child))
+
+
+def resident(process: int) -> int:
+    """Return the bytes of memory that a process uses, those that it shares included."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf(
+            "SC_PAGESIZE"
+        )
+    return 0
+
+
+def proportional(process: int) -> int:
+    """Return the bytes of memory that a process uses, of those that it shares its share."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return resident(process)

@@ -1,0 +1,24 @@
+"""Copy the course, without its answers, to where submitted notebooks run."""
+
+import compileall
+import shutil
+from pathlib import Path
+
+import eleven_steps
+
+
+def stage(folder: Path) -> None:
+    """Copy what notebooks import to a folder, and no module with an answer."""
+    course = Path(eleven_steps.__file__).parents[1]
+    for name in ("helpers", "eleven_steps", "data", "docs"):
+        if (course / name).is_dir():
+            shutil.copytree(course / name, folder / name, ignore=without_answers)
+    (folder / "eleven_steps" / "checks" / "__init__.py").touch()
+    compileall.compile_dir(folder, quiet=2)
+    folder.chmod(0o755)  # a container reads it as another user
+
+
+def without_answers(folder: str, names: list[str]) -> list[str]:
+    """Say what of a folder stays behind: of the checks all but what asks, run."""
+    checks = Path(folder).name == "checks"
+    return [name for name in names if name == "__pycache__" or checks and name != "run"]

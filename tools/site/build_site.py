@@ -1,0 +1,157 @@
+"""Write the course as web pages to site/: they open from a folder, without network or kernel.
+
+Usage: python tools/site/build_site.py [--to FOLDER] [NOTEBOOK ...], all of notebooks/ unless named.
+
+A page shows the stored outputs of a notebook. Its sliders come from a new run: their pictures and
+links lie in the page, and assets/embed.js, a copy of tools/site/assets/, brings them to life.
+"""
+
+import argparse
+import asyncio
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from nbconvert import HTMLExporter
+from nbformat import NotebookNode
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
+from site_front import front_page, title_of
+
+ROOT = NOTEBOOKS.parent
+ASSETS = Path(__file__).with_name("assets")
+STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
+TO_NOTEBOOK = re.compile(r'href="(?:notebooks/)?(\w+)\.ipynb(?=["#])')
+VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
+# What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
+LAB_ONLY = "lab"
+SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
+RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
+BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
+ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
+SETTING_UP = re.compile(r"\n\nShould the next code cell not find `helpers`.*")
+UNANSWERED = re.compile("not (answered|repaired) yet")
+
+
+def main() -> int:
+    """Write the pages of the notebooks named on the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    options = parser.parse_args()
+    with nothing_done():
+        failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
+    return failures > 0
+
+
+def begin(site: Path) -> None:
+    """Write index.html and what all pages load."""
+    assets = site / "assets"
+    assets.mkdir(parents=True, exist_ok=True)
+    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
+        shutil.copy(ASSETS / name, assets)
+    for name in ("pictures/wide.css", "sliders/fit.css", "sliders/fit.js"):
+        shutil.copy(ROOT / "eleven_steps" / name, assets)
+    templates = HTMLExporter().environment
+    for name in STYLES:
+        style, *_ = templates.loader.get_source(templates, f"static/{name}")
+        (assets / name).write_text(style, encoding="utf-8")
+    (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
+
+
+def build(notebooks: list[Path], site: Path) -> int:
+    """Write index.html, a page for each notebook and what they load; return how many failed."""
+    begin(site)
+
+    async def write(path: Path) -> str:
+        written = site / f"{path.stem}.html"
+        written.write_text(page(await with_widgets(path), path.stem), encoding="utf-8")
+        return str(written)
+
+    return asyncio.run(for_each(notebooks, write))
+
+
+async def with_widgets(path: Path) -> NotebookNode:
+    """Return a stored notebook with the live widgets of a new run.
+
+    Raises:
+        ValueError: a widget has no stored output that shows the same.
+    """
+    notebook, ran = read(path), read(path)
+    await client(ran, path, store_widget_state=True).async_execute()
+    for cell, new in zip(notebook.cells, ran.cells, strict=True):
+        stored = {o.data.get("text/plain"): o.data for o in cell.get("outputs", []) if "data" in o}
+        for live in (o.data for o in new.get("outputs", []) if VIEW in o.get("data", {})):
+            if live["text/plain"] not in stored:
+                raise ValueError("it is not stored as it runs now: make notebooks")
+            stored[live["text/plain"]][VIEW] = live[VIEW]
+    if "widgets" in ran.metadata:
+        notebook.metadata.widgets = ran.metadata.widgets
+    return notebook
+
+
+def page(notebook: NotebookNode, name: str) -> str:
+    """Return a notebook as the web page name.html, which loads nothing but ./assets/."""
+    title = re.match("# (.+)", notebook.cells[0].source)
+    notebook.metadata.title = title[1] if title else name
+    notebook.cells = [to_read(cell) for cell in notebook.cells if LAB_ONLY not in tags(cell)]
+    exporter = HTMLExporter(
+        extra_template_paths=[str(ASSETS)],
+        template_file="page.html.j2",
+        exclude_anchor_links=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name, **around(name)}})
+    html = html.replace('href="../README.md"', 'href="index.html"')
+    return TO_NOTEBOOK.sub(r'href="\1.html', html)
+
+
+def around(name: str) -> dict[str, str]:
+    """Return names and titles of the notebooks before and after one, where there are such."""
+    names = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+    if name not in names:
+        return {}
+    place = names.index(name)
+    found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
+    found = {which: one[0] for which, one in found.items() if one}
+    titles = {
+        f"{which}_title": title_of(NOTEBOOKS / f"{one}.ipynb") for which, one in found.items()
+    }
+    return found | titles
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """Return the tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
+def to_read(cell: NotebookNode) -> NotebookNode:
+    """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
+    if cell.cell_type == "code":
+        cell.outputs = [each for each in cell.outputs if not UNANSWERED.search(words(each))]
+        for data in (each.data for each in cell.outputs if "text/html" in each.get("data", {})):
+            data["text/html"] = ASLEEP.sub("", data["text/html"])
+        return cell
+    parts = VERBATIM.split(cell.source)
+    parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
+    cell.source = RUNNING.sub("", BEFORE.sub(" read on", SETTING_UP.sub("", "".join(parts))))
+    return cell
+
+
+def words(output: NotebookNode) -> str:
+    """Return an output's text."""
+    return output.get("text", "") or output.get("data", {}).get("text/plain", "")
+
+
+def mathml(formula: re.Match) -> str:
+    """Return a formula of LaTeX as MathML, which every browser draws by itself."""
+    block, inline = formula.groups()
+    return convert(block or inline, display="block" if block else "inline")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""The first page of the site: a sentence, where to begin, a dot product, the map, the cards."""
+
+import re
+import sys
+from html import escape
+from pathlib import Path
+
+from ipywidgets.embed import dependency_state, embed_data
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from renew import NOTEBOOKS, VIEW, read
+
+from eleven_steps import sliders
+from eleven_steps.pictures import Picture
+
+TITLE = re.compile(r"^# (.+)", re.MULTILINE)
+ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| (\d+) \|$", re.MULTILINE)
+# What a notebook answers.
+ASKED = {
+    "00_start_here": "What will you build, and why?",
+    "00_tensors": "What do view and transpose do to a table of numbers?",
+    "00_why_attention": "A river's bank or a bank with money: how could a machine tell?",
+    "01_shape": "How many numbers does a sentence become?",
+    "02_project": "What does a token ask, and what does it offer?",
+    "03_view": "How do six features become two heads without one number moving?",
+    "04_transpose": "Why must the heads come first?",
+    "05_scores": "How well does one token fit what another looks for?",
+    "06_mask": "What may a token not see, and how is it hidden?",
+    "07_softmax": "How do scores become shares?",
+    "08_context": "What does a token take from those it looks at?",
+    "09_reformat": "How does a token get its heads back?",
+    "10_combine": "Why can the heads not be joined without a copy?",
+    "11_out_proj": "Where do the heads first talk to each other?",
+    "12_the_class": "How do eleven steps fit into one short class?",
+    "13_your_own_class": "Can you write it from an empty page?",
+    "14_three_ways": "Three ways to build many heads: do they give the same numbers?",
+    "15_by_hand": "Can you do it with pencil and paper?",
+    "16_real_sizes": "How large is all this in GPT\u20112 and GPT\u20113?",
+    "17_how_fast": "Where does the time go, and what saves it?",
+    "18_heads_that_learn": "What does a head look for, once it has been trained?",
+    "19_since_then": "What have today's models changed in the eleven steps?",
+    "19_since_then_2": "Must a head look at everything, and must it always say something?",
+    "19_since_then_3": "Why is a long chat not computed anew for each word?",
+    "20_many_machines": "How do several machines share one attention?",
+    "20_many_machines_2": "What if one text is too long for one machine?",
+}
+STATE = "application/vnd.jupyter.widget-state+json"
+
+HERO = """# Eleven Steps to Multi-Head Attention
+
+<p class="lead">From a table of numbers to the block at the heart of every GPT, in eleven small
+steps. You see every number, and move what makes it.</p>
+
+<p><a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
+
+## One number of it
+
+How much does one word look at another? Click a score, in the tables of step 5: a row of queries and
+a row of keys are framed. Click it again, and they meet, pair by pair, until the score is there.
+"""
+WHOLE = """## The whole of it, in eleven rows
+
+Move the sliders: more tokens, wider outputs, more heads. Everything below follows.
+"""
+ABOUT = """## To do it yourself
+
+Here the sliders move, and every number is one that the code printed. Code does not run on these
+pages. In the course itself you change it, break it, and have your answers checked: get its
+repository, and `make lab` opens it.
+"""
+
+
+def front_page(root: Path) -> NotebookNode:
+    """Return index.html as a notebook: prose, two pictures that answer, a card a notebook.
+
+    Args:
+        root: the folder with the README, whose table of notebooks is shown.
+    """
+    readme = (root / "README.md").read_text("utf-8")
+    rows = ROW.findall(readme)
+    board, film = sliders.explore_numbers("transpose", "scores"), sliders.explore_map()
+    state = dependency_state([board, film], drop_defaults=False)  # a script is a default
+    every = embed_data(views=[board, film], state=state)
+    of_board, of_film = every["view_specs"]
+    page = new_notebook(
+        cells=[
+            new_markdown_cell(HERO.format(first=rows[0][0])),
+            alive(of_board, board.picture),
+            new_markdown_cell(WHOLE),
+            alive(of_film, film.pictures[film.start]),
+            new_markdown_cell(f"## The notebooks\n\n{cards(rows)}"),
+            new_markdown_cell(ABOUT),
+        ]
+    )
+    page.metadata.widgets = {STATE: every["manager_state"]}
+    return page
+
+
+def alive(view: dict[str, str], still: Picture) -> NotebookNode:
+    """Return a cell whose output is a live picture, and without scripts a still."""
+    data = {VIEW: view, "image/svg+xml": still.svg, "text/plain": still.words}
+    return new_code_cell(outputs=[new_output("display_data", data)])
+
+
+def cards(rows: list[tuple[str, str]]) -> str:
+    """Return a list with a card for each notebook: its title, a question from it, its minutes."""
+    return f'<ol class="cards">{"".join(card(*row) for row in rows)}</ol>'
+
+
+def card(name: str, minutes: str) -> str:
+    """Return the card of one notebook: its title, what it answers, its minutes."""
+    title = title_of(NOTEBOOKS / f"{name}.ipynb")
+    return (
+        f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
+        f"<span>{marked(ASKED[name])}</span><small>{minutes} minutes</small></a></li>"
+    )
+
+
+def title_of(path: Path) -> str:
+    """Return the title of a notebook."""
+    return TITLE.search(read(path).cells[0].source)[1]
+
+
+def marked(text: str) -> str:
+    """Return a line of Markdown as HTML: its code, and nothing else, is marked."""
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", escape(text, quote=False))
