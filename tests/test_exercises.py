@@ -14,11 +14,11 @@ from torch import nn
 
 from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
+from eleven_steps.checks.know.catalogue import MISTAKES, named
 from eleven_steps.checks.know.exercises.kinds import Explain, Write
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.many_tasks import LEARN, MANY
 from eleven_steps.checks.know.exercises.since_tasks import SINCE
-from eleven_steps.checks.know.mistakes import MISTAKES, named
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example

@@ -10,10 +10,10 @@ from test_exercises import cells, run, tried
 from torch import nn
 
 from eleven_steps.checks import check_attention
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.further import FORWARD, MORE, Choose
 from eleven_steps.checks.know.exercises.lecture_tasks import Explain
 from eleven_steps.checks.know.exercises.suspects import RIGHT, WRONG, source_of
-from eleven_steps.checks.know.mistakes import MISTAKES
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.run.cases import BIASED, PLACES, close

@@ -67,7 +67,6 @@ LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
 KNOW = "eleven_steps.checks.know"
 DATA = {
-    *(f"{KNOW}.{name}" for name in ("mistakes", "sentences", "variant_mistakes")),
     *(f"{KNOW}.exercises.{name}" for name in ("lecture_tasks", "paper", "since_tasks")),
 }
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Write, catalogued
-from eleven_steps.checks.know.mistakes import mistakes_of
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
 from eleven_steps.checks.name.dropout import CASE, SHARE, judge_weights

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.know.mistakes import mistakes_of
+from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow

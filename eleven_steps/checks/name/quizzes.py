@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Further, Order
 from eleven_steps.checks.know.exercises.suspects import RIGHT, WRONG, source_of
-from eleven_steps.checks.know.mistakes import MISTAKES
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.say import came, say
 from eleven_steps.checks.run.isolate import Failure

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from eleven_steps.checks.know.mistakes import MISTAKES, VARIANT_MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.know.sentences import SENTENCES
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.run.cases import MAIN, Case

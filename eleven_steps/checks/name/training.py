@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.name.dropout import (
     READABLE,

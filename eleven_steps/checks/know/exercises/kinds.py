@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from eleven_steps.checks.know.mistakes import named
+from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import PLACES, Case
 from eleven_steps.checks.run.isolate import Failure, attempt, ours

@@ -1,6 +1,6 @@
 """The classes that a learner's test is tried on: ten wrong ones, and three right ones."""
 
-from eleven_steps.checks.know.mistakes import edited_source
+from eleven_steps.checks.know.catalogue import edited_source
 
 WRONG = (
     "keys_from_W_query",
