@@ -51,14 +51,13 @@ MAY_IMPORT = {
     "know": {"beyond", "helpers", "run"},
     "name": {"helpers", "know", "progress", "run"},
     "progress": {"know", "pictures"},
-    "checks": {"know", "name"},
+    "checks": {"know", "name", "progress"},
 }
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {
     "eleven_steps.pictures.done.draw_progress",
-    "eleven_steps.pictures.strip.tell_done",
     "eleven_steps.pictures.Picture",
 }
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}

@@ -21,7 +21,7 @@ class Sentence(NamedTuple):
     kind: str
 
 
-def wording(name: str, **values: Any) -> str:
+def wording(name: str, /, **values: Any) -> str:
     """Return a sentence by its name, with values in its braces."""
     return SENTENCES[name].text.format(**values)
 

@@ -10,9 +10,16 @@ import torch
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Write, catalogued
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
-from eleven_steps.checks.name.say import came, dropped, from_notebook, say, say_raised, together
+from eleven_steps.checks.name.say import (
+    Finding,
+    came,
+    dropped,
+    from_notebook,
+    say,
+    say_raised,
+    together,
+)
 from eleven_steps.checks.run.cases import drawn
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, used_by

@@ -14,8 +14,7 @@ from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.locate.recording import NAMES, Followed
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import dropped, from_notebook, letters, say, together
+from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
 from eleven_steps.checks.run.facts import Built, Pass, Shapes
 from eleven_steps.checks.run.isolate import Failure

@@ -17,8 +17,7 @@ from eleven_steps.checks.name.dropout import (
 )
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.match import Looks
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure

@@ -184,4 +184,4 @@ class Catch:
 
 
 Task = Write | Explain | Grow
-Further = Choose | Order | Catch
+Quiz = Choose | Order | Catch

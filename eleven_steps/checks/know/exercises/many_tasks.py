@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Explain, Slip, Task, Write
+from eleven_steps.checks.know.exercises.kinds import Slip, Task, Write
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.run.cases import Case
 
@@ -226,29 +226,6 @@ MANY: tuple[Task, ...] = (
         right=lambda s: (s["out_proj"]["out"],),
         at="out_proj",
         places=_PLACES,
-    ),
-    Explain(
-        "many.3",
-        503_316_480,
-        {
-            314_572_800: "That is out of every layer once: of n bytes a process sends "
-            "2 (P - 1) / P n.",
-            251_658_240: "That is one round: the finished pieces go round a second time.",
-            629_145_600: "That is two whole rounds: the last stop of each is saved.",
-            10_485_760: "That is one layer of 48.",
-            125_829_120: "That counts numbers: each takes 4 bytes.",
-            2_516_582_400: "That is what all five send together.",
-        },
-    ),
-    Explain(
-        "many.4",
-        (2, 1, 0, 3),
-        {
-            (2, 3, 0, 1): "Blocks go on to the next process: what comes in is from the one before.",
-            (0, 1, 2, 3): "That is their order in the text: each process begins with its own.",
-            (1, 0, 3, 2): "Its own block is there before anything travels: it comes first.",
-            (2, 1, 0): "Block 3 comes by as well: it adds nothing, but nobody leaves it out.",
-        },
     ),
     Write(
         "many.5",

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
-from eleven_steps.checks.know.exercises.kinds import Explain, Slip, Task, Write, catalogued
+from eleven_steps.checks.know.exercises.kinds import Slip, Task, Write, catalogued
 from eleven_steps.checks.know.right import Scene
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import is_padding, sizes
@@ -277,17 +277,6 @@ SINCE: tuple[Task, ...] = (
         shape="(b, 1, num_tokens, num_tokens)",
         places=_places("padding"),
     ),
-    Explain(
-        "since.8",
-        560,
-        {
-            800: "That is 10 keys for 10 queries: the keys are the other text's 7.",
-            392: "That is 7 queries: the queries are the written text's 10.",
-            2240: "That counts head_dim too: a weight is one number.",
-            280: "That is one of the two texts.",
-            140: "That is one head of four.",
-        },
-    ),
     Write(
         "since.9",
         lambda s: (_scaled(s), s.module.sinks.detach()),
@@ -346,16 +335,5 @@ SINCE: tuple[Task, ...] = (
             Case(1, 7, 3, 16, 4, 12, called="with past = 5 and num_tokens = 7", variant="cache"),
             Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1", variant="cache"),
         ),
-    ),
-    Explain(
-        "since.12",
-        69_120,
-        {
-            61_440: "That leaves out the key that carries the position: it is kept as well.",
-            138_240: "That keeps it twice: keys and values are made of the same latent.",
-            34_560: "That counts a byte for each number: each takes 2.",
-            1_152: "That is one layer of 60.",
-            8_847_360: "That keeps it for each head: all heads share the latent.",
-        },
     ),
 )  # fmt: skip

@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 
 from eleven_steps.checks.name.locate.places import place
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LOOSE, close
 
 HIDDEN = -1e4  # a score below this counts as hidden
