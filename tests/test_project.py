@@ -64,10 +64,7 @@ NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "ur
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-KNOW = "eleven_steps.checks.know"
-DATA = {
-    *(f"{KNOW}.exercises.{name}" for name in ("lecture_tasks", "paper", "since_tasks")),
-}
+DATA = {"eleven_steps.checks.know.exercises.since_tasks"}
 
 # What notebooks, tools and bench import of a package: what its face lists.
 FACES = {

@@ -149,12 +149,13 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
     Args:
         name: a mistake of the catalogue, or a name in SENTENCES.
         step: where it was found, if not at its usual step; a mistake has few steps it can be at.
-        values: what stands in the braces of the sentence; case for a mistake, whose sizes it is
-            told with.
+        values: what stands in the braces of the sentence; for a mistake the case whose sizes it
+            is told with, None for no sizes.
     """
     if mistake := MISTAKES.get(name) or VARIANT_MISTAKES.get(name):
         step = step if step in mistake.steps else mistake.step
-        sentence = with_numbers(mistake.sentence, values.get("case", MAIN))
+        case = values.get("case", MAIN)
+        sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake")
     usual, text, kind = SENTENCES[name]
     return Finding(step or usual, text.format(**values), kind=kind)

@@ -84,7 +84,7 @@ def _sums_to_1(weights: torch.Tensor, dim: int) -> bool:
 
 def _scaled(factor: float, wanted: float | None) -> Finding:
     if abs(factor - 1) < 5e-3:
-        return say("not_scaled")
+        return say("no_scale", case=None)
     head_dim = round((wanted or 1.0) ** -2)
     return say("scaled_otherwise", divisor=1 / factor, head_dim=head_dim, root=math.sqrt(head_dim))
 
