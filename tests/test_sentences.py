@@ -11,7 +11,7 @@ from string import Formatter
 import pytest
 
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES, edited_source
-from eleven_steps.checks.know.exercises.kinds import Choose, Explain
+from eleven_steps.checks.know.exercises.kinds import SLIPS, Choose, Explain
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper_heads import SAID
 from eleven_steps.checks.know.exercises.questions import QUIZZES
@@ -148,6 +148,13 @@ def test_what_the_sheet_says_is_said_of_some_slip():
     shared = tomllib.loads((CHECKS / "know" / "exercises" / "sheet.toml").read_text("utf-8"))
     used = set(re.findall(r"\$(\w+)", str(shared)))
     assert shared["shared"].keys() == used
+
+
+def test_every_slip_is_of_some_exercise():
+    code = ast.unparse(ast.Module(CODE, []))
+    assert not [name for name in SLIPS if f"slip('{name}'" not in code]
+    assert not SLIPS.keys() & KNOWN.keys()
+    assert len({*SLIPS.values()}) == len(SLIPS)
 
 
 def test_mistakes_that_questions_name_are_in_the_catalogue():

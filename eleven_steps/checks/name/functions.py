@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.exercises.kinds import Write, catalogued
+from eleven_steps.checks.know.exercises.kinds import Write
+from eleven_steps.checks.know.exercises.kinds import slip as named_slip
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
 from eleven_steps.checks.name.say import (
@@ -179,7 +180,7 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     known = [slip.mistake for slip in usual]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     others = [n for n, each in every.items() if number in each.steps and n not in known]
-    for index, slip in enumerate([*usual, *map(catalogued, others)]):
+    for index, slip in enumerate([*usual, *map(named_slip, others)]):
         if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
                 return say("not_repaired")

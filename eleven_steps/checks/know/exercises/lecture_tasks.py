@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, catalogued
+from eleven_steps.checks.know.exercises.kinds import Grow, Task, Write, slip
 from eleven_steps.checks.know.exercises.many_tasks import LEARN, MANY
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.exercises.since_tasks import SINCE
@@ -30,8 +30,8 @@ _SCORES = (
     "scores_summed_over_heads",
     "scores_of_first_head",
     "scores_as_cosines",
-    Slip(
-        "The scores are already divided by the square root of head_dim: leave that to step 7.",
+    slip(
+        "already_divided",
         lambda s: (s["scores"]["scores"] / s.case.head_dim**0.5,),
     ),
 )
@@ -46,14 +46,13 @@ _MASKS = (
     "mask_times_inf",
     "mask_added",
     "mask_not_cut",
-    catalogued(  # the same in a new tensor, where torch words its error differently
+    slip(  # the same in a new tensor, where torch words its error differently
         "mask_not_cut", lambda s: (s["scores"]["scores"].masked_fill(s.module.mask, 0),)
     ),
     "mask_on_first_head",
     "mask_on_first_item",
-    Slip(
-        "Scores that are 0 are hidden, wherever they stand: a token of the past may score 0 too. "
-        "Let the mask say what is hidden.",
+    slip(
+        "zeros_hidden",
         lambda s: ((past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),),
     ),
 )
@@ -68,7 +67,7 @@ _SOFTMAXES = (
     "scale_sqrt_num_tokens",
     "scale_multiplied",
     "scaled_after_softmax",
-    catalogued("no_softmax", lambda s: (s["mask"]["masked"] / s.case.head_dim**0.5,)),
+    slip("no_softmax", lambda s: (s["mask"]["masked"] / s.case.head_dim**0.5,)),
     "sigmoid_for_softmax",
     "softmax_twice",
     "softmax_over_queries",
@@ -78,16 +77,14 @@ _SOFTMAXES = (
 )
 _CONTEXTS = (
     "values_added",
-    Slip(
-        "weights and values are multiplied element by element: a token's context is a sum over "
-        "tokens, a matrix product.",
+    slip(
+        "weights_times_values",
         lambda s: (s["softmax"]["weights"] * s["transpose"]["values"],),
     ),
 )
 _REFORMATS = ("no_transpose_back", "features_swapped_back", "last_dims_swapped_back")
-_RESHAPED = Slip(
-    "The numbers are only read in another shape: `view` and `reshape` keep their order in memory, "
-    "so tokens and heads are mixed up. Swap the two axes.",
+_RESHAPED = slip(
+    "only_read_otherwise",
     lambda s: (s["context"]["context"].reshape(s["reformat"]["context"].shape),),
 )
 _COMBINES = ("not_contiguous", "heads_interleaved", "heads_averaged", "heads_summed")
@@ -99,11 +96,9 @@ _LIST: tuple[Task, ...] = (
         lambda s: (s["shape"]["x"], s.case.d_out, s.case.num_heads),
         ("b", "num_tokens", "head_dim"),
         (
-            catalogued("sizes_swapped", lambda s: (s.case.num_tokens, s.case.b, s.case.head_dim)),
-            catalogued(
-                "head_dim_not_divided", lambda s: (s.case.b, s.case.num_tokens, s.case.d_out)
-            ),
-            catalogued(
+            slip("sizes_swapped", lambda s: (s.case.num_tokens, s.case.b, s.case.head_dim)),
+            slip("head_dim_not_divided", lambda s: (s.case.b, s.case.num_tokens, s.case.d_out)),
+            slip(
                 "head_dim_from_d_in",
                 lambda s: (s.case.b, s.case.num_tokens, s.case.d_in // s.case.num_heads),
             ),
@@ -114,8 +109,8 @@ _LIST: tuple[Task, ...] = (
         "shape.3",
         lambda s: (s["shape"]["x"], s.case.d_out, s.case.num_heads),
         ("head_dim",),
-        (catalogued("head_dim_not_divided", lambda s: (s.case.d_out,)),),
-        planted=catalogued("head_dim_from_d_in", lambda s: (s.case.d_in // s.case.num_heads,)),
+        (slip("head_dim_not_divided", lambda s: (s.case.d_out,)),),
+        planted=slip("head_dim_from_d_in", lambda s: (s.case.d_in // s.case.num_heads,)),
         right=lambda s: (s.case.head_dim,),
     ),
     Write(
@@ -131,8 +126,8 @@ _LIST: tuple[Task, ...] = (
             "keys_and_values_swapped",
             "weights_not_transposed",
             "bias_not_added",
-            Slip(
-                "W_query and W_key have changed places: W_query makes the queries, W_key the keys.",
+            slip(
+                "queries_and_keys_changed",
                 _each("project", "keys", "queries", "values"),
             ),
         ),
@@ -232,8 +227,8 @@ _LIST: tuple[Task, ...] = (
         ("context",),
         (
             *_COMBINES,
-            Slip(
-                "Tokens and heads are swapped once more: step 9 has put the tokens first.",
+            slip(
+                "swapped_once_more",
                 lambda s: (s["context"]["context"].reshape(s["combine"]["context"].shape),),
             ),
         ),
