@@ -28,6 +28,8 @@ EXPLAIN = [name for name, task in TASKS.items() if isinstance(task, Explain)]
 REPAIR = [name for name in WRITE if TASKS[name].planted]
 TENSORS = [name for name in WRITE if not name.startswith("shape.")]
 MASKS = ["since.6", "since.7", "since.11"]  # of booleans, which know no NaN
+# Where every way to be wrong is tried: one tensor, several, repaired, a change, booleans, flat.
+EVERY_WAY = ["scores.1", "project.1", "softmax.3", "since.3", "since.7", "learn.1", "many.1"]
 inf = torch.inf
 
 every = pytest.mark.parametrize
@@ -279,7 +281,8 @@ def test_each_way_to_be_wrong_gets_its_own_sentence(identifier):
         answers["value"] = [returning(torch.zeros_like), returning(torch.ones_like)]
     messages = {}
     for kind, wrong in answers.items():
-        outcomes = [tried(identifier, answer) for answer in wrong]
+        some = wrong if identifier in EVERY_WAY else wrong[:1]
+        outcomes = [tried(identifier, answer) for answer in some]
         assert {outcome.kind for outcome in outcomes} == {kind}, outcomes
         messages[kind] = outcomes[0].message
     assert len(set(messages.values())) == len(answers)

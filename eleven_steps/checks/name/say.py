@@ -121,6 +121,7 @@ class Finding:
         theirs: a matrix of the learner's, with the right one beside it, if they help.
         right: the right matrix.
         caption: what the matrices are.
+        name: that of its sentence, where it is none of a mistake.
     """
 
     step: int | None
@@ -130,6 +131,7 @@ class Finding:
     theirs: torch.Tensor | None = field(default=None, compare=False)
     right: torch.Tensor | None = field(default=None, compare=False)
     caption: str = ""
+    name: str = field(default="", compare=False)
 
     @property
     def sentence(self) -> str:
@@ -158,7 +160,7 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake")
     usual, text, kind = SENTENCES[name]
-    return Finding(step or usual, text.format(**values), kind=kind)
+    return Finding(step or usual, text.format(**values), kind=kind, name=name)
 
 
 def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:

@@ -87,7 +87,7 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     step = next(made, found.step)
     if not name or step not in MISTAKES[name].steps:
         return say("no_gradient", step, cut=those)
-    return replace(found, step=step, text=f"No gradient reaches {those}. {found.text}")
+    return replace(found, step=step, text=say("detached", cut=those, fault=found.text).text)
 
 
 def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:
