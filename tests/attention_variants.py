@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eleven_steps.checks.know.mistakes import edited_source
+from eleven_steps.checks.know.catalogue import edited_source
 from helpers import attention
 from helpers.attention import MultiHeadAttention
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.name.outcome import Outcome
+from eleven_steps.checks.name.say import Outcome
 from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
 
 

@@ -7,8 +7,7 @@ import torch
 from since_classes import Plain, of_style, with_slip
 
 from eleven_steps.checks import check_attention, show_lines, wrong_class
-from eleven_steps.checks.know.mistakes import MISTAKES
-from eleven_steps.checks.know.variant_mistakes import VARIANT_MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
 from eleven_steps.checks.run.observe import reply
 

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.know.mistakes import MISTAKES
-from eleven_steps.checks.name.outcome import Outcome
+from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.name.say import Outcome
 
 # Each pair is two steps apart or more, and the second does not hide the first.
 PAIRS = [

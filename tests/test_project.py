@@ -51,25 +51,20 @@ MAY_IMPORT = {
     "know": {"beyond", "helpers", "run"},
     "name": {"helpers", "know", "progress", "run"},
     "progress": {"know", "pictures"},
-    "checks": {"know", "name"},
+    "checks": {"know", "name", "progress"},
 }
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {
     "eleven_steps.pictures.done.draw_progress",
-    "eleven_steps.pictures.strip.tell_done",
     "eleven_steps.pictures.Picture",
 }
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
 
 LONGEST = 300  # lines of a file
 LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-KNOW = "eleven_steps.checks.know"
-DATA = {
-    *(f"{KNOW}.{name}" for name in ("mistakes", "sentences", "variant_mistakes")),
-    *(f"{KNOW}.exercises.{name}" for name in ("lecture_tasks", "paper", "since_tasks")),
-}
+DATA = {"eleven_steps.checks.know.exercises.since_tasks"}
 
 # What notebooks, tools and bench import of a package: what its face lists.
 FACES = {

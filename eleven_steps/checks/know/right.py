@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks.know.fitted import fitted
-from eleven_steps.checks.know.mistakes import wrong_class
+from eleven_steps.checks.know.catalogue import fitted, wrong_class
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.facts import Pass, Seen

@@ -11,8 +11,7 @@ from eleven_steps.checks.name.locate.failing import worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Followed
 from eleven_steps.checks.name.match import Looks, candidates, made, single, unlike
-from eleven_steps.checks.name.outcome import Finding, Outcome, honestly, verdict
-from eleven_steps.checks.name.say import letters, say
+from eleven_steps.checks.name.say import Finding, Outcome, honestly, letters, say, verdict
 from eleven_steps.checks.name.training import (
     judge_devices,
     judge_dtypes,

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure

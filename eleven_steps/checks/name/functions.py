@@ -7,12 +7,21 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Write, catalogued
-from eleven_steps.checks.know.mistakes import mistakes_of
+from eleven_steps.checks.know.catalogue import mistakes_of
+from eleven_steps.checks.know.exercises.kinds import Write
+from eleven_steps.checks.know.exercises.kinds import slip as named_slip
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.name.outcome import Finding
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
-from eleven_steps.checks.name.say import came, dropped, from_notebook, say, say_raised, together
+from eleven_steps.checks.name.say import (
+    Finding,
+    came,
+    dropped,
+    from_notebook,
+    say,
+    say_raised,
+    together,
+)
 from eleven_steps.checks.run.cases import drawn
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, used_by
@@ -84,10 +93,12 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
     if len(parts) == 1 and parts[0] is None:
         return say("nothing", what="function")
     if len(parts) != len(task.names):
-        came = f"{len(parts)} things"
+        came = wording("several_things", count=len(parts))
         if len(parts) == 1:
             tensor, kind = is_tensor(parts[0]), type_name(parts[0])
-            came = f"one tensor {tuple(parts[0].shape)}" if tensor else f"one thing of type {kind}"
+            shape = tuple(parts[0].shape) if tensor else ()
+            name = "one_tensor" if tensor else "one_thing"
+            came = wording(name, shape=shape, type=kind)
         return say("other_parts", came=came, names=", ".join(task.names))
     each = zip(task.names, parts, task.answer(scene), task.letters, strict=True)
     for name, part, right, letters in each:
@@ -101,7 +112,7 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -
     """Say what is wrong with a part that must be a whole number."""
     number = whole(part)
     if number is None:
-        hint = ", as `//` gives" if type(part) is float else ""
+        hint = wording("as_whole_division") if type(part) is float else ""
         return say("no_whole_number", name=name, type=type_name(part), hint=hint)
     if number == right:
         return None
@@ -110,7 +121,7 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -
     named = [each for each, size in sizes.items() if size == number]
     pairs = itertools.combinations(sizes, 2)
     named += [f"{a} * {b}" for a, b in pairs if sizes[a] * sizes[b] == number]
-    called = f", which is {named[0]}" if len(named) == 1 else ""
+    called = wording("which_is", name=named[0]) if len(named) == 1 else ""
     return say("other_whole", name=name, number=number, where=scene.case.where, called=called)
 
 
@@ -147,7 +158,7 @@ def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     first = next(index for index, found in enumerate(faults) if found)
     found, other = faults[first], faults[2]  # the third place is where all sizes differ
     # Sizes that differ tell more of an error, and of a whole number.
-    sized = found.kind == "error" or found.text.endswith("another number is expected.")
+    sized = found.kind == "error" or found.name == "other_whole"
     if first < 2 and other and other.kind == found.kind and sized:
         found = other
     if first:
@@ -172,7 +183,7 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     known = [slip.mistake for slip in usual]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     others = [n for n, each in every.items() if number in each.steps and n not in known]
-    for index, slip in enumerate([*usual, *map(catalogued, others)]):
+    for index, slip in enumerate([*usual, *map(named_slip, others)]):
         if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
                 return say("not_repaired")

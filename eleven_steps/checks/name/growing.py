@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
 from eleven_steps.checks.name.dropout import CASE, SHARE, judge_weights
@@ -19,9 +19,16 @@ from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Followed
 from eleven_steps.checks.name.match import candidates
-from eleven_steps.checks.name.outcome import Finding, in_order
 from eleven_steps.checks.name.related import moved, related, same_everywhere, same_parts
-from eleven_steps.checks.name.say import dropped, from_notebook, say, say_raised, together
+from eleven_steps.checks.name.say import (
+    Finding,
+    dropped,
+    from_notebook,
+    in_order,
+    say,
+    say_raised,
+    together,
+)
 from eleven_steps.checks.run.cases import BIASED, LAYERS, PLACES, close
 from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure

@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.know.mistakes import mistakes_of
+from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.locate.recording import NAMES, Followed
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import dropped, from_notebook, letters, say, together
+from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
 from eleven_steps.checks.run.facts import Built, Pass, Shapes
 from eleven_steps.checks.run.isolate import Failure

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.name.dropout import (
     READABLE,
@@ -17,8 +17,7 @@ from eleven_steps.checks.name.dropout import (
 )
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.match import Looks
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure
@@ -88,7 +87,7 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     step = next(made, found.step)
     if not name or step not in MISTAKES[name].steps:
         return say("no_gradient", step, cut=those)
-    return replace(found, step=step, text=f"No gradient reaches {those}. {found.text}")
+    return replace(found, step=step, text=say("detached", cut=those, fault=found.text).text)
 
 
 def judge_training(looks: Looks, found: bool) -> Iterator[Finding]:

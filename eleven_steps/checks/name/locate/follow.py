@@ -12,8 +12,7 @@ import torch
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
 from eleven_steps.checks.name.locate.places import arranged, exact, joined, place
 from eleven_steps.checks.name.locate.recording import NAMES, Followed
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
 from helpers.trace import STEPS
