@@ -58,7 +58,6 @@ HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {
     "eleven_steps.pictures.done.draw_progress",
-    "eleven_steps.pictures.strip.tell_done",
     "eleven_steps.pictures.Picture",
 }
 NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}

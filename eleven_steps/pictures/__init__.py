@@ -5,7 +5,6 @@ from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.changes import draw_cover, draw_shares, draw_sum
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.compact import draw_compact
-from eleven_steps.pictures.follow import draw_follow
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
 from eleven_steps.pictures.map import draw_map
@@ -13,7 +12,7 @@ from eleven_steps.pictures.moving import Motion, draw_motion
 from eleven_steps.pictures.numbers import Linear, draw_numbers, pairs, tell, written
 from eleven_steps.pictures.one_query import draw_attention
 from eleven_steps.pictures.processes import draw_heads_over_processes, draw_ring
-from eleven_steps.pictures.reach import reach, reach_all
+from eleven_steps.pictures.reach import reach_all
 from eleven_steps.pictures.reading import Head, draw_arcs, tell_words
 from eleven_steps.pictures.running import draw_running
 from eleven_steps.pictures.storage import draw_memory, storage
@@ -40,7 +39,6 @@ __all__ = [
     "draw_blocks",
     "draw_compact",
     "draw_cover",
-    "draw_follow",
     "draw_heads_over_processes",
     "draw_key",
     "draw_linked",
@@ -64,7 +62,6 @@ __all__ = [
     "draw_weights",
     "draw_words",
     "pairs",
-    "reach",
     "reach_all",
     "steps_of",
     "storage",

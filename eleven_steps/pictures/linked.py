@@ -32,6 +32,11 @@ class Linked:
     whole: Picture
     page: str
 
+    @property
+    def words(self) -> str:
+        """What there is to see, for whoever cannot see it."""
+        return self.whole.words
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         still = self.whole._repr_mimebundle_()
         return still | {"text/html": self.source.html + still["text/html"]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from eleven_steps.pictures import svg
 from eleven_steps.pictures.panels import (
     DOTS,
     OPERATIONS,
@@ -17,11 +18,10 @@ from eleven_steps.pictures.panels import (
     panel,
     row,
 )
-from eleven_steps.pictures.svg import Drawing, Picture, below, laid, part, picture, text
 from eleven_steps.pictures.tensors import TracedStep
 
 
-def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> Picture:
+def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> svg.Picture:
     """Draw the whole block, each tensor as its grids, for any legal sizes.
 
     Where a tensor's numbers do not fit they give way to shades, and shades to labelled outlines.
@@ -50,8 +50,8 @@ def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> Picture:
         if "out_proj" in names:
             panels.append(legend(sizes))
         rows.append(row(panels))
-    return picture(
-        below(rows, gap=SPACE),
+    return svg.picture(
+        svg.below(rows, gap=SPACE),
         split_and_joined(sizes),
         in_words(steps),
     )
@@ -72,7 +72,7 @@ def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:
     return sizes
 
 
-def sizes_panel(sizes: dict[str, int]) -> list[Drawing]:
+def sizes_panel(sizes: dict[str, int]) -> list[svg.Drawing]:
     """Write what step 1 reads and chooses."""
     d_out, num_heads = sizes["d_out"], sizes["num_heads"]
     meanings = {
@@ -86,20 +86,20 @@ def sizes_panel(sizes: dict[str, int]) -> list[Drawing]:
     lines = []
     for letter, what in meanings.items():
         words = (0, line(letter)), (84, line(f"= {sizes[letter]}")), (154, line(what))
-        parts = "".join(part(x, 0, each) for x, each in words)
-        lines.append(Drawing(laid("beside", parts, SPACE), 154 + words[-1][1].width, 14))
-    return [below([named("Sizes"), *lines[:3]], gap=3), below(lines[3:], gap=3)]
+        parts = "".join(svg.part(x, 0, each) for x, each in words)
+        lines.append(svg.Drawing(svg.laid("beside", parts, SPACE), 154 + words[-1][1].width, 14))
+    return [svg.below([named("Sizes"), *lines[:3]], gap=3), svg.below(lines[3:], gap=3)]
 
 
-def legend(sizes: dict[str, int]) -> list[Drawing]:
+def legend(sizes: dict[str, int]) -> list[svg.Drawing]:
     """Name the heads' colours and say how to read a panel."""
     chips, x = "", 0.0
     for head in ends(sizes["num_heads"], 8):
         label = DOTS if head is None else f"head {head}"
         width = SMALL * len(label) + 10
         chip = box(head, 0, 0, width, 18) if head is not None else ""
-        chip += text(label, width / 2, 13, "middle")
-        chips += part(x, 0, Drawing(chip, width, 22))
+        chip += svg.text(label, width / 2, 13, "middle")
+        chips += svg.part(x, 0, svg.Drawing(chip, width, 22))
         x += width + 4
     lines = [
         "A grid's rows and columns are the last two letters of the shape.",
@@ -108,5 +108,9 @@ def legend(sizes: dict[str, int]) -> list[Drawing]:
     ]
     if sizes["b"] > 1:
         lines.append(f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way.")
-    first = [named("How to read it"), Drawing(laid("beside", chips, 4), x, 22), line(lines[0])]
-    return [below(first, gap=6), below(list(map(line, lines[1:])), gap=3)]
+    first = [
+        named("How to read it"),
+        svg.Drawing(svg.laid("beside", chips, 4), x, 22),
+        line(lines[0]),
+    ]
+    return [svg.below(first, gap=6), svg.below(list(map(line, lines[1:])), gap=3)]

@@ -5,26 +5,15 @@ from typing import Any
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CELL_HEIGHT,
-    CHARACTER,
-    GAP,
-    Drawing,
-    Picture,
-    at,
-    below,
-    grid,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
 from eleven_steps.pictures.tensors import MAX_COLUMNS, TracedStep
 
-LEFT = CHARACTER * 20  # where the cells begin, right of the labels
+LEFT = svg.CHARACTER * 20  # where the cells begin, right of the labels
 
 
 def draw_attention(
     steps: Sequence[TracedStep], head: int, query: int, sequence: int = 0
-) -> Picture:
+) -> svg.Picture:
     """Draw the row of one query: scores, masked, scaled, weights, weighted values, context.
 
     Every key has a column, so that each number stands below the one it is made of.
@@ -66,8 +55,8 @@ def draw_attention(
     ]
     most = weights.argmax().item()
     future = num_tokens - 1 - query
-    return picture(
-        below(parts, gap=8),
+    return svg.picture(
+        svg.below(parts, gap=8),
         f"Head {head}: token {query} looks most at {'itself' if most == query else f'token {most}'}"
         f", with weight {distinct(weights)}",
         f"Scores, masked, divided scores and weights have shape (num_tokens,) = ({num_tokens},), "
@@ -91,17 +80,17 @@ def strip(
     sums: torch.Tensor | None = None,
     total: str = "",
     **look: Any,
-) -> Drawing:
+) -> svg.Drawing:
     """Draw rows of one head beside their label, and at the right what each adds up to."""
-    main = grid(rows.tolist(), [[head] * rows.shape[1]] * len(rows), **look)
-    top = main.height - len(rows) * CELL_HEIGHT
-    body = text(label, 0, top + 15) + at(LEFT, 0, main)
+    main = svg.grid(rows.tolist(), [[head] * rows.shape[1]] * len(rows), **look)
+    top = main.height - len(rows) * svg.CELL_HEIGHT
+    body = svg.text(label, 0, top + 15) + svg.at(LEFT, 0, main)
     width = LEFT + main.width
     if sums is not None:
-        body += text("=", width + GAP, top + 15, "middle")
-        column = grid([[one] for one in sums.tolist()], [[head]] * len(rows))
-        body += at(width + 2 * GAP, top, column)
-        width += 2 * GAP + column.width + GAP / 2
-        body += text(total, width, top + 15)
-        width += CHARACTER * len(total)
-    return Drawing(body, width, main.height)
+        body += svg.text("=", width + svg.GAP, top + 15, "middle")
+        column = svg.grid([[one] for one in sums.tolist()], [[head]] * len(rows))
+        body += svg.at(width + 2 * svg.GAP, top, column)
+        width += 2 * svg.GAP + column.width + svg.GAP / 2
+        body += svg.text(total, width, top + 15)
+        width += svg.CHARACTER * len(total)
+    return svg.Drawing(body, width, main.height)

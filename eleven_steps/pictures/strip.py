@@ -1,11 +1,12 @@
 """The strip of the eleven steps: where one is, what is done, and the way to each notebook."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 
-INK, GROUND = "var(--jp-content-font-color1,#212121)", "var(--jp-layout-color0,#ffffff)"
-LINE = "var(--jp-border-color0,#757575)"
+from eleven_steps.pictures import svg
+
+INK, GROUND, LINE = (each.replace(", ", ",") for each in (svg.INK, svg.GROUND, svg.LINE))
 STRIP = (
     "display:grid;grid-template-columns:repeat(auto-fill,minmax(66px,1fr));gap:4px;"
     "max-width:800px;padding:2px"
@@ -15,13 +16,6 @@ LINK = (
     "text-decoration:none;font-size:12px;line-height:1.4;color:{ink};background:{ground}"
 )
 
-_tellers: list[Callable[[], Collection[str]]] = []
-
-
-def tell_done(teller: Callable[[], Collection[str]]) -> None:
-    """Let a function say, whenever a strip is shown, the names of the steps that are done."""
-    _tellers.append(teller)
-
 
 @dataclass(frozen=True)
 class Strip:
@@ -30,10 +24,12 @@ class Strip:
     Args:
         names: the steps in order.
         today: 1 to len(names), or 0 for none.
+        done: the names of the steps that are done.
     """
 
     names: Sequence[str]
     today: int
+    done: Collection[str]
 
     @property
     def title(self) -> str:
@@ -43,27 +39,27 @@ class Strip:
         return f"Step {self.today} of {len(self.names)}: {self.names[self.today - 1]}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        done = {name for teller in _tellers for name in teller()}
         links = " ".join(  # the space tells words apart where a cleaner drops the style
-            link(number, name, number == self.today, name in done)
+            link(number, name, number == self.today, name in self.done)
             for number, name in enumerate(self.names, 1)
         )
         said = f"{self.title}. In order: {', '.join(self.names)}."
-        finished = [name for name in self.names if name in done]
+        finished = [name for name in self.names if name in self.done]
         return {
             "text/html": f'<nav aria-label="{escape(self.title)}" style="{STRIP}">{links}</nav>',
             "text/plain": said + (f" Done: {', '.join(finished)}." if finished else ""),
         }
 
 
-def draw_steps(names: Sequence[str], today: int = 0) -> Strip:
+def draw_steps(names: Sequence[str], today: int = 0, done: Collection[str] = frozenset()) -> Strip:
     """Draw the strip of the steps' names, each a link to its notebook, with today's filled.
 
     Args:
         names: the eleven steps in order.
         today: 1 to 11, or 0 for none.
+        done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
     """
-    return Strip(tuple(names), today)
+    return Strip(tuple(names), today, done)
 
 
 def link(number: int, name: str, here: bool, done: bool) -> str:
