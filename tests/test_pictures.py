@@ -37,6 +37,7 @@ from eleven_steps.pictures import (
     draw_vectors,
     storage,
 )
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.panels import OPERATIONS
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import (
@@ -47,7 +48,6 @@ from eleven_steps.pictures.svg import (
     NEUTRAL,
     STEP,
     TINT,
-    grid,
     head_colour,
     number,
     title_width,

@@ -4,10 +4,9 @@ from eleven_steps.pictures.bars import draw_bars
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.changes import draw_cover, draw_shares, draw_sum
 from eleven_steps.pictures.code import draw_source
-from eleven_steps.pictures.compact import draw_compact
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
-from eleven_steps.pictures.map import draw_map
+from eleven_steps.pictures.map import draw_compact, draw_map
 from eleven_steps.pictures.moving import Motion, draw_motion
 from eleven_steps.pictures.numbers import Linear, draw_numbers, pairs, tell, written
 from eleven_steps.pictures.one_query import draw_attention

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import MAX_COLUMNS, TracedStep
 
 LEFT = svg.CHARACTER * 20  # where the cells begin, right of the labels
@@ -82,13 +83,13 @@ def strip(
     **look: Any,
 ) -> svg.Drawing:
     """Draw rows of one head beside their label, and at the right what each adds up to."""
-    main = svg.grid(rows.tolist(), [[head] * rows.shape[1]] * len(rows), **look)
+    main = grid(rows.tolist(), [[head] * rows.shape[1]] * len(rows), **look)
     top = main.height - len(rows) * svg.CELL_HEIGHT
     body = svg.text(label, 0, top + 15) + svg.at(LEFT, 0, main)
     width = LEFT + main.width
     if sums is not None:
         body += svg.text("=", width + svg.GAP, top + 15, "middle")
-        column = svg.grid([[one] for one in sums.tolist()], [[head]] * len(rows))
+        column = grid([[one] for one in sums.tolist()], [[head]] * len(rows))
         body += svg.at(width + 2 * svg.GAP, top, column)
         width += 2 * svg.GAP + column.width + svg.GAP / 2
         body += svg.text(total, width, top + 15)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product, zip_longest
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import COMPARED, COUNTS, Shown, TracedStep, shades
 
 WIDTH, SPACE, PAD = 796, 10, 9
@@ -149,7 +150,7 @@ def grids(shown: Shown, cell: tuple[float, float], key: str) -> svg.Drawing | No
     drawn = []
     for first, where in enumerate(product(*map(range, outer))):
         place = (0, *where)
-        drawing = svg.grid(
+        drawing = grid(
             numbers[where].tolist(),
             heads=[[shown.head((*place, i, j)) for j in range(columns)] for i in range(rows)],
             shades=None if strength is None else strength[where].tolist(),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.weights import check_words
 
 MOST_WORDS = 20
@@ -147,7 +148,7 @@ def box(x: float, y: float, width: float, height: float) -> str:
 def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
     """Draw the weights of one word in per cent; what the mask has made 0 is left empty."""
     row = head.weights[query].tolist()
-    return svg.grid(
+    return grid(
         [[per_cent(share) for share in row]],
         [[head.number] * len(row)],
         [row],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import Shown, chain
 
 PER_LINE, MOST_LINES = 18, 20
@@ -72,7 +73,7 @@ def cells_at(
 ) -> svg.Drawing:
     """Draw places of a storage in a row, with whom each belongs to."""
     owners = [readers.get(i, set()) for i in places]
-    return svg.grid(
+    return grid(
         [[numbers[i] for i in places]],
         heads=[[min(heads) if len(heads) == 1 else None for heads in owners]],
         marked=[(0, i - places.start) for i in framed if i in places],

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 # What one index along an axis counts.
 COUNTS = {
@@ -197,7 +198,7 @@ def plane(
     size = range(matrix.shape[0]), range(matrix.shape[1])
     values = matrix.tolist()
     inside = [i[len(where) :] for i in shown.marked if i[: len(where)] == where]
-    return svg.grid(
+    return grid(
         values,
         heads=[[shown.head((*where, i, j)) for j in size[1]] for i in size[0]],
         shades=None if shown.strength is None else shown.strength[where].tolist(),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.vectors import HALO, MARGIN, Arrow, arrow_line, axis_lines, free, shadow
 
@@ -94,7 +95,7 @@ def draw_mix(
     plane = Plane(CORNERS, WORDS)
     weights = found["weights"].tolist()
     rows = torch.stack([found["scores"], found["weights"]], dim=1).tolist()
-    table = svg.grid(
+    table = grid(
         rows,
         shades=[[0, share] for share in weights],
         row_labels=words,

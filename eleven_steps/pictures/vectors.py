@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 UNIT = 62  # pixels for 1 along an axis
 MARGIN = 26
@@ -87,7 +88,7 @@ def draw_vectors(
         columns = [word for word, _ in shares]
         row = [[share for _, share in shares]]
         cell = cell_for(columns)
-        table = svg.grid(row, shades=row, column_labels=columns, row_labels=["weight"], cell=cell)
+        table = grid(row, shades=row, column_labels=columns, row_labels=["weight"], cell=cell)
         drawing = svg.below([drawing, table], gap=4)
     told = "; ".join(f"{a.name} ({a.end[0]:.2f}, {a.end[1]:.2f})" for a in arrows if a.name)
     return svg.picture(drawing, title, f"Vectors as ({axes[0]}, {axes[1]}): {told}.")
@@ -215,7 +216,7 @@ def draw_matrices(
     drawn = [
         svg.labelled(
             f"{name} {tuple(matrix.shape)}",
-            svg.grid(
+            grid(
                 listed(matrix),
                 heads=[[head] * matrix.shape[1] for head in heads] or None,
                 shades=matrix.tolist() if name in shade.split() else None,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
@@ -65,7 +66,7 @@ def draw_words(
     open_numbers = [value for row in rows for value in row if not math.isinf(value)]
     largest = max(1.0, *open_numbers)
     best = [row.index(max(row)) for row in rows]
-    drawn = svg.grid(
+    drawn = grid(
         rows,
         [[head] * len(words)] * len(words),
         [[max(value, 0.0) / largest for value in row] for row in rows],
@@ -127,7 +128,7 @@ def pattern(
         [j <= i and (share >= WRITTEN) for j, share in enumerate(row)]
         for i, row in enumerate(per_cent)
     ]
-    drawn = svg.grid(
+    drawn = grid(
         per_cent,
         [[head] * len(words)] * len(words),
         weights.tolist(),

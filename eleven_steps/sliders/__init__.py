@@ -5,6 +5,7 @@ from eleven_steps.sliders.cache import explore_cache
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
+from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.motion import explore_motion
 from eleven_steps.sliders.products import (
     explore_attention,
@@ -36,6 +37,7 @@ from eleven_steps.sliders.words import explore_angle, explore_meaning, explore_m
 __all__ = [
     "Drag",
     "Film",
+    "Live",
     "explore_angle",
     "explore_arcs",
     "explore_attention",

@@ -12,7 +12,6 @@ sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands o
 from renew import NOTEBOOKS, VIEW, read
 
 from eleven_steps import sliders
-from eleven_steps.sliders.live import Live
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
 ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| (\d+) \|$", re.MULTILINE)
@@ -96,7 +95,7 @@ def front_page(root: Path) -> NotebookNode:
     return page
 
 
-def alive(live: Live) -> NotebookNode:
+def alive(live: sliders.Live) -> NotebookNode:
     """Return a cell whose output is a live picture, and without scripts a still."""
     view = {"model_id": live.model_id, "version_major": 2, "version_minor": 0}
     data = {VIEW: view, "image/svg+xml": live.still.svg, "text/plain": live.still.words}
