@@ -53,10 +53,10 @@ def draw_bars(
     body += bars(scores * unit, LEFT, zero) + bars(weights * FULL, right, zero)
     body += marks(start * FULL, right, zero)
     body += row("key", range(count), bottom, (LEFT, right))
-    body += row("score", scores.tolist(), bottom + ROW, (LEFT,))
-    body += row(f"/ {divisor:.2f}", scaled.tolist(), bottom + 2 * ROW, (LEFT,))
     # A phone shows the left half alone while a bar is dragged, so the weights stand there too.
-    body += row("weight", weights.tolist(), bottom + 3 * ROW, (LEFT,))
+    table = {"score": scores, f"/ {divisor:.2f}": scaled, "weight": weights}
+    for line, (name, numbers) in enumerate(table.items(), 1):
+        body += row(name, numbers.tolist(), bottom + line * ROW, (LEFT,))
     body += row("", weights.tolist(), bottom + ROW, (right,))
     body += svg.text("dashed: at first", right, bottom + 2 * ROW + 12)
     body += scale(divisor, top)
@@ -69,11 +69,7 @@ def draw_bars(
     handles = [
         handle(i, scores[i].item(), weights[i].item(), zero, unit, reach) for i in range(count)
     ]
-    says = f"{divisor:.2f}, largest weight {weights[best]:.2f}"
-    origin = LEFT + 2, top + 2 * ROW + svg.TITLE_HEIGHT
-    ends = (divisor, 0.0), (LEAST, 0.0), (MOST, 0.0)
-    handles.append(Handle("divided by", *ends, origin, (SCALE, 1), says, STEP))
-    return Handled(drawn, tuple(handles))
+    return Handled(drawn, (*handles, handle_of_scale(divisor, weights[best].item(), top)))
 
 
 def handle(
@@ -84,6 +80,14 @@ def handle(
     ends = (0.0, round(score, 2)), *((0.0, float(end)) for end in reach)
     says = f"{score:.2f}, weight {weight:.2f}"
     return Handle(f"score of key {i}", *ends, origin, (1, unit), says, STEP)
+
+
+def handle_of_scale(divisor: float, largest: float, top: float) -> Handle:
+    """Return the handle on the scale of what scores are divided by; it moves sideways."""
+    ends = (divisor, 0.0), (LEAST, 0.0), (MOST, 0.0)
+    origin = LEFT + 2, top + 2 * ROW + svg.TITLE_HEIGHT
+    says = f"{divisor:.2f}, largest weight {largest:.2f}"
+    return Handle("divided by", *ends, origin, (SCALE, 1), says, STEP)
 
 
 def bars(lengths: torch.Tensor, left: float, zero: float) -> str:

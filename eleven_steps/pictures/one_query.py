@@ -34,16 +34,13 @@ def draw_attention(
             f"sequence {sequence}, head {head}, query {query} is not in scores, whose shape is "
             f"(b, num_heads, num_tokens, num_tokens) = {(b, num_heads, num_tokens, num_tokens)}"
         )
-    if num_tokens > MAX_COLUMNS - 6:
-        raise ValueError(f"num_tokens is {num_tokens}: at most {MAX_COLUMNS - 6} can be drawn")
+    check_keys(f"num_tokens is {num_tokens}", num_tokens)
     scores, masked, weights = (
         tensors[name][sequence, head, query] for name in ("scores", "masked", "weights")
     )
-    values = by_head["values"][sequence, head]  # (num_tokens, head_dim)
+    weighted = weights[:, None] * by_head["values"][sequence, head]  # (num_tokens, head_dim)
     (context,) = (step.tensors["context"] for step in steps if step.name == "context")
-    weighted = weights[:, None] * values  # (num_tokens, head_dim)
     made = context[sequence, head, query]  # (head_dim,)
-
     keys = [f"key {i}" for i in range(num_tokens)]
     parts = [
         strip("5 scores", scores[None], head, column_labels=keys),
@@ -54,8 +51,7 @@ def draw_attention(
         ),
         strip("8 weight x value", weighted.T, head, made, "context", column_labels=keys),
     ]
-    most = weights.argmax().item()
-    future = num_tokens - 1 - query
+    most, future = weights.argmax().item(), num_tokens - 1 - query
     return svg.picture(
         svg.below(parts, gap=8),
         f"Head {head}: token {query} looks most at {'itself' if most == query else f'token {most}'}"
@@ -66,6 +62,12 @@ def draw_attention(
         f"{weights.sum():.2f}, and the weighted values to the context, (head_dim,) = "
         f"({head_dim},).",
     )
+
+
+def check_keys(what: str, count: int) -> None:
+    """Raise ValueError if there are too many keys to draw beside each other."""
+    if count > MAX_COLUMNS - 6:
+        raise ValueError(f"{what}: at most {MAX_COLUMNS - 6} can be drawn")
 
 
 def distinct(weights: torch.Tensor) -> str:
@@ -111,8 +113,7 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
 
     Source: "Online normalizer calculation for softmax" (2018), algorithm 3.
     """
-    if len(scaled) > MAX_COLUMNS - 6:
-        raise ValueError(f"scaled has {len(scaled)} scores: at most {MAX_COLUMNS - 6} can be drawn")
+    check_keys(f"scaled has {len(scaled)} scores", len(scaled))
     key = torch.arange(len(scaled))
     blocks = key.split(size)
     if not 0 <= block < len(blocks):

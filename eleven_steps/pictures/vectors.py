@@ -196,23 +196,7 @@ def draw_matrices(
     Raises:
         ValueError: one is not 2-D, is too large to draw, or does not fit the labels or heads.
     """
-    for name, matrix in matrices.items():
-        shape = tuple(matrix.shape)
-        if len(shape) != 2 or shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
-            raise ValueError(
-                f"{name} has shape {shape}: a matrix of at most {MOST_ROWS} x {MOST_COLUMNS} is "
-                f"expected"
-            )
-        if (rows and len(rows) != shape[0]) or (columns and len(columns) != shape[1]):
-            raise ValueError(
-                f"{name} has shape {shape}, but {len(rows)} rows and {len(columns)} columns have "
-                f"names"
-            )
-        if heads and len(heads) != shape[0]:
-            raise ValueError(
-                f"{name} has shape {shape}, but {len(heads)} heads are given: one for each row is "
-                f"expected"
-            )
+    check_matrices(matrices, rows, columns, heads)
     drawn = [
         svg.labelled(
             f"{name} {tuple(matrix.shape)}",
@@ -232,6 +216,27 @@ def draw_matrices(
     )
     told = "; ".join(f"{name} = {listed(matrix, 2)}" for name, matrix in matrices.items())
     return svg.picture(together, title, f"{told}.")
+
+
+def check_matrices(matrices, rows, columns, heads) -> None:
+    """Raise ValueError unless matrices are small enough, and all fit the labels and heads."""
+    for name, matrix in matrices.items():
+        shape = tuple(matrix.shape)
+        if len(shape) != 2 or shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
+            raise ValueError(
+                f"{name} has shape {shape}: a matrix of at most {MOST_ROWS} x {MOST_COLUMNS} is "
+                f"expected"
+            )
+        if (rows and len(rows) != shape[0]) or (columns and len(columns) != shape[1]):
+            raise ValueError(
+                f"{name} has shape {shape}, but {len(rows)} rows and {len(columns)} columns have "
+                f"names"
+            )
+        if heads and len(heads) != shape[0]:
+            raise ValueError(
+                f"{name} has shape {shape}, but {len(heads)} heads are given: one for each row is "
+                f"expected"
+            )
 
 
 def listed(matrix: torch.Tensor, decimals: int | None = None) -> list[list[float]]:

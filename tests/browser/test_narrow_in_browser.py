@@ -14,7 +14,8 @@ from helpers.trace import trace
 
 STEPS = [*MOVING, *MAKING]
 SOURCES = [
-    "import torch\ntorch.set_num_threads(1)\nfrom eleven_steps import sliders\nfrom helpers import trace\n"
+    "import torch\ntorch.set_num_threads(1)\nfrom helpers import trace\n"
+    "from eleven_steps import sliders\n"
     "from eleven_steps.pictures import draw_map\nmha, _ = sliders.run()",
     "sliders.explore_map()",
     "sliders.explore_numbers()",
