@@ -154,7 +154,7 @@ def public(name):
         ("eleven_steps.checks", False),
         ("eleven_steps.sliders", True),
         ("eleven_steps.sliders.run", True),
-        ("eleven_steps.sliders.film.controls", False),
+        ("eleven_steps.sliders.film.legal", False),
         ("eleven_steps.pictures.charts.draw_growth", True),
         ("eleven_steps.pictures.storage.place", False),
         ("eleven_steps.beyond.variants.Rope", True),

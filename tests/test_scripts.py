@@ -8,12 +8,13 @@ import pytest
 
 from eleven_steps.sliders.arcs import Arcs
 from eleven_steps.sliders.drag import Drag
+from eleven_steps.sliders.film import Film
+from eleven_steps.sliders.live import script
 from eleven_steps.sliders.motion import Move
-from eleven_steps.sliders.scripts import script
 from eleven_steps.sliders.source import LinkedSource
 from eleven_steps.sliders.touch import Touch
 
-PICTURES = [Arcs, Drag, LinkedSource, Move, Touch]
+PICTURES = [Arcs, Drag, Film, LinkedSource, Move, Touch]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
 DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let) (.*)", re.MULTILINE)
 

@@ -14,7 +14,7 @@ from eleven_steps.beyond.grammar import CONTEXT_LENGTH, NUMBERS, make_stories, r
 from eleven_steps.beyond.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
 from eleven_steps.checks import wrong_class
 from eleven_steps.pictures import draw_weights
-from eleven_steps.sliders.training_film import heads_at
+from eleven_steps.sliders.model_films import heads_at
 
 NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
 SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
