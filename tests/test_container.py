@@ -67,6 +67,7 @@ def test_binder_finds_what_it_reads_in_its_folder_and_not_the_dockerfile():
     assert (folder / ".." / "requirements.txt").is_file()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="a shell script")
 def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_path):
     for name in ("helpers", "notebooks", "tools", "binder"):

@@ -186,6 +186,7 @@ def test_a_copy_computes_the_same(duplicate):
 # Compilers, devices, number formats
 
 
+@pytest.mark.nightly
 def test_compiles_into_one_graph():
     _, fused, x = build_both(TELLING)
     torch._dynamo.reset()
