@@ -9,6 +9,8 @@ NIGHT  := $(VENV)/installed-nightly
 CLASS  := $(VENV)-class
 PROXY  := configurable-http-proxy@5.3.0
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+# What is run imports this checkout, also where another one is installed.
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
