@@ -19,12 +19,13 @@ RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 
 COPY pyproject.toml README.md LICENSE ./
 COPY helpers helpers
+COPY eleven_steps eleven_steps
 COPY data data
 COPY tools tools
 COPY docs docs
 COPY notebooks notebooks
 RUN python -m pip install -r requirements.txt \
-    && python -m compileall -q helpers \
+    && python -m compileall -q helpers eleven_steps \
     && ln -s /home/learner/work my_notebooks \
     && install -d -o learner -g learner /home/learner/work
 
