@@ -20,7 +20,6 @@ import argparse
 import functools
 import itertools
 import json
-import random
 import statistics
 import subprocess
 import sys
@@ -32,11 +31,11 @@ from pathlib import Path
 import bench_rows
 import torch
 from bench_rows import ROWS, prove, run
+from bench_turns import NUM_HEADS, D, in_turn, print_table, write
 from torch.utils.benchmark import timer
 
 from helpers.attention import FusedMultiHeadAttention
 
-D, NUM_HEADS = 768, 12  # the smallest GPT-2
 SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384)]
 QUICK_SIZES = [(2, 256), (1, 64), (1, 1024)]
 LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
@@ -146,27 +145,6 @@ def proven(
     return {name: functools.partial(run, row.to(options.dtype)) for name, row in rows.items()}
 
 
-def in_turn(
-    names: list[str],
-    milliseconds: Callable[..., float],
-    seconds: float,
-    least: int,
-    renew: Callable = lambda: None,
-) -> dict[str, list[float]]:
-    """Measure all in turn, in a new order each round, for so many seconds; return their times.
-
-    milliseconds is given a name, how often to run it, and what renew returns in each round.
-    """
-    given = renew()
-    numbers = {name: int(20 / milliseconds(name, 1, given)) + 1 for name in names}  # the warm-up
-    times, end = {name: [] for name in names}, time.monotonic() + seconds
-    while len(times[names[0]]) < least or time.monotonic() < end:
-        given = renew()
-        for name in random.sample(names, len(names)):
-            times[name].append(milliseconds(name, numbers[name], given))
-    return times
-
-
 def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace) -> float:
     """Return the most memory, in MiB, that building and running one row adds to this process."""
     b, on_gpu = size[0], options.device == "cuda"
@@ -207,19 +185,6 @@ def show_times(found: dict | None) -> list[str]:
     quartiles = (found["low"], found["ms"], found["high"])
     time = write(quartiles).partition(" (")[0] if found["row"] == LIMIT else write(quartiles)
     return [time, f"{found['multiple']:.2f}"]
-
-
-def write(quartiles: tuple[float, float, float]) -> str:
-    """Write a median and the middle half in ms."""
-    low, ms, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in quartiles)
-    return f"{ms} ({low} to {high})"
-
-
-def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
-    """Print rows of cells as Markdown."""
-    print(f"\n### {title}\n\n| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
-    for name, row in cells.items():
-        print(f"| {name} | {' | '.join(row)} |", flush=True)
 
 
 def draw(found: list[dict], path: Path) -> None:

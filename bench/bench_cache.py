@@ -17,8 +17,8 @@ import timeit
 from collections.abc import Callable
 
 import torch
+from bench_turns import NUM_HEADS, D, in_turn, print_table, write
 
-from bench import NUM_HEADS, D, in_turn, print_table, write
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.sizes import write_bytes
 from eleven_steps.beyond.variants import FusedVariantAttention, VariantAttention

@@ -20,7 +20,7 @@ def installed(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     for name in ("helpers", "eleven_steps", "data"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-texts"):
         shutil.copy(ROOT / name, source)
     target = tmp_path_factory.mktemp("installed")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--quiet"]
