@@ -11,19 +11,19 @@ PROXY  := configurable-http-proxy@5.3.0
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # What is run imports this checkout, also where another one is installed.
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
-PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
 	$(BIN)/python tools/lab.py $(OPTIONS)
 
 test: $(ALL)         ## run the unit tests and compare every cell of every notebook
-	$(PYTEST) --dist=loadfile $(OPTIONS)
+	$(PYTEST) $(OPTIONS)
 
 browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
 	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 --dist=worksteal $(OPTIONS)
 
 nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
-	$(PYTEST) -m nightly --dist=loadfile $(OPTIONS)
+	$(PYTEST) -m nightly $(OPTIONS)
 
 bench: $(NIGHT)      ## measure attention against the machine's limit
 	$(BIN)/python bench/bench.py $(OPTIONS)
