@@ -210,7 +210,7 @@ def distributions_of(names):
     """Return what has to be installed for names to be imported, as requirements spell it."""
     known = packages_distributions()
     top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
-    return {known[name][0].lower().replace("_", "-") for name in top}
+    return {known.get(name, [name])[0].lower().replace("_", "-") for name in top}
 
 
 def pinned(lines):
