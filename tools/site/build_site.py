@@ -18,7 +18,7 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
+from renew import NOTEBOOKS, VIEW, as_shipped, client, for_each, read
 from site_front import STATE, front_page, title_of
 
 ROOT = NOTEBOOKS.parent
@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    with nothing_done():
+    with as_shipped():
         failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
     return failures > 0
 
