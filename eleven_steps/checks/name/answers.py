@@ -26,8 +26,8 @@ from eleven_steps.checks.name.growing import judge_class
 from eleven_steps.checks.name.outcome import Finding, Outcome, honestly
 from eleven_steps.checks.name.quizzes import judge_further
 from eleven_steps.checks.name.say import came, say, sized, unknown
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt
-from eleven_steps.checks.run.observe import ask, isolated_from, kind_of
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+from eleven_steps.checks.run.observe import ask, kind_of
 from helpers.attention import MultiHeadAttention
 
 EXERCISES = (*TASKS, *MORE, *SHEET)
@@ -76,7 +76,7 @@ def find(identifier: Any) -> Task | Further | Paper | None:
 
 def judged(task: Task | Further | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
-    with isolated_from(answer, SECONDS):
+    with isolated(SECONDS):
         try:
             found = judge(task, answer)
         except TimeUp:

@@ -23,8 +23,8 @@ from eleven_steps.checks.name.training import (
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
 from eleven_steps.checks.run.contract import check_variant, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
-from eleven_steps.checks.run.isolate import Failure, TimeUp
-from eleven_steps.checks.run.observe import ask, elsewhere, isolated_from, kind_of, once
+from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
+from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, once
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -61,7 +61,7 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
 def judged(cls: Any, variant: str = "") -> Outcome:
     """Say of a class what check_attention says, the clock running."""
     found: list[Finding] = []
-    with isolated_from(cls, SECONDS):
+    with isolated(SECONDS):
         try:
             for each in examine(cls, variant):
                 found.append(each)

@@ -4,7 +4,6 @@ reply answers in this process. An answer that lives in another one is an object 
 takes the same questions; whoever judges cannot tell the two apart.
 """
 
-import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +17,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Clock, Failure, attempt, isolated, ours, type_name
+from eleven_steps.checks.run.isolate import Failure, attempt, ours, type_name
 from eleven_steps.checks.run.line_up import verdicts
 from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import Call, Held, Meeting, Recorder, Watch, marked
-from eleven_steps.checks.run.wire import carry, decode, encode
+from eleven_steps.checks.run.recorder import Meeting, Recorder, Watch, marked
+from eleven_steps.checks.run.wire import decode, encode
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
 DEEP = 9  # of what is carried: a record's calls' tensors
@@ -37,12 +36,6 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 def elsewhere(answer: Any) -> bool:
     """Whether an answer lives in another process."""
     return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
-
-
-def isolated_from(answer: Any, seconds: float) -> contextlib.AbstractContextManager[Clock]:
-    """Keep the world as it is while an answer is asked, and the clock running; see isolated."""
-    here = not elsewhere(answer) and attempt(isinstance, answer, type) is True
-    return isolated(seconds, *([answer] if here else []))
 
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
@@ -168,9 +161,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "run": run,
     "record": record,
 }
-
-
-carry(Case, Pass, Seen, Record, Facts, Call, Held)
 
 
 # How they are answered

@@ -12,7 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.facts import Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import PLAIN, Failure, attempt, type_name
+from eleven_steps.checks.run.recorder import Call, Held
 from helpers.attention import MultiHeadAttention
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
@@ -21,14 +24,8 @@ DEEP = 2  # lists in lists: a matrix
 LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
-
-
-KNOWN: dict[str, type] = {}  # dataclasses that may travel
-
-
-def carry(*classes: type) -> None:
-    """Let dataclasses travel, field by field."""
-    KNOWN.update({each.__name__: each for each in classes})
+# Dataclasses that may travel, field by field.
+KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Record, Facts, Call, Held)}
 
 
 def encode(value: Any, depth: int = DEEP) -> Any:
