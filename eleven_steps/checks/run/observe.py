@@ -16,11 +16,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
+from eleven_steps.checks.run.devices import DeviceWatch
 from eleven_steps.checks.run.facts import ATTRIBUTES, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, ours, type_name
+from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from eleven_steps.checks.run.line_up import verdicts
 from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import Meeting, Recorder, Watch, marked
+from eleven_steps.checks.run.recorder import Recorder, Watch, marked
 from eleven_steps.checks.run.wire import decode, encode
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
@@ -246,12 +247,10 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
 
 def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
-    meeting = Meeting()
-    with ours():  # what torch loads for the first product of shapes alone takes seconds
-        torch.mm(*torch.empty(2, 1, 1, device="meta"))
-    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
+    watch = DeviceWatch()
+    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), watch:
         called(module.to("meta"), case, x.to("meta"))
-    return Seen(torch.empty(0), met=meeting.met)
+    return Seen(torch.empty(0), met=watch.met)
 
 
 def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
