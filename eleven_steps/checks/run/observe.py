@@ -183,7 +183,7 @@ def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Construct cls for a case with known weights, in eval mode."""
-    torch.manual_seed(0)  # what the class draws besides is the same each time
+    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
     module = construct(cls, case, case.qkv_bias, dropout)
     fill(module, case)
     return module.eval()
@@ -196,7 +196,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
     module.train(wanted.train)
-    torch.manual_seed(wanted.seed)
+    torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
         return _moved(module, case, x, wanted.moved)
     if wanted.gradients:
