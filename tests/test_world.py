@@ -103,3 +103,18 @@ def test_work_of_the_class_itself_is_stopped(monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.5)
     verdict = check_attention(Slow)
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
+
+
+@every(("act", "seconds"), [(lambda: time.sleep(0.6), 0.6), (lambda: work(0.2), 0.2)])
+def test_the_clock_counts_work_and_idling(act, seconds):
+    with isolate.timed(9) as clock:
+        isolate.attempt(act)
+    assert seconds * 0.8 <= clock.passed < seconds + 0.3
+
+
+def test_waiting_for_a_processor_does_not_count(monkeypatch):
+    wall = time.monotonic  # as if this process had a quarter of a processor, or less
+    monkeypatch.setattr(isolate.time, "monotonic", lambda: 4 * wall())
+    with isolate.timed(9) as clock:
+        isolate.attempt(work, 0.5)
+    assert 0.4 < clock.passed < 0.7

@@ -26,7 +26,7 @@ OURS = tuple(
 )
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
-IDLE = 0.05  # of a stretch: with less work it is idle
+IDLE = 0.01  # of a stretch: with less work it is idle
 PLAIN = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
@@ -70,33 +70,35 @@ class Clock:
         self.seconds, self.world, self.passed = seconds, world, 0.0
         self.since: tuple[float, float] | None = None  # time and work as this stretch began
         self.rung: type[BaseException] | None = None
+        self.lock = threading.RLock()  # a watchdog looks from another thread
 
     def start(self) -> bool:
         """Let it run; return whether it stood still before."""
-        if self.since is not None:
-            return False
-        self.since = time.monotonic(), time.process_time()
-        return True
+        with self.lock:
+            stood = self.since is None
+            self.since = self.since or (time.monotonic(), time.process_time())
+        return stood
 
     def stop(self) -> bool:
         """Let it stand; return whether it ran before."""
-        if self.since is None:
-            return False
-        self.passed += self._stretch()
-        self.since = None
-        return True
+        with self.lock:
+            ran = self.since is not None
+            stretch, self.since = self._stretch(), None
+            self.passed += stretch
+        return ran
 
     def over(self) -> bool:
         """Whether the seconds are used up; to be asked often while it runs."""
-        if self.since is None:
-            return False
-        if time.monotonic() - self.since[0] >= STRETCH:
-            self.stop()
-            self.start()
-        return self.passed + self._stretch() >= self.seconds
+        with self.lock:
+            if self.since is not None and time.monotonic() - self.since[0] >= STRETCH:
+                self.stop()
+                self.start()
+            return self.since is not None and self.passed + self._stretch() >= self.seconds
 
     def _stretch(self) -> float:
         """The seconds of this stretch that count."""
+        if self.since is None:
+            return 0.0
         passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]
         return passed if passed >= STRETCH and worked < IDLE * passed else worked
 

@@ -39,6 +39,6 @@ def built(lines: Sequence[str]) -> type:
 
 
 def _accepts(test: Any, cls: type) -> Any:
-    torch.default_generator.manual_seed(0)  # a test that draws numbers draws the same for each class
+    torch.default_generator.manual_seed(0)  # a test draws the same for each class
     said = test(cls)
     return said if said is ... else said is None or bool(said)
