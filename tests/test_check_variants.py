@@ -10,7 +10,7 @@ from eleven_steps.checks import check_attention, show_lines, wrong_class
 from eleven_steps.checks.know.mistakes import MISTAKES
 from eleven_steps.checks.know.variant_mistakes import VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
-from eleven_steps.checks.run.observe import reply
+from eleven_steps.checks.run.reply import reply
 
 every = pytest.mark.parametrize
 

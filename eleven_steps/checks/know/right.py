@@ -13,7 +13,7 @@ from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, ours
-from eleven_steps.checks.run.observe import build, run
+from eleven_steps.checks.run.reply import build, run
 from helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]

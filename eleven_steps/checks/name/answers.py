@@ -26,8 +26,8 @@ from eleven_steps.checks.name.growing import judge_class
 from eleven_steps.checks.name.outcome import Finding, Outcome, honestly
 from eleven_steps.checks.name.quizzes import judge_further
 from eleven_steps.checks.name.say import came, say, sized, unknown
+from eleven_steps.checks.run.ask import ask, kind_of
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
-from eleven_steps.checks.run.observe import ask, kind_of
 from helpers.attention import MultiHeadAttention
 
 EXERCISES = (*TASKS, *MORE, *SHEET)
@@ -44,7 +44,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
             comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
             prints or raises stays inside. An answer that lives in another process is an object
-            with a method ask, as eleven_steps.checks.run.observe describes.
+            with a method ask, as eleven_steps.checks.run.ask describes.
         record: whether a right answer counts as progress; a solution only proves itself.
 
     Returns:

@@ -20,11 +20,11 @@ from eleven_steps.checks.name.training import (
     judge_state,
     judge_training,
 )
+from eleven_steps.checks.run.ask import ask, elsewhere, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
 from eleven_steps.checks.run.contract import check_variant, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
-from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, once
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]

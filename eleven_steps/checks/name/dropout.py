@@ -8,10 +8,10 @@ import torch
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.say import say
+from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import once
 
 SHARE = 0.2
 OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hits it too

@@ -13,9 +13,9 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
 from eleven_steps.checks.name.say import came, dropped, from_notebook, say, say_raised, together
+from eleven_steps.checks.run.ask import ask, elsewhere, kind_of, used_by
 from eleven_steps.checks.run.cases import drawn
 from eleven_steps.checks.run.isolate import Failure, type_name
-from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, used_by
 from helpers.trace import STEPS
 
 POWERS = (1, 0.5, -0.5)  # of a size that may be typed in

@@ -10,8 +10,8 @@ from eleven_steps.checks.know.exercises.suspects import RIGHT, WRONG, source_of
 from eleven_steps.checks.know.mistakes import MISTAKES
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.say import came, say
+from eleven_steps.checks.run.ask import ask, kind_of
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, kind_of
 from helpers.trace import STEPS
 
 # The steps that a step needs, so that its line finds what it reads; else the one before.

@@ -19,10 +19,10 @@ from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.match import Looks
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.say import say
+from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
-from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.facts import FLOATS, Pass
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import FLOATS, once
 
 # What is known when just these layers get no gradient.
 DETACHED = {

@@ -33,7 +33,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, ours, timed
-from eleven_steps.checks.run.observe import reply
+from eleven_steps.checks.run.reply import reply
 
 COLLECT = "__collect__"
 CHECKS = "eleven_steps.checks"

@@ -20,7 +20,8 @@ from helpers.attention import MultiHeadAttention
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
-DEEP = 2  # lists in lists: a matrix
+SHALLOW = 2  # lists in lists: a matrix
+DEEP = 9  # what is asked and seen: a record's calls' tensors
 LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
@@ -28,7 +29,7 @@ DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, t
 KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Record, Facts, Call, Held)}
 
 
-def encode(value: Any, depth: int = DEEP) -> Any:
+def encode(value: Any, depth: int = SHALLOW) -> Any:
     """Return value, an answer, a question or a reply, as what JSON can hold.
 
     Args:
