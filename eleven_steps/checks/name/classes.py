@@ -20,7 +20,7 @@ from eleven_steps.checks.name.training import (
     judge_state,
     judge_training,
 )
-from eleven_steps.checks.run.ask import ask, elsewhere, kind_of, once
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
 from eleven_steps.checks.run.contract import check_variant, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
@@ -207,7 +207,7 @@ def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(looks.cases.main)[0]) if elsewhere(looks.cls) else every
+    cases = (*every, drawn(looks.cases.main)[0]) if is_remote(looks.cls) else every
     wrong = [case for case in cases if not close(looks.out(case), looks.ours(case))]
     if wrong:
         yield from unlike(looks, wrong)

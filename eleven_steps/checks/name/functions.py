@@ -13,7 +13,7 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.outcome import Finding
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
 from eleven_steps.checks.name.say import came, dropped, from_notebook, say, say_raised, together
-from eleven_steps.checks.run.ask import ask, elsewhere, kind_of, used_by
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import drawn
 from eleven_steps.checks.run.isolate import Failure, type_name
 from helpers.trace import STEPS
@@ -26,7 +26,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
-    more = drawn(task.places[1]) if elsewhere(answer) else ()
+    more = drawn(task.places[1]) if is_remote(answer) else ()
     scenes = [play(each) for each in (*task.places, *more)]
     *returned, again = _asked(task, answer, [*scenes, scenes[0]])
     if any(part is ... for parts in returned for part in parts):

@@ -14,7 +14,7 @@ from eleven_steps.checks.run.wire import DEEP, decode, encode
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
     """Put a question to an answer, wherever it lives; what comes back may be a Failure."""
-    if elsewhere(answer):
+    if is_remote(answer):
         fact = answer.ask({"question": question, "arguments": encode(list(arguments), DEEP)})
         return attempt(lambda: decode(fact["reply"]))
     reply = attempt(QUESTIONS[question], answer, *arguments)
@@ -22,7 +22,7 @@ def ask(answer: Any, question: str, *arguments: Any) -> Any:
     return attempt(lambda: decode(encode(reply, DEEP))) if question in ("call", "value") else reply
 
 
-def elsewhere(answer: Any) -> bool:
+def is_remote(answer: Any) -> bool:
     """Whether an answer lives in another process."""
     return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
 

@@ -21,13 +21,13 @@ import torch
 from eleven_steps.checks.run.world import World, silenced
 
 LIBRARY = Path(__file__).parents[2]
-OURS = tuple(
+OUR_FILES = tuple(
     f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
 )
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
-PLAIN = torch.strided, "cpu"  # layout and device of a tensor that can be compared
+CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
 class TimeUp(BaseException):
@@ -129,7 +129,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 @contextlib.contextmanager
-def ours() -> Iterator[None]:
+def clock_paused() -> Iterator[None]:
     """Let the clock stand while code of ours runs, within a learner's call or in its place."""
     clock = _clocks[-1] if _clocks else None
     paused = clock is not None and clock.stop()
@@ -223,7 +223,7 @@ def _line(error: BaseException) -> tuple[str, str]:
     traced = [
         (frame, number)
         for frame, number in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(OURS)
+        if not frame.f_code.co_filename.startswith(OUR_FILES)
     ]
     if not traced:
         return "", ""
@@ -238,6 +238,6 @@ def _line(error: BaseException) -> tuple[str, str]:
 
 def type_name(thing: Any) -> str:
     """Return the name of the type of thing, as short as messages need it."""
-    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != PLAIN:
+    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != CPU_STRIDED:
         return f"{thing.layout} tensor on {thing.device.type}"
     return str(type(thing).__name__)[:40]

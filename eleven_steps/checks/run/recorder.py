@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from eleven_steps.beyond.dispatch import DispatchMode
-from eleven_steps.checks.run.isolate import ours
+from eleven_steps.checks.run.isolate import clock_paused
 
 MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
 
@@ -39,10 +39,10 @@ class Recorder(DispatchMode):
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         """Run the operation and keep copies."""
-        with ours():
+        with clock_paused():
             given = tuple(_held((args, kwargs)))
         result = operation(*args, **(kwargs or {}))
-        with ours():
+        with clock_paused():
             gave = [result]
             if operation._schema.is_mutable and isinstance(result, torch.Tensor):
                 gave.append(result._base)  # what is written into through a view

@@ -14,7 +14,7 @@ from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, l
 from eleven_steps.checks.run.contract import Alone, called, sizes
 from eleven_steps.checks.run.devices import DeviceWatch
 from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, ours, type_name
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.recorder import Recorder, Watch, marked
 from eleven_steps.checks.run.wire import DEEP, decode, encode
@@ -130,7 +130,7 @@ def verdicts(test: Any, sources: Sequence[Sequence[str]]) -> list[Any]:
 
 def built(lines: Sequence[str]) -> type:
     """Return the class that these lines define."""
-    with ours():
+    with clock_paused():
         namespace = vars(attention) | {"__name__": "tested"}
         exec(compile("\n".join(lines), PLACE, "exec"), namespace)
     return namespace[NAME]

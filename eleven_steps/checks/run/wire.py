@@ -14,7 +14,7 @@ from torch import nn
 
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.facts import Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import PLAIN, Failure, attempt, type_name
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
 from eleven_steps.checks.run.recorder import Call, Held
 from helpers.attention import MultiHeadAttention
 
@@ -75,7 +75,7 @@ def _encode(value: Any, depth: int) -> Any:
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
-    if plain and (value.layout, value.device.type) == PLAIN:
+    if plain and (value.layout, value.device.type) == CPU_STRIDED:
         return _encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))

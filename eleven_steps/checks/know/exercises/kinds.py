@@ -13,7 +13,7 @@ import torch
 from eleven_steps.checks.know.mistakes import named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import PLACES, Case
-from eleven_steps.checks.run.isolate import Failure, attempt, ours
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from helpers.trace import SHAPES
 
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
@@ -103,7 +103,7 @@ class Write:
     def slipped(self, slip: Slip, scene: Scene) -> Parts:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
-            with ours():
+            with clock_paused():
                 parts = attempt(slip.returns, scene)
             return (parts,) if isinstance(parts, Failure) else self.counted(parts)
         wrong = play(scene.case, slip.mistake)
