@@ -4,7 +4,6 @@ RIGHT are right classes written in other ways. carrier(style, *mistakes) plants 
 in MultiHeadAttention with every other line written differently.
 """
 
-import contextlib
 import math
 import time
 
@@ -294,13 +293,6 @@ class NeverEnds(Base):
     def forward(self, x):
         while True:
             pass
-
-
-class SwallowsAll(Base):
-    def forward(self, x):
-        while True:
-            with contextlib.suppress(BaseException):
-                time.sleep(0.1)
 
 
 class CallsItself(Base):

@@ -9,7 +9,7 @@ from since_classes import Plain, of_style, with_slip
 from eleven_steps.checks import check_attention, show_lines, wrong_class
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
-from eleven_steps.checks.run.observe import reply
+from eleven_steps.checks.run.reply import reply
 
 every = pytest.mark.parametrize
 

@@ -207,6 +207,8 @@ def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything)
         ("takes", "context.3", "the notebook "),  # returned too much, or took too long
         ("hangs", "scores.3", "within 6 seconds"),
         ("hangs", "context.2", "seconds"),
+        ("hangs", "mask.1", "within 6 seconds"),
+        ("hangs", "mask.3", "within 6 seconds"),
     ):
         result = found[student, identifier]
         assert (result["kind"], said in result["message"]) == ("stopped", True), result

@@ -16,7 +16,7 @@ from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, 
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.run.cases import BIASED, PLACES, close
-from eleven_steps.checks.run.line_up import built
+from eleven_steps.checks.run.reply import built
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize

@@ -35,8 +35,8 @@ from eleven_steps.checks.name.say import (
     sized,
     unknown,
 )
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt
-from eleven_steps.checks.run.observe import ask, isolated_from, kind_of
+from eleven_steps.checks.run.ask import ask, kind_of
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from helpers.attention import MultiHeadAttention
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
@@ -53,7 +53,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
             comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
             prints or raises stays inside. An answer that lives in another process is an object
-            with a method ask, as eleven_steps.checks.run.observe describes.
+            with a method ask, as eleven_steps.checks.run.ask describes.
         record: whether a right answer counts as progress; a solution only proves itself.
 
     Returns:
@@ -85,7 +85,7 @@ def find(identifier: Any) -> Task | Quiz | Paper | None:
 
 def judged(task: Task | Quiz | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
-    with isolated_from(answer, SECONDS):
+    with isolated(SECONDS):
         try:
             finding = judge(task, answer)
         except TimeUp:

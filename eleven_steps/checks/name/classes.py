@@ -18,11 +18,11 @@ from eleven_steps.checks.name.modes import (
     judge_training,
 )
 from eleven_steps.checks.name.say import Finding, Outcome, honestly, letters, say, verdict
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
 from eleven_steps.checks.run.contract import check_variant, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
-from eleven_steps.checks.run.isolate import Failure, TimeUp
-from eleven_steps.checks.run.observe import ask, elsewhere, isolated_from, kind_of, once
+from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -59,7 +59,7 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
 def judged(cls: Any, variant: str = "") -> Outcome:
     """Say of a class what check_attention says, the clock running."""
     findings: list[Finding] = []
-    with isolated_from(cls, SECONDS):
+    with isolated(SECONDS):
         try:
             for finding in examine(cls, variant):
                 findings.append(finding)
@@ -217,7 +217,7 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(main)[0]) if elsewhere(outputs.cls) else every
+    cases = (*every, drawn(main)[0]) if is_remote(outputs.cls) else every
     other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
     if other:
         yield from look_up(outputs, other)

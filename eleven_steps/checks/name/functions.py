@@ -22,9 +22,9 @@ from eleven_steps.checks.name.say import (
     say_raised,
     together,
 )
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import drawn
 from eleven_steps.checks.run.isolate import Failure, type_name
-from eleven_steps.checks.run.observe import ask, elsewhere, kind_of, used_by
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
@@ -36,7 +36,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
-    more = drawn(task.places[1]) if elsewhere(answer) else ()
+    more = drawn(task.places[1]) if is_remote(answer) else ()
     scenes = [play(each) for each in (*task.places, *more)]
     *returned, again = _asked(task, answer, [*scenes, scenes[BOARD]])
     if any(part is ... for parts in returned for part in parts):

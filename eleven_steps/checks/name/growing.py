@@ -28,10 +28,10 @@ from eleven_steps.checks.name.say import (
     say_raised,
     together,
 )
+from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import BIASED, LAYERS, PLACES, close
 from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, once, used_by
 from helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer

@@ -14,10 +14,10 @@ from eleven_steps.checks.name.locate.follow import failing_step, follow, worded_
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.locate.recording import NAMES, Recording
 from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
+from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
 from eleven_steps.checks.run.facts import Built, Pass, Seen, Shapes
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, once, used_by
 from helpers.trace import STEPS
 
 

@@ -12,10 +12,10 @@ from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.match import Outputs
 from eleven_steps.checks.name.say import Finding, say
+from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
-from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.facts import FLOATS, Pass
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import FLOATS, once
 
 # What is known when just these layers get no gradient.
 DETACHED = {

@@ -11,8 +11,8 @@ from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Order, Quiz
 from eleven_steps.checks.know.exercises.questions import RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.say import Finding, came, say, say_slip
+from eleven_steps.checks.run.ask import ask, kind_of
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, kind_of
 from helpers.trace import STEPS
 
 # The steps that a step needs, so that its line finds what it reads; else the one before.

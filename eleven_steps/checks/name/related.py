@@ -11,14 +11,14 @@ from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.name.locate.by_weights import weigh
 from eleven_steps.checks.name.say import say
 from eleven_steps.checks.run.cases import close
-from eleven_steps.checks.run.isolate import PLAIN, Failure
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
 from helpers.trace import STEPS
 
 
 def is_tensor(part: Any) -> bool:
     """Whether something is a plain tensor; a class made of it may do anything."""
     plain = type(part) in (torch.Tensor, torch.nn.Parameter)
-    return plain and (part.layout, part.device.type) == PLAIN
+    return plain and (part.layout, part.device.type) == CPU_STRIDED
 
 
 def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:

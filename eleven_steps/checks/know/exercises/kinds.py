@@ -15,7 +15,7 @@ import torch
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import PLACES, Case
-from eleven_steps.checks.run.isolate import Failure, attempt, ours
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from helpers.trace import SHAPES
 
 SLIPS = tomllib.loads(Path(__file__).with_name("slips.toml").read_text("utf-8"))
@@ -108,7 +108,7 @@ class Write:
     def slipped(self, slip: Slip, scene: Scene) -> Parts:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
-            with ours():
+            with clock_paused():
                 parts = attempt(slip.returns, scene)
             return (parts,) if isinstance(parts, Failure) else self.counted(parts)
         wrong = play(scene.case, slip.mistake)
