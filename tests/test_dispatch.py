@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
 
+import eleven_steps
 from eleven_steps.beyond.dispatch import DispatchMode
 
 RUN = """
@@ -36,6 +38,12 @@ def test_every_operation_is_seen():
     assert [name.removeprefix("aten::") for name in seen.names] == [
         *("ones", "permute", "ones", "mm", "_softmax")
     ]
+
+
+def test_one_file_names_what_torch_may_move():
+    library = Path(eleven_steps.__file__).parent
+    named = [p.name for p in library.rglob("*.py") if "_python_dispatch" in p.read_text("utf-8")]
+    assert named == ["dispatch.py"]
 
 
 def test_the_first_verdict_waits_for_no_compiler():

@@ -353,16 +353,6 @@ def test_a_test_that_does_not_end_is_stopped(monkeypatch):
     assert tried("the_test.1", endless).kind == "error"
 
 
-def test_what_a_test_does_to_torch_reaches_no_other_class():
-    def rude(cls):
-        torch.softmax = torch.Tensor.masked_fill_ = lambda *_, **__: torch.zeros(1)
-        return False
-
-    softmax = torch.softmax
-    tried("the_test.1", rude)
-    assert torch.softmax is softmax and tried("the_test.1", compare).passed
-
-
 def test_the_classes_come_in_an_order_that_is_drawn_each_time():
     orders = []
     for _ in range(2):
