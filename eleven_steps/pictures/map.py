@@ -46,9 +46,7 @@ def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> svg.Picture:
             drawn.append(legend(sizes))
         rows.append(panels.row(drawn))
     return svg.picture(
-        svg.below(rows, gap=panels.SPACE),
-        split_and_joined(sizes),
-        panels.in_words(steps),
+        svg.below(rows, gap=panels.SPACE), split_and_joined(sizes), panels.in_words(steps)
     )
 
 

@@ -87,11 +87,7 @@ def row(panels: Sequence[Sequence[svg.Drawing]]) -> svg.Drawing:
     )
 
 
-def panel(
-    step: TracedStep,
-    num_heads: int,
-    touched: bool = False,
-) -> list[svg.Drawing]:
+def panel(step: TracedStep, num_heads: int, touched: bool = False) -> list[svg.Drawing]:
     """Draw what a step does, then its tensors; touched: whether a script has to find the cells."""
     letters, numbers = shape_of(step).split(" = ")
     what = [

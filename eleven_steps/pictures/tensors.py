@@ -31,6 +31,8 @@ COMPARED = {"scores", "masked", "weights"}  # one is read beside the others of i
 class Shown:
     """Say how to draw a tensor.
 
+        draw_tensor(Shown(queries, "queries", "b num_tokens d_out", num_heads=2), "Two heads")
+
     Args:
         tensor: the numbers, two to four dimensions.
         name: what the course calls it, "queries" for one.
@@ -134,11 +136,7 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
             f"row {row}, column {column} is not in {product.name}, whose shape is "
             f"{tuple(product.tensor.shape)}"
         )
-    marks = (
-        [(row, k) for k in range(inner)],
-        [(k, column) for k in range(inner)],
-        [(row, column)],
-    )
+    marks = ([(row, k) for k in range(inner)], [(k, column) for k in range(inner)], [(row, column)])
     shown = left, right, product
     planes = [plane(one, (), marked=each) for one, each in zip(shown, marks, strict=True)]
     a, b, c = (

@@ -83,10 +83,7 @@ def draw_words(
 
 
 def draw_patterns(
-    layers: Sequence[torch.Tensor],
-    words: Sequence[str],
-    notes: Sequence[Sequence[str]],
-    title: str,
+    layers: Sequence[torch.Tensor], words: Sequence[str], notes: Sequence[Sequence[str]], title: str
 ) -> svg.Picture:
     """Draw the weights of every head of every layer as shades, the darker the larger.
 
@@ -116,11 +113,7 @@ def draw_patterns(
 
 
 def pattern(
-    weights: torch.Tensor,
-    words: Sequence[str],
-    head: int,
-    cell: tuple[float, float],
-    written: bool,
+    weights: torch.Tensor, words: Sequence[str], head: int, cell: tuple[float, float], written: bool
 ) -> svg.Drawing:
     """Draw weights (num_tokens, num_tokens) with a word at each row and each column."""
     per_cent = (100 * weights).round().int().tolist()

@@ -34,8 +34,8 @@ function render({ model, el }) {
     if (now === room) return;
     room = now;
     place.style.minHeight = "";
-    draw(tallest(pictures, room));
-    place.style.minHeight = `${place.offsetHeight}px`; // so that nothing below jumps
+    const heights = tallest(pictures, room).map((at) => { draw(at); return place.offsetHeight; });
+    place.style.minHeight = `${Math.max(...heights)}px`; // so that nothing below jumps
     show();
   });
   return () => {
@@ -74,15 +74,17 @@ function parse(svg) {
   return holder.content.firstChild;
 }
 
-// Which of some pictures is the highest in so much room, each as it is laid out there.
+// Which of some pictures are the highest in so much room, each as it is laid out there: one of those
+// that fit, and one of those to be scrolled sideways, above which more is said.
 function tallest(pictures, room) {
-  const aside = document.createElement("div");
-  const heights = pictures.map((svg) => {
+  const aside = document.createElement("div"), best = {};
+  pictures.forEach((svg, at) => {
     fit(svg, room, aside);
     const { width, height } = svg.viewBox.baseVal;
-    return height * Math.min(Math.max(room, least(svg)) / width, 1);
+    const high = height * Math.min(Math.max(room, least(svg)) / width, 1);
+    if (!(best[aside.className]?.high >= high)) best[aside.className] = { at, high };
   });
-  return heights.indexOf(Math.max(...heights));
+  return Object.values(best).map(({ at }) => at);
 }
 
 // What the next slider offers where those before it stand so.
