@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.right import once_right
-from eleven_steps.checks.name.locate.follow import follow, worded_step
+from eleven_steps.checks.name.locate.failing import worded_step
+from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import Outputs, candidates, look_up, shapes_of, single
 from eleven_steps.checks.name.modes import (
@@ -37,6 +38,9 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
     MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
     are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
     looked at besides.
+
+        check_attention(MyAttention)
+        check_attention(MyGrouped, variant="gqa")
 
     Args:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,

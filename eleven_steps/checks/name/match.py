@@ -10,7 +10,8 @@ from torch import nn
 
 from eleven_steps.checks.know.mistakes import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
-from eleven_steps.checks.name.locate.follow import failing_step, follow, worded_step
+from eleven_steps.checks.name.locate.failing import failing_step, worded_step
+from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.locate.recording import NAMES, Recording
 from eleven_steps.checks.name.outcome import Finding
