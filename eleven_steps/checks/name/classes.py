@@ -234,13 +234,10 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 
 
 def _stressed(outputs: Outputs) -> Iterator[Finding]:
-    """Compare where the future has the highest scores, in two strengths.
-
-    In the first even an exp without a maximum taken off keeps its numbers; in the second it may
-    give NaN.
-    """
+    """Compare where the future has the highest scores, in two strengths."""
     case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
     late = "mask_after_softmax_renormalised"
+    # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
     for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
         stress = _stress(case, allowed, future)
         mine, right = once(outputs.cls, case, stress)[0].out, once_right(case, stress)[0].out

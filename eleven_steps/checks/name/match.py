@@ -183,12 +183,7 @@ def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
 
 
 def _agrees(outputs: Outputs, *mistakes: str) -> str:
-    """Whether a class does what catalogued mistakes do: as a "function", in "failure", or not, "".
-
-    Two that fail in the main case are one function if they agree wherever neither fails, and differ
-    from the right class somewhere there: a call in another style may fail in more cases. They are
-    alike in failure if they fail in the very same cases, or in the same words.
-    """
+    """Whether a class does what catalogued mistakes do: as a "function", in "failure", or not, ""."""
     main, *others = outputs.cases.every + outputs.cases.simpler
     mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
     if not close(mine, theirs):  # which two failures are
@@ -199,7 +194,7 @@ def _agrees(outputs: Outputs, *mistakes: str) -> str:
         if close(*both):
             together.append(case)
         elif fails and any(isinstance(each, Failure) for each in both):
-            apart = True
+            apart = True  # a call in another style may fail in more cases
         else:
             return ""
     run = [case for case in together if not isinstance(outputs.out(case), Failure)]

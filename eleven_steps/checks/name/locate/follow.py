@@ -96,13 +96,7 @@ def _heads(recording: Recording) -> set[int]:
 
 
 def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None:
-    """What is wrong with queries, keys or values as they are handed to a product, if anything.
-
-    Args:
-        recording: of the forward.
-        held: what was handed on, (..., tokens, features), made of one layer.
-        turned: whether its last two axes are the other way round.
-    """
+    """What is wrong with queries, keys or values as they are handed to a product, if anything."""
     (layer,) = held.made_of
     name, product = NAMES[layer], 8 if layer == "W_value" else 5
     viewed, grouped = recording.reached("view", name), recording.reached("transpose", name)
