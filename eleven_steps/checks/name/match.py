@@ -183,7 +183,7 @@ def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
 
 
 def _agrees(outputs: Outputs, *mistakes: str) -> str:
-    """Whether a class does what catalogued mistakes do: as a "function", in "failure", or not, ""."""
+    """Whether a class does what mistakes do: as a "function", in "failure", or not at all, ""."""
     main, *others = outputs.cases.every + outputs.cases.simpler
     mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
     if not close(mine, theirs):  # which two failures are
