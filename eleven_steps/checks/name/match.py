@@ -96,12 +96,13 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     used = used_by(outputs.cls)
     if names := _named(outputs, recording, finding, bool(used["dropped"])):
         if names == ("no_mask",) and outputs.leaks() is False:
-            names = ("future_in_eval",)
-        yield from (say(name, finding.step, case=main) for name in names)
+            yield say("future_in_eval")
+        else:
+            yield from (say(name, finding.step, case=main) for name in names)
         return
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-    elsewhere = say("right_elsewhere", where=where).text
-    hidden = "" if main in wrong or raised else elsewhere
+    hides = main not in wrong and not raised
+    hidden = say("right_elsewhere", where=where).text if hides else ""
     yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
 
 
