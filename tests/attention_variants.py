@@ -110,6 +110,14 @@ class Base(nn.Module):
         return self.out_proj(self.merge(self.attend(q, k, v)))
 
 
+def softmax(scores):
+    return scores.softmax(-1)
+
+
+def causal(self, q, k):
+    return self.hide(q @ k.mT / math.sqrt(k.size(-1)))
+
+
 class Fused(Base):
     def project(self, x):
         layers = self.W_query, self.W_key, self.W_value

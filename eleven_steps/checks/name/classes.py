@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.right import once_right
-from eleven_steps.checks.name.locate.follow import follow, worded_step
+from eleven_steps.checks.name.locate.failing import worded_step
+from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import Outputs, candidates, look_up, shapes_of, single
 from eleven_steps.checks.name.modes import (
@@ -36,6 +37,9 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
     MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
     are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
     looked at besides.
+
+        check_attention(MyAttention)
+        check_attention(MyGrouped, variant="gqa")
 
     Args:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
@@ -229,13 +233,10 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 
 
 def _stressed(outputs: Outputs) -> Iterator[Finding]:
-    """Compare where the future has the highest scores, in two strengths.
-
-    In the first even an exp without a maximum taken off keeps its numbers; in the second it may
-    give NaN.
-    """
+    """Compare where the future has the highest scores, in two strengths."""
     case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
     late = "mask_after_softmax_renormalised"
+    # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
     for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
         stress = _stress(case, allowed, future)
         mine, right = once(outputs.cls, case, stress)[0].out, once_right(case, stress)[0].out

@@ -185,10 +185,7 @@ def _why(
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:
-    """The usual wrong answer that explains what is returned everywhere, if there is one.
-
-    After the exercise's own, every mistake of the catalogue is tried that can be made at its step.
-    """
+    """The usual wrong answer that explains what is returned everywhere, if there is one."""
     number, usual = STEPS.index(task.step) + 1, task.usual()
     own = [slip.mistake for slip in usual]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
@@ -202,10 +199,7 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
 
 
 def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> Finding | None:
-    """Say which name of the notebook, or which typed-in size, the function uses.
-
-    A size is typed in where another one in its place repairs the function at other sizes.
-    """
+    """Say which name of the notebook, or which typed-in size, the function uses."""
     if used["names"]:
         return say("function_reads", what=from_notebook(used))
     board, other = scenes[BOARD].case, scenes[SIZED].case

@@ -10,7 +10,8 @@ from torch import nn
 
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
-from eleven_steps.checks.name.locate.follow import failing_step, follow, worded_step
+from eleven_steps.checks.name.locate.failing import failing_step, worded_step
+from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.places import exact
 from eleven_steps.checks.name.locate.recording import NAMES, Recording
 from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
@@ -94,12 +95,13 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     used = used_by(outputs.cls)
     if names := _named(outputs, recording, finding, bool(used["dropped"])):
         if names == ("no_mask",) and outputs.leaks() is False:
-            names = ("future_in_eval",)
-        yield from (say(name, finding.step, case=main) for name in names)
+            yield say("future_in_eval")
+        else:
+            yield from (say(name, finding.step, case=main) for name in names)
         return
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-    elsewhere = say("right_elsewhere", where=where).text
-    hidden = "" if main in wrong or raised else elsewhere
+    hides = main not in wrong and not raised
+    hidden = say("right_elsewhere", where=where).text if hides else ""
     yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
 
 
@@ -181,12 +183,7 @@ def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
 
 
 def _agrees(outputs: Outputs, *mistakes: str) -> str:
-    """Whether a class does what catalogued mistakes do: as a "function", in "failure", or not, "".
-
-    Two that fail in the main case are one function if they agree wherever neither fails, and differ
-    from the right class somewhere there: a call in another style may fail in more cases. They are
-    alike in failure if they fail in the very same cases, or in the same words.
-    """
+    """Whether a class does what mistakes do: as a "function", in "failure", or not at all, ""."""
     main, *others = outputs.cases.every + outputs.cases.simpler
     mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
     if not close(mine, theirs):  # which two failures are
@@ -197,7 +194,7 @@ def _agrees(outputs: Outputs, *mistakes: str) -> str:
         if close(*both):
             together.append(case)
         elif fails and any(isinstance(each, Failure) for each in both):
-            apart = True
+            apart = True  # a call in another style may fail in more cases
         else:
             return ""
     run = [case for case in together if not isinstance(outputs.out(case), Failure)]

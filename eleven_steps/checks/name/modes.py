@@ -170,11 +170,7 @@ def judge_devices(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 
 
 def _read_weights(cls: Any, variant: str) -> tuple[torch.Tensor, ...] | Failure:
-    """Weights as read off the output: twice in eval mode, twice in training.
-
-    Each is (b, num_heads, num_tokens, 2, num_tokens): every weight is read at two features, which
-    dropout on weights leaves alike.
-    """
+    """Weights as read off the output: twice in eval mode, twice in training."""
     weights = {
         "W_value.weight": torch.eye(TOKENS).repeat(2 * HEADS, 1),
         "out_proj.weight": torch.eye(DROPPING.d_out),
@@ -188,7 +184,7 @@ def _read_weights(cls: Any, variant: str) -> tuple[torch.Tensor, ...] | Failure:
         return failed[0]
     if any(out.shape != (B, TOKENS, case.d_out) for out in outs):
         return Failure("the output has another shape")
-    split = (B, TOKENS, HEADS, 2, TOKENS)
+    split = (B, TOKENS, HEADS, 2, TOKENS)  # each weight is read at two features
     return tuple((out - OFFSET).view(split).transpose(1, 2) for out in outs)
 
 

@@ -26,10 +26,10 @@ def weigh(
     """
     masks = [each for each in recorded if (each < HIDDEN).any()]
     if masks and not _follows(masks[0], scores, _fit(right, scores) or 1.0):
-        found = say("scores_changed")
+        finding = say("scores_changed")
     else:
-        found = _masked(used, masks) or _softmaxed(used, scores, right, masks)
-    return replace(found, theirs=used[0], right=right[0], caption=wording("first_head"))
+        finding = _masked(used, masks) or _softmaxed(used, scores, right, masks)
+    return replace(finding, theirs=used[0], right=right[0], caption=wording("first_head"))
 
 
 def _masked(used: torch.Tensor, masks: list[torch.Tensor]) -> Finding | None:

@@ -2,13 +2,10 @@
 
 The right tensors of each step are looked for among those that were recorded. Where they meet, in
 the product of queries and keys, in that of weights and values, and in out_proj, it is seen what
-was handed on; the first thing that is not right there is where to look. Where forward raises, it is
-where it raises unless something before that was not right.
+was handed on; the first thing that is not right there is where to look.
 """
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
 
@@ -17,23 +14,8 @@ from eleven_steps.checks.name.locate.places import arranged, exact, joined, plac
 from eleven_steps.checks.name.locate.recording import NAMES, Recording
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
-from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.recorder import Held
 from helpers.trace import STEPS
-
-# Words of a line, by the step that they speak of.
-WORDS = (
-    (7, ("softmax", "drop", "sqrt", "** 0.5", "**0.5", "** -0.5", "**-0.5", "scale")),
-    (6, ("mask", "triu", "tril", "inf", "causal")),
-    (11, ("out_proj",)),
-    (2, ("W_query", "W_key", "W_value")),
-    (10, ("contiguous",)),
-    (5, ("score",)),
-)
-# Parts of the names of torch's functions.
-VIEWING = "view", "reshape", "flatten", "split", "chunk"
-MOVING = "transpose", "permute", "swap", "movedim"
-PRODUCT = "matmul", "einsum", "bmm"
 
 
 def follow(recording: Recording) -> Finding | None:
@@ -44,7 +26,7 @@ def follow(recording: Recording) -> Finding | None:
     """
     if recording.case.variant:
         return _as_far(recording)
-    for question in (_projected, _scored, _weighed, _gathered, _combined):
+    for question in (_projected, scored, _weighed, _gathered, _combined):
         if finding := question(recording):
             return finding
     return _returned(recording)
@@ -76,7 +58,7 @@ def _projected(recording: Recording) -> Finding | None:
     return next((say("projection_absent", layer=layer) for layer in lost), None)
 
 
-def _scored(recording: Recording) -> Finding | None:
+def scored(recording: Recording) -> Finding | None:
     """Steps 2 to 5: the scores are there, or what was multiplied says why not."""
     if recording.scores_there:
         return None
@@ -113,13 +95,7 @@ def _heads(recording: Recording) -> set[int]:
 
 
 def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None:
-    """What is wrong with queries, keys or values as they are handed to a product, if anything.
-
-    Args:
-        recording: of the forward.
-        held: what was handed on, (..., tokens, features), made of one layer.
-        turned: whether its last two axes are the other way round.
-    """
+    """What is wrong with queries, keys or values as they are handed to a product, if anything."""
     (layer,) = held.made_of
     name, product = NAMES[layer], 8 if layer == "W_value" else 5
     viewed, grouped = recording.reached("view", name), recording.reached("transpose", name)
@@ -221,113 +197,3 @@ def _returned(recording: Recording) -> Finding | None:
 def _and(names: Iterable[str]) -> str:
     ordered = [name for name in LAYERS if name in names]
     return " and ".join(filter(None, [", ".join(ordered[:-1]), *ordered[-1:]]))
-
-
-# Where forward raises
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What forward tried when it raised: a function of torch, and what that was given."""
-
-    name: str
-    tensors: tuple[torch.Tensor, ...]
-    numbers: tuple[int, ...]
-    worded: int | None  # the step that the words of the line speak of
-
-    def does(self, *words: str) -> bool:
-        """Whether the function is one of these, by parts of names."""
-        return any(word in self.name for word in words)
-
-
-def worded_step(failure: Failure) -> int | None:
-    """The step that the words of a failing line speak of, if any."""
-    line = f"{failure.line} {failure.words}"
-    return next((step for step, words in WORDS if any(each in line for each in words)), None)
-
-
-def failing_step(recording: Recording, failure: Failure) -> int:
-    """The step at which forward raises: the first whose tensors it did not come to."""
-    named = re.match(r"\w+: (\w+)\(\)", failure.text)  # by torch, where it was never called
-    unseen = named[1] if named else "", (), ()
-    tried = Attempt(*(recording.record.failing or unseen), worded_step(failure))
-    if not _past_projections(recording, tried):
-        return _to_projections(recording, tried)
-    if not recording.scores_there:
-        early = _scored(recording) if recording.scores else None
-        return early.step if early else _to_scores(recording, tried)
-    if not recording.there("softmax", "weights"):
-        return _to_weights(recording, tried)
-    if not recording.there("context", "context"):
-        return _product(recording, tried, 8)
-    return _to_out(recording, tried)
-
-
-def _past_projections(recording: Recording, tried: Attempt) -> bool:
-    """Whether all three are there, or one of them is what was handed on."""
-    if tried.does(*VIEWING) or all(map(recording.made, NAMES.values())):
-        return True
-    rights = [recording.project(name) for name in NAMES.values()]
-    return any(place(tensor, right) for tensor in tried.tensors for right in rights)
-
-
-def _to_projections(recording: Recording, tried: Attempt) -> int:
-    """Step 1 where nothing was begun, else 2, or that of a mask or a scale made beforehand."""
-    if tried.worded in (6, 7):
-        return tried.worded
-    begun = any(held.made_of for held in recording.held)
-    return 2 if tried.name or begun or tried.worded else 1
-
-
-def _to_scores(recording: Recording, tried: Attempt) -> int:
-    """The step, 1 or 3 to 7, at which forward raises between the projections and the scores."""
-    case, tensors, numbers = recording.case, tried.tensors, tried.numbers
-    if any(each.dim() == 4 and each.shape[0] == case.num_tokens for each in tensors):
-        return 1
-    if tried.does(*VIEWING):
-        wanted = sorted((case.b, case.num_tokens, case.num_heads, case.head_dim))
-        return 3 if -1 in numbers or sorted(numbers[-4:]) == wanted else 1
-    if tried.does(*MOVING):
-        return 3 if tensors and tensors[0].dim() == 3 else 4
-    if tried.does(*PRODUCT) or tried.name in ("mul", "__mul__"):
-        return _product(recording, tried, 5)
-    square = any(t.dim() > 2 and t.shape[-2:] == (case.num_tokens,) * 2 for t in tensors)
-    if square and (tried.worded in (6, 7) or tried.does("mask")):
-        return 6
-    return tried.worded or (5 if recording.reached("transpose", "queries") else 3)
-
-
-def _to_weights(recording: Recording, tried: Attempt) -> int:
-    """The step, 6 to 8, at which forward raises between the scores and the weights."""
-    if tried.does("mask") or tried.worded == 6:
-        return 6
-    if tried.does("softmax") or tried.worded == 7:
-        return 7
-    return _product(recording, tried, 8) if tried.does(*PRODUCT) else 6
-
-
-def _to_out(recording: Recording, tried: Attempt) -> int:
-    """The step, 9 to 11, at which forward raises once the context is there."""
-    if not tried.name:
-        return tried.worded if tried.worded in (10, 11) else 9
-    if tried.does("linear"):
-        return 10 if tried.tensors and tried.tensors[0].shape[-1] != recording.case.d_out else 11
-    if tried.does(*MOVING):
-        return 9
-    return 10 if tried.does(*VIEWING) else 11
-
-
-def _product(recording: Recording, tried: Attempt, step: int) -> int:
-    """The step at which what a product was given went wrong; the product's own if it is right."""
-    b, num_heads, num_tokens, head_dim = recording.right["transpose"]["queries"].shape
-    grouped = (b, num_heads, num_tokens, head_dim), (b, num_heads, head_dim, num_tokens)
-    for tensor in (each for each in tried.tensors if each.dim() == 4 and each.shape not in grouped):
-        for name in NAMES.values():
-            origin = place(tensor, recording.project(name), recording.factors)
-            if origin is None:
-                continue
-            if recording.reached("transpose", name) and step == 5:
-                return step
-            if arranged(origin[0], recording.case) != "right":
-                return 4 if recording.reached("view", name) else 3
-    return step

@@ -112,8 +112,8 @@ class Recording:
             return False
         pieces = [place(each.call.gave[0].tensor, wanted, self.factors) for each in self.scores]
         return self.by_element or all(
-            found and (found[0] % tokens == torch.arange(found[0].shape[-1])).all()
-            for found in pieces
+            piece and (piece[0] % tokens == torch.arange(piece[0].shape[-1])).all()
+            for piece in pieces
         )
 
     @cached_property
