@@ -3,7 +3,7 @@
 import pytest
 import torch
 from attention_variants import RIGHT, Base, LoopOverHeads, Sdpa, causal, softmax
-from eleven_steps.checks.name.outcome import Outcome
+from eleven_steps.checks.name.say import Outcome
 from torch import nn
 from torch.nn import functional as F
 
