@@ -3,11 +3,11 @@
 import pytest
 import torch
 from attention_variants import RIGHT, Base, LoopOverHeads, Sdpa, causal, softmax
-from eleven_steps.checks.name.say import Outcome
 from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check_attention
+from eleven_steps.checks.name.say import Outcome
 
 
 @pytest.fixture(scope="module", autouse=True)

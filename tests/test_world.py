@@ -69,7 +69,7 @@ def slowed(function, seconds):
         (Base, ["name.match.play"], 0.1),  # asked for every case
         (
             carrier("functional", "scores_transposed"),
-            ["name.match.follow", "name.classes.made"],
+            ["name.match.follow", "name.classes.look_up"],
             0.7,
         ),
         (carrier("functional", "scores_transposed"), ["run.recorder._held"], 0.005),
