@@ -1,0 +1,182 @@
+"""The stage: the eleven steps as one picture under the hand, worked out in the page."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import anywidget
+import torch
+import traitlets
+
+from eleven_steps.beyond.moments import load_sentence
+from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
+from eleven_steps.sliders.film import bundle, summary
+from eleven_steps.sliders.lesson import at_steps, run, tokens
+from eleven_steps.sliders.scripts import script, style
+from helpers.attention import MultiHeadAttention
+from helpers.trace import SHAPES, STEPS, step_source, trace
+
+SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
+START = {"dOut": 6, "heads": 2, "tokens": 3}
+SCENES = ("whiteboard", "sentence")
+
+
+class Stage(anywidget.AnyWidget):
+    """Show all eleven steps under a playhead; it needs no kernel once it stands.
+
+    Attributes:
+        data: what the page gets: scenes (x, weights, legal sizes), the steps' names and code.
+        picture: the still of the step it opens at.
+    """
+
+    _esm = script("stage")
+    _css = style("stage")
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, step: str, scene: str, scenes: Iterable[str], answered: bool):
+        self.picture = still(step)
+        steps = [
+            {"name": name, "code": code(name), "letters": letters}
+            for name, letters in SHAPES.items()
+        ]
+        super().__init__(
+            data={
+                "scenes": {name: MAKERS[name]() for name in scenes},
+                "scene": scene,
+                "step": step,
+                "answered": answered,
+                "steps": steps,
+                "colours": list(HEAD_COLOURS),
+            }
+        )
+
+    def __repr__(self) -> str:
+        scenes = ", ".join(self.data["scenes"])
+        says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
+        states = json.dumps([self.data, numbers(self.data["scenes"])])
+        return summary(self.picture.words, says, "all steps at all sizes", states)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+
+
+def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: bool = False) -> Stage:
+    """See the eleven steps happen under your hand: move the playhead, the sizes, any number.
+
+    Args:
+        step: the step it opens at, one of helpers.trace.STEPS.
+        scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
+            "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
+        answered: whether the step has happened already; else the title asks what it will do.
+
+    Raises:
+        ValueError: there is no such step or scene.
+    """
+    if step not in STEPS:
+        raise ValueError(f"no step is called {step!r}: expected one of {', '.join(STEPS)}")
+    if scene not in (*SCENES, "both"):
+        raise ValueError(f"there is no scene {scene!r}: expected {', '.join(SCENES)} or both")
+    scenes = SCENES if scene == "both" else (scene,)
+    return Stage(step, scenes[0], scenes, answered)
+
+
+def whiteboard() -> dict[str, Any]:
+    """Return the scene of the course's x, with three more tokens, at every width offered."""
+    layers = {d_out: run(d_out, num_heads=1)[0] for d_out in SIZES}
+    return scene_of(tokens(6), layers, SIZES, START)
+
+
+def sentence() -> dict[str, Any]:
+    """Return the scene of the trained layer that reads a sentence."""
+    read = load_sentence()
+    layer, x = read.layer, read.steps[0].tensors["x"]
+    start = {"dOut": layer.d_out, "heads": layer.num_heads, "tokens": x.shape[1]}
+    heads = {layer.d_out: (layer.num_heads,)}
+    return scene_of(x, {layer.d_out: layer}, heads, start) | {"words": read.words}
+
+
+MAKERS = {"whiteboard": whiteboard, "sentence": sentence}
+
+
+def scene_of(
+    x: torch.Tensor,
+    layers: dict[int, MultiHeadAttention],
+    heads: dict[int, tuple[int, ...]],
+    start: dict[str, int],
+) -> dict[str, Any]:
+    """Return a scene as the page reads it: tensors as base64 of their float32."""
+    names = ("W_query", "W_key", "W_value", "out_proj")
+    weights = {
+        str(d_out): {name: packed(getattr(layer, name).weight) for name in names}
+        | {"bias": packed(layer.out_proj.bias)}
+        for d_out, layer in layers.items()
+    }
+    return {
+        "x": packed(x),
+        "dIn": x.shape[2],
+        "most": x.shape[1],
+        "weights": weights,
+        "heads": {str(d_out): list(each) for d_out, each in heads.items()},
+        "start": start,
+    }
+
+
+def packed(tensor: torch.Tensor) -> str:
+    """Write a tensor's numbers as base64 of float32, row by row."""
+    return base64.b64encode(tensor.detach().float().contiguous().numpy().tobytes()).decode()
+
+
+def unpacked(text: str) -> torch.Tensor:
+    """Read numbers that packed wrote."""
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.float32)
+
+
+def module_of(scene: dict[str, Any], d_out: int, num_heads: int) -> MultiHeadAttention:
+    """Return the class with a scene's weights."""
+    mha = MultiHeadAttention(scene["dIn"], d_out, scene["most"], 0.0, num_heads)
+    weights = {name: unpacked(text) for name, text in scene["weights"][str(d_out)].items()}
+    state = {f"{name}.weight": weights[name] for name in weights if name != "bias"}
+    state["out_proj.bias"] = weights["bias"]
+    shapes = mha.state_dict()
+    mha.load_state_dict({name: each.view(shapes[name].shape) for name, each in state.items()})
+    return mha
+
+
+def sizes_of(scene: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Return d_out, num_heads and num_tokens of all states that the sliders offer."""
+    return [
+        (int(d_out), each, num_tokens)
+        for d_out, heads in scene["heads"].items()
+        for each in heads
+        for num_tokens in range(1, scene["most"] + 1)
+    ]
+
+
+def numbers(scenes: dict[str, dict[str, Any]]) -> str:
+    """Return a hash over the class's numbers in all steps at all sizes.
+
+    To one decimal: more would hang on how a processor rounds, and any change moves some of them.
+    """
+    hashed = hashlib.sha256()
+    for scene in scenes.values():
+        x = unpacked(scene["x"]).view(1, scene["most"], scene["dIn"])
+        for d_out, num_heads, num_tokens in sizes_of(scene):
+            for step in trace(module_of(scene, d_out, num_heads), x[:, :num_tokens]):
+                for name, tensor in step.tensors.items():
+                    rounded = [round(v, 1) + 0.0 for v in tensor.flatten().tolist()]
+                    hashed.update(f"{step.name}.{name} {rounded}".encode())
+    return hashed.hexdigest()
+
+
+def code(step: str) -> str:
+    """Return the step's lines of torch without their comments."""
+    return "\n".join(line.partition("  #")[0] for line in step_source(step).splitlines())
+
+
+def still(step: str) -> Picture:
+    """Draw what a step makes of the whiteboard: what stands where the stage cannot."""
+    ran = run()
+    shown = at_steps(ran, *(f"{step}.{name}" for name in ran[1][step]))
+    return draw_tensors(shown, f"Step {STEPS.index(step) + 1}: {step}")
