@@ -7,7 +7,7 @@ const LAST = 11;
 const TURN = 0.4; // of a step: until then its operands come, afterwards it happens
 const MATRICES = ["W_query", "W_key", "W_value"], PARTS = ["queries", "keys", "values"];
 const MADE = { 2: PARTS, 5: ["scores"], 8: ["context"], 11: ["out"] }; // new numbers, by step
-const LEAST_FONT = 11, LEAST_HIGH = 18, LARGEST = 62, HEAT = 9; // pixels; HEAT: cells of colour only
+const LEAST_FONT = 11, LEAST_HIGH = 17.5, LARGEST = 76, HEAT = 6; // pixels; HEAT: cells of colour only
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a number that is held changes by
 const SECONDS = { 1: 2.4, 2: 4.2, 3: 2.6, 4: 2.4, 5: 4.6, 6: 2.4, 7: 3, 8: 4.6, 9: 2.4, 10: 2.4, 11: 3.6 };
 const PAUSE = 1600; // milliseconds between steps, to read what was found
@@ -132,7 +132,7 @@ function place(node, x, y, leaf) {
     kids.forEach((kid, c) => {
       const spare = kid && node.lines[r] - kid.h;
       const aside = kid && { middle: 0.5, end: 1 }[kid.align] * (node.tracks[c] - kid.w) || 0;
-      if (kid) place(kid, left + aside, top + (kid.low ? spare : kid.high0 ? 0 : spare / 2), leaf);
+      if (kid) place(kid, left + aside, top + (kid.low ? spare : spare / 2), leaf);
       left += node.tracks[c] + node.gapX;
     });
     top += node.lines[r] + node.gapY;
@@ -287,22 +287,23 @@ class Stage {
   // Lines of words, each of parts [text, font].
   words(lines, more = {}) {
     const wide = (line) => sum(line.map(([text, font]) => this.width(text, font)));
-    return { text: lines, w: Math.max(...lines.map(wide)) + 2, h: 16 * lines.length, ...more };
+    return { text: lines, w: Math.max(...lines.map(wide)) + (more.head >= 0 ? 18 : 2), h: 16 * lines.length, ...more };
   }
 
   header(name, step, more = {}) {
     const letters = this.data.steps[step - 1].letters, { dIn, dOut, heads, tokens } = this.sizes;
     const sizes = { b: 1, num_tokens: tokens, d_in: dIn, d_out: dOut, num_heads: heads, head_dim: this.headDim };
     const shape = letters.replace(/\w+/g, (letter) => sizes[letter]);
+    if (more.short) return this.words([[[name, "bold"]], [[shape, "code"]]]);
     return this.words([[[`${name} `, "bold"], [shape, "code"]], [[letters, "code"]]], more);
   }
 
   arrow(sign, word = "") {
-    const lines = word ? [[[word, "words"]]] : [];
-    return this.words([...lines, [[sign, "sign"]]], { align: "middle", kind0: "sign" });
+    const [above, below] = word.split(" ").map((each) => each && [[each, "words"]]);
+    return this.words([above, [[sign, "sign"]], below].filter(Boolean), { align: "middle" });
   }
 
-  feature(size) { return this.wide ? 5 : size; }
+  feature(size) { return !this.wide ? size : size === "wi" ? 2.5 : this.narrow ? 4 : 5; }
 
   // A tensor laid out as rows of tokens, as one block a token, as one block a head.
   byRow(kind, size, more = {}) {
@@ -315,7 +316,7 @@ class Stage {
     return split(range(tokens, (i) => this.block(kind, heads, this.headDim,
       (h, e) => i * dOut + h * this.headDim + e, this.feature(`w${size}`), `h${size}`,
       { ...more, card: -1, foot: more.ghost ? "" : this.scene.words ? this.word(i) : `token ${i}` })),
-    lines, more.ghost ? 6 : 10, 6);
+    lines, more.ghost ? 5 : this.sizes.tokens > 4 ? 6 : 10, 6);
   }
 
   byHead(kind, size, lines, more = {}) {
@@ -338,7 +339,7 @@ class Stage {
   dock(step) {
     const { tokens, dIn } = this.sizes, names = range(tokens, (i) => this.word(i));
     const wide = this.wide ? 5 : this.narrow ? 30 : 33;
-    const x = this.block("x", tokens, dIn, (i, j) => i * dIn + j, wide, 21, { rows: names });
+    const x = this.block("x", tokens, dIn, (i, j) => i * dIn + j, wide, this.wide ? 18 : 21, { rows: names });
     const parts = [col([this.header("x", 1), x, this.words([[["drag a number of x, or ↑ ↓", "words"]]],
       { hint: true })], 3)];
     if (step > 4 && step < 8) {
@@ -351,7 +352,7 @@ class Stage {
   }
 
   arcsBlock() {
-    const step = Math.max(46, ...this.scene.words.map((word) => this.width(word) + 14));
+    const step = Math.max(40, ...this.scene.words.map((word) => this.width(word) + 10));
     return { arcs: step, w: step * this.sizes.tokens, h: 132, out: true };
   }
 
@@ -371,7 +372,7 @@ class Stage {
       above.titleWide = this.width(second);
       above.plain = true;
       const left = step === 5
-        ? this.block("queries", tokens, dim, part("queries", h), this.feature("wi"), "ho", { rows: names })
+        ? this.block("queries", tokens, dim, part("queries", h), this.wide ? 5 : "wi", "ho", { rows: names })
         : this.block("scores", tokens, tokens, square(h), "wi", "ho", { rows: names, shares: true });
       const right = step === 5
         ? this.block("scores", tokens, tokens, square(h), "wo", "ho", { card: h, out: true, foot: made })
@@ -387,9 +388,13 @@ class Stage {
     const { dIn, dOut, tokens, heads } = this.sizes, names = range(tokens, (i) => this.word(i));
     const beside = (kids, gap) => (flow === "row" ? row(kids, gap) : col(kids, gap));
     const to = flow === "row" ? "→" : "↓", out = { out: true };
-    const bands = (name, into, outOf) => grid([
-      [into[0], null, this.header("queries, keys, values", step, { high0: true, out: step > 2 })],
-      ...PARTS.map((kind, k) => [into[1](kind, k), this.arrow("→", kind), outOf(kind)])], 14, 10);
+    const bands = (head, into, outOf) => {
+      const made = this.header("queries, keys, values", step, { out: step > 2 });
+      const rows = PARTS.map((kind, k) => [into(kind, k),
+        this.arrow("→", step === 2 && this.narrow ? `${MATRICES[k]} ${kind}` : kind), outOf(kind)]);
+      if (this.narrow) return col([made, grid(rows, 8, 6)], 6);
+      return grid([[head, null, made], ...rows], 12, 5);
+    };
     const pair = (into, outOf) => beside([col(into, 6), this.arrow(to), col(outOf, 6)], flow === "row" ? 16 : 4);
     switch (step) {
       case 1: return this.opening(beside, names);
@@ -398,11 +403,11 @@ class Stage {
           [["learned", "words"]]]) : this.block(MATRICES[k], dIn, dOut, (j, f) => j * dOut + f, "wi", "hi"));
         const head = this.words([[["W_query, W_key, W_value", "bold"]], [[`(${dIn}, ${dOut}) `, "code"],
           [this.wide ? "" : "drag, too", "hint"]]]);
-        return bands("", [head, matrix], (kind) => this.byRow(kind, "o", { out: true, rows: names, side: true }));
+        return bands(head, matrix, (kind) => this.byRow(kind, "o", { out: true, rows: names, side: true }));
       }
-      case 3: return bands("", [this.header("come in", 2), (kind) => this.byRow(kind, "i", { ghost: true })],
+      case 3: return bands(this.header("come in", 2, { short: true }), (kind) => this.byRow(kind, "i", { ghost: true }),
         (kind) => this.byToken(kind, "o", lines, out));
-      case 4: return bands("", [this.header("come in", 3), (kind) => this.byToken(kind, "i", lines, { ghost: true })],
+      case 4: return bands(this.header("come in", 3, { short: true }), (kind) => this.byToken(kind, "i", lines, { ghost: true }),
         (kind) => this.byHead(kind, "o", lines, { ...out, titles: kind === "queries" && lines === 1, names: true }));
       case 5: return col([beside([this.header("queries, keys", 4), this.header("scores", 5, out)], flow === "row" ? 40 : 2),
         this.product(5, lines)], 8);
@@ -410,7 +415,7 @@ class Stage {
         [this.header("masked", 6), this.squares("o", lines, { ...out, columns: tokens < 9 })]);
       case 7: return pair([this.header("masked", 6), this.squares("i", 1, { ghost: true })],
         [this.header("weights", 7), this.squares("o", lines, { ...out, between: 11, shares: true, columns: true })]);
-      case 8: return col([beside([this.header("weights", 7), this.header("values", 4), this.header("context", 8, out)],
+      case 8: return col([beside([this.header("weights", 7), this.header("context", 8, out)],
         flow === "row" ? 28 : 2), this.product(8, lines)], 8);
       case 9: return pair([this.header("context", 8), this.byHead("context", "i", 1, { ghost: true, titles: true })],
         [this.header("context", 9, out), this.byToken("context", "o", lines, out)]);
@@ -418,11 +423,12 @@ class Stage {
         [this.header("context", 10, out), this.byRow("context", "o", { ...out, rows: names, side: true, heads }),
         ]);
       default: {
+        const bias = "and a bias is added", shape = [[["out_proj ", "bold"], [`(${dOut}, ${dOut})`, "code"]], [[bias, "words"]]];
+        const corner = col([this.header("context", 10), this.words(shape, { low: true, align: "end" })], 10);
         const matrix = this.wide ? this.words([[[`${dOut * dOut} numbers, learned`, "words"]]])
-          : this.block("out_proj", dOut, dOut, (f, g) => f * dOut + g, "wi", "hi");
-        return beside([col([this.header("context", 10), this.byRow("context", "o", { rows: names })], 6), this.arrow("@"),
-          col([this.words([[["out_proj ", "bold"], [`(${dOut}, ${dOut})`, "code"]], [["and a bias", "words"]]]), matrix], 6),
-          this.arrow(to), col([this.header("out", 11), this.byRow("out", "o", { ...out, rows: names })], 6)], 12);
+          : this.block("out_proj", dOut, dOut, (f, g) => f * dOut + g, "wo", "hi");
+        return grid([[corner, matrix], [this.byRow("context", "o", { rows: names }), this.byRow("out", "o", out)],
+          [null, this.header("out", 11, out)]], 12, 8);
       }
     }
   }
@@ -444,7 +450,8 @@ class Stage {
   // Find for a step the largest cells that fit: beside or below each other, in lines, with numbers
   // in what comes in or, if need be, its colours alone.
   fit(step, width, height) {
-    const least = this.narrow && this.wide ? 24 : this.least;
+    const longest = Math.max(0, ...(this.scene.words ?? []).map((word) => this.width(word) + 2));
+    const least = Math.max(this.least, longest);
     let best = null;
     for (const lines of [1, 2, 3]) {
       for (const flow of ["row", "col"]) {
@@ -465,7 +472,7 @@ class Stage {
           }
           measure(tree, sizes(low));
           const over = tree.w > width + 1 || tree.h > height + 1 ? 200 : 0;
-          const score = Math.min(low, 54) + 100 * (low >= least) + 14 * (across + down) - over;
+          const score = Math.min(low, 70) + 100 * (low >= least) + 22 * (across + down) - over;
           if (!best || score > best.score + 0.5) best = { tree, sizes: sizes(low), score, low };
         }
       }
@@ -481,18 +488,18 @@ class Stage {
     this.narrow = this.room < 760;
     this.root.classList.toggle("narrow", this.narrow);
     this.root.classList.toggle("slim", this.room < 500);
-    const tall = this.narrow ? (this.room < 500 ? 620 : 560) : 372;
+    const tall = this.narrow ? (this.room < 500 ? 620 : 560) : 390;
     const plans = range(LAST, (k) => {
       const step = k + 1, dock = step > 1 && this.dock(step);
       if (dock) measure(dock, {});
-      const aside = dock && !this.narrow ? Math.max(dock.w, this.wide ? 300 : 226) + 22 : 0;
+      const aside = dock && !this.narrow ? dock.w + 20 : 0;
       const above = dock && this.narrow ? dock.h + 16 : 0;
-      let width = this.room - aside - 4, plan = this.fit(step, width, tall - above);
+      let width = this.room - aside - 10, plan = this.fit(step, width, tall - above - 8);
       for (let more = 1; plan.score < 100 && more < 5; more++) {
         width *= 1.25; // it has to be scrolled
-        plan = this.fit(step, width, tall - above);
+        plan = this.fit(step, width, tall - above - 8);
       }
-      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 8) };
+      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10) };
     });
     this.high = this.narrow ? Math.min(tall, Math.max(...plans.map((plan) => plan.above + plan.tree.h)) + 8) : tall;
     const total = this.cells.length;
@@ -501,7 +508,7 @@ class Stage {
       const laid = { rest: new Float32Array(5 * total), labels: [], slots: [], bars: [], arcs: null, need: plan.need };
       const leaf = (node, x, y) => this.lay(laid, node, x, y);
       if (plan.dock) place(plan.dock, 2, this.narrow ? 2 : Math.max(2, this.dockTop(plan.dock)), leaf);
-      const left = plan.aside + Math.max(2, (Math.min(plan.need, this.room) - plan.aside - plan.tree.w) / 2);
+      const left = plan.aside + Math.max(4, (Math.min(plan.need, this.room) - plan.aside - plan.tree.w) / 2);
       const spare = this.high - plan.above - plan.tree.h;
       place(plan.tree, left, plan.above + Math.max(2, this.narrow ? Math.min(spare / 2, 20) : spare / 2), leaf);
       this.steps.push(laid);
@@ -534,7 +541,7 @@ class Stage {
         card: node.card, out: node.out });
       if (node.between) bars.push({ x: left, y: top, w: wide, h, each: h + between, card: node.card });
       const say = (text, tx, ty, tw, more) => labels.push({ text: [[[text, "words"]]], x: tx, y: ty, w: tw, h: 16, ...more });
-      node.names.forEach((name, r) => {
+      if (h >= 13) node.names.forEach((name, r) => {
         const ty = top + r * (h + between) + (h - 16) / 2;
         if (node.side) say(name, left + wide + 6, ty, node.right, {});
         else say(name, x, ty, node.left - 6, { end: true });
@@ -676,18 +683,18 @@ class Stage {
     if (out && u === 0) this.write("?", x + w / 2, y + h / 2, Math.min(24, h * 0.6), this.soft);
   }
 
-  write(text, x, y, size, colour, bold = "") {
+  write(text, x, y, size, colour, bold = "", most) {
     const font = `${bold} ${size}px ${this.family}`;
     if (font !== this.font) this.pen.font = this.font = font;
     this.pen.fillStyle = colour;
-    this.pen.fillText(text, x, y);
+    this.pen.fillText(text, x, y, most);
   }
 
   // How large a number is written in a cell, and whether without its leading zero.
   sizeOf(w, h) {
-    const full = Math.min(0.62 * h, (w - 4) / this.em);
-    if (full >= LEAST_FONT) return [Math.min(Math.floor(2 * full) / 2, 19), false];
-    const short = Math.min(0.62 * h, (w - 3) / this.shortEm);
+    const full = Math.min(0.63 * h, (w - 4) / this.em);
+    if (full >= LEAST_FONT) return [Math.min(Math.floor(2 * full) / 2, 21), false];
+    const short = Math.min(0.63 * h, (w - 1.5) / this.shortEm / 0.9);
     return [short >= LEAST_FONT ? Math.floor(2 * short) / 2 : 0, true];
   }
 
@@ -700,7 +707,7 @@ class Stage {
     const size = moved ? Math.min(1, Math.abs(delta) / (0.6 * (weights ? 0.5 : this.most[cell.kind]))) : 0;
     pen.globalAlpha = o;
     pen.fillStyle = moved ? this.tints[delta > 0 ? "up" : "down"][4 + Math.round(16 * size)]
-      : this.hold ? this.band : dark ? this.dark : this.tints[cell.h][level];
+      : this.hold ? this.band : dark ? this.dark : (heat ? this.strong : this.tints)[cell.h][level];
     const gap = heat ? (w > 6 ? 0.7 : 0.25) : 1;
     if (heat) pen.fillRect(x + gap / 2, y + gap / 2, w - gap, h - gap);
     else {
@@ -713,20 +720,23 @@ class Stage {
       pen.fillStyle = delta > 0 ? this.up : this.down;
       pen.fillRect(x + w - 4, delta > 0 ? y + h / 2 - long : y + h / 2, 3, long);
     }
-    if (this.sized !== w + h / 1000) [this.fontSize, this.short] = this.sizeOf(w, h, this.sized = w + h / 1000);
-    if (this.movable(cell)) this.grip(x, y, w, h);
+    if (this.sized !== w + h / 1000) {
+      this.sized = w + h / 1000;
+      [this.fontSize, this.short] = this.sizeOf(w, h);
+      this.tight = this.short || moved ? w - 1.5 : undefined; // a little narrower than the font is
+    }
     if (!this.fontSize) return;
+    if (this.movable(cell)) this.grip(x, y, w, h);
     const text = written(value, this.short), middle = x + w / 2;
     const colour = dark && !this.hold ? this.paper : this.hold && !moved ? this.soft : this.ink;
     if (moved && h >= 30) {
       this.write(written(this.hold.value(cell, step), this.short), middle, y + h * 0.27, LEAST_FONT, this.soft);
       this.write(text, middle, y + h * 0.68, Math.min(this.fontSize, 0.5 * h), this.ink, "bold");
-    } else this.write(text, middle, y + h / 2 + 0.5, this.fontSize, colour, moved ? "bold" : "");
+    } else this.write(text, middle, y + h / 2 + 0.5, this.fontSize, colour, moved ? "bold" : "", this.tight);
   }
 
   // What may be dragged has a line under it, as a link has.
   grip(x, y, w, h) {
-    if (w < 12) return;
     this.pen.fillStyle = this.accent;
     this.pen.fillRect(x + 4, y + h - 3, w - 8, 1.5);
   }
@@ -788,7 +798,7 @@ class Stage {
         for (let e = 0; e < dim; e++) {
           const from = at("values", j * dOut + h * dim + e), to = at("context", i * dOut + h * dim + e);
           const high = from[3] * (1 - s) + to[3] * weight * s;
-          this.pen.fillStyle = this.tints[h][20 - Math.round(12 * j / tokens)];
+          this.pen.fillStyle = this.strong[h][18 - Math.round(12 * j / tokens)];
           this.pen.fillRect(from[0] + (to[0] - from[0]) * s + 1,
             from[1] * (1 - s) + (to[1] + to[3] * (1 - below - weight)) * s, from[2] * (1 - s) + to[2] * s - 2, high - 0.5);
         }
@@ -831,7 +841,7 @@ class Stage {
           const share = this.tensors.weights[(h * tokens + i) * tokens + j];
           const long = clamp(clamp(turn - i) - reached, 0, share) * bar.w;
           this.pen.globalAlpha = fade;
-          this.pen.fillStyle = this.tints[h][20 - Math.round(13 * j / tokens)];
+          this.pen.fillStyle = this.strong[h][18 - Math.round(13 * j / tokens)];
           if (long > 0.5) this.pen.fillRect(bar.x + reached * bar.w, bar.y + i * bar.each + bar.h + 1.5, long - 0.7, 7);
           reached += share;
         }
@@ -876,7 +886,7 @@ class Stage {
 
   // Every step in small, as it is now: what changes under a hand lights up here as well.
   miniatures() {
-    const { strip, small: pen } = this, wide = strip.clientWidth / LAST, high = 56;
+    const { strip, small: pen } = this, wide = strip.clientWidth / LAST, high = 50;
     if (!wide) return;
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     pen.clearRect(0, 0, wide * LAST, high);
@@ -888,23 +898,23 @@ class Stage {
         const delta = this.hold ? value - this.hold.value(cell, n) : 0, moved = Math.abs(delta) > 1e-9;
         const full = this.tensor(cell, n) === "weights" ? 1 : this.most[cell.kind];
         const level = 3 + Math.round(17 * Math.min(1, Math.abs(value) / full));
-        pen.globalAlpha = cell.ghost ? 0.5 : 1;
         pen.fillStyle = moved ? (delta > 0 ? this.up : this.down) : this.hold ? this.band
-          : value === -Infinity ? this.dark : this.tints[cell.h][level];
+          : value === -Infinity ? this.dark : this.strong[cell.h][level];
         pen.fillRect(x + wide * (n - 1), y, w, h);
       }
     }
   }
 
   smaller(n, wide, high) {
-    const { rest, shown } = this.steps[n], parked = (kind) => n > 4 && n < 8 && kind === "values";
-    const list = shown.filter((k) => (n === 1 || this.cells[k].kind !== "x") && !parked(this.cells[k].kind));
+    const { rest, shown } = this.steps[n];
+    const made = n === 1 ? ["x"] : n < 5 ? PARTS : n < 8 ? ["scores"] : n < 11 ? ["context"] : ["out"];
+    const list = shown.filter((k) => !this.cells[k].ghost && made.includes(this.cells[k].kind));
     let [left, top, right, low] = [1e9, 1e9, 0, 0];
     for (const k of list) {
       const [x, y, w, h] = rest.subarray(5 * k, 5 * k + 4);
       [left, top, right, low] = [Math.min(left, x), Math.min(top, y), Math.max(right, x + w), Math.max(low, y + h)];
     }
-    const scale = Math.min((wide - 12) / (right - left), (high - 10) / (low - top), 0.7);
+    const scale = Math.min((wide - 12) / (right - left), (high - 10) / (low - top));
     const aside = (wide - (right - left) * scale) / 2, above = (high - (low - top) * scale) / 2;
     return list.map((k) => {
       const [x, y, w, h] = rest.subarray(5 * k, 5 * k + 4), gap = scale * w > 3 ? 0.6 : 0.1;
@@ -924,7 +934,7 @@ class Stage {
         if (layer.off !== off) layer.style.visibility = (layer.off = off) ? "hidden" : "";
       });
     }
-    const at = `translateX(${(Math.max(this.p, 0.5) - 1) * this.strip.clientWidth / LAST}px)`;
+    const at = `translateX(${(Math.max(this.p, 1) - 1) * this.strip.clientWidth / LAST}px)`;
     if (this.handle.at !== at) this.handle.style.transform = this.handle.at = at;
   }
 
@@ -951,8 +961,8 @@ class Stage {
 
   // The card: what is said of a number, or how to begin.
   tell(text = "") {
-    this.card.innerHTML = text || "<i>Point at a number: where it comes from (solid frames), where it goes (dashed). " +
-      "Drag an underlined one up or down: everything after it follows.</i>";
+    this.card.innerHTML = text || `<i>Point at a number${this.narrow ? ""
+      : ": where it comes from (solid frames), where it goes (dashed)"}. Drag an underlined one up or down.</i>`;
   }
 
   // What a cell comes from and goes to at a step, and its arithmetic in one line.
@@ -1200,8 +1210,9 @@ class Stage {
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "The stage: eleven steps of multi-head attention, one after the other");
     this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // keys pressed here are none of JupyterLab's
-    this.root.innerHTML = `<div class="title" aria-live="polite"></div>
-      <div class="desk"><pre class="code"></pre><div class="knobs"></div></div>
+    this.root.innerHTML = `<div class="top"><div class="title" aria-live="polite"></div><div class="choices"></div></div>
+      <div class="desk"><pre class="code"></pre><button class="back" hidden>Back to the start</button>
+        <div class="knobs"></div></div>
       <div class="board" tabindex="0" role="application"><div class="field"><canvas></canvas>
         <div class="labels" aria-hidden="true"></div><div class="cells"></div><div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div>
@@ -1210,15 +1221,13 @@ class Stage {
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1" aria-valuemax="11">
         <canvas></canvas><div class="tiles"></div><div class="handle"></div></div></div>`;
     const part = (name) => this.root.querySelector(name);
-    for (const name of ["title", "code", "knobs", "board", "field", "cells", "card", "strip", "handle", "call"]) {
+    for (const name of ["title", "choices", "code", "back", "knobs", "board", "field", "cells", "card", "strip", "handle", "call"]) {
       this[`${name}`] = part(`.${name}`);
     }
     [this.one, this.all, this.pace] = part(".buttons").children;
     this.board.setAttribute("aria-label", "Numbers: arrow keys point at them, Tab goes to those that can be changed");
     part(".tiles").append(...data.steps.map(({ name }, k) => make("div", "tile", { innerHTML: `${k + 1} <span>${name}</span>` })));
     this.tiles = [...part(".tiles").children];
-    this.back = make("button", "back", { textContent: "Back to the start", hidden: true });
-    this.root.querySelector(".desk").append(this.back);
     this.canvas = part(".field > canvas");
     this.pen = this.canvas.getContext("2d", { alpha: false });
     this.small = part(".strip > canvas").getContext("2d");
@@ -1249,9 +1258,11 @@ class Stage {
     const ramp = (each, most) => range(21, (k) => mix(paper, each, 0.05 + (most - 0.05) * k / 20));
     this.heads = this.data.colours.map((each) => each);
     this.tints = { up: ramp(colour("--up"), 0.5), down: ramp(colour("--down"), 0.5), [-1]: ramp(colour("--grey"), 0.55) };
+    this.strong = { [-1]: ramp(colour("--grey"), 1) }; // where no number has to be read through it
     this.data.colours.forEach((each, h) => {
       this.root.style.setProperty("--head", each);
       this.tints[h] = ramp(colour("--head"), 0.5);
+      this.strong[h] = ramp(colour("--head"), 1);
     });
     this.family = style.getPropertyValue("--digits");
     this.fonts = { words: `12px ${this.family}`, bold: `bold 13px ${this.family}`, code: `11.5px ${style.getPropertyValue("--code")}`,
@@ -1260,7 +1271,7 @@ class Stage {
     pen.font = `100px ${this.family}`;
     this.em = pen.measureText("−0.00").width / 100;
     this.shortEm = pen.measureText("−.00").width / 100;
-    this.least = Math.ceil(LEAST_FONT * this.shortEm + 3.5);
+    this.least = Math.ceil(LEAST_FONT * this.shortEm * 0.9 + 1.5);
   }
 
   resize() {
@@ -1271,7 +1282,7 @@ class Stage {
       canvas.style.cssText = `width:${w}px;height:${h}px`;
     };
     fit(this.canvas, this.across, this.high);
-    fit(this.small.canvas, this.strip.clientWidth, 56);
+    fit(this.small.canvas, this.strip.clientWidth, 50);
     this.board.style.height = `${this.high}px`;
     this.later(() => this.miniatures(), 0);
   }
@@ -1353,14 +1364,16 @@ class Stage {
     if (!this.inputs) {
       this.inputs = {};
       const scenes = Object.keys(this.data.scenes);
-      this.knobs.innerHTML = (scenes.length > 1 ? `<div class="scenes">${scenes.map((name) => `<button>${name}</button>`).join("")}</div>` : "") +
-        Object.entries(names).map(([key, name]) => `<label><span>${name}</span><input type="range" min="0" data-size="${key}"><output></output></label>`).join("");
+      if (scenes.length > 1) {
+        this.choices.innerHTML = scenes.map((name) => `<button>${name}</button>`).join("");
+      }
+      this.knobs.innerHTML = Object.entries(names).map(([key, name]) => `<label><span>${name}</span><input type="range" min="0" data-size="${key}"><output></output></label>`).join("");
       for (const input of this.knobs.querySelectorAll("input")) {
         this.inputs[input.dataset.size] = input;
         input.setAttribute("aria-label", names[input.dataset.size]);
         input.addEventListener("input", () => this.set({ [input.dataset.size]: input.legal[input.value] }));
       }
-      this.scenes = [...this.knobs.querySelectorAll(".scenes button")];
+      this.scenes = [...this.choices.children];
       for (const button of this.scenes) button.addEventListener("click", () => this.choose(button.textContent));
     }
     for (const [key, input] of Object.entries(this.inputs)) {
@@ -1537,7 +1550,7 @@ const FOUND = [
   (it) => mixture(it),
   () => "Each token's heads: axes 1 and 2 have swapped back. No number changed.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
-  ({ sizes }) => `Here: every number of out mixes all ${sizes.dOut} numbers of its token's context, from all heads.`,
+  ({ sizes }) => `Here: each number of out mixes all ${sizes.dOut} of its token's context, of all heads.`,
 ];
 
 // What the last token takes from whom, in the head where it takes most from another.
