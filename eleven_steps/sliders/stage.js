@@ -79,7 +79,7 @@ export function trace(scene, sizes, x) {
 }
 
 function decoded(weights) {
-  return Object.fromEntries(Object.entries(weights).map(([name, text]) => [name, floats(text)]));
+  return Object.fromEntries(Object.entries(weights).map(([name, text]) => [name, Float64Array.from(floats(text))]));
 }
 
 // As the pictures of the course write numbers: five characters at the most.
@@ -161,7 +161,7 @@ class Stage {
     this.sizes = { ...start, dIn };
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
-    this.input = floats(this.scene.x);
+    this.input = Float64Array.from(floats(this.scene.x));
     this.changed = false;
     this.build();
   }
@@ -488,7 +488,7 @@ class Stage {
     this.narrow = this.room < 760;
     this.root.classList.toggle("narrow", this.narrow);
     this.root.classList.toggle("slim", this.room < 500);
-    const tall = this.narrow ? (this.room < 500 ? 620 : 560) : 390;
+    const tall = this.narrow ? 660 : 390;
     const plans = range(LAST, (k) => {
       const step = k + 1, dock = step > 1 && this.dock(step);
       if (dock) measure(dock, {});
@@ -499,9 +499,10 @@ class Stage {
         width *= 1.25; // it has to be scrolled
         plan = this.fit(step, width, tall - above - 8);
       }
-      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10) };
+      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10, (dock.w ?? 0) + 4) };
     });
-    this.high = this.narrow ? Math.min(tall, Math.max(...plans.map((plan) => plan.above + plan.tree.h)) + 8) : tall;
+    const need = Math.max(...plans.map((plan) => Math.max(plan.above + plan.tree.h, plan.dock.h ?? 0) + 10));
+    this.high = this.narrow ? Math.max(this.high ?? 0, need) : tall; // it grows, and never jumps back
     const total = this.cells.length;
     this.steps = [null];
     plans.forEach((plan, k) => {
@@ -546,7 +547,8 @@ class Stage {
         if (node.side) say(name, left + wide + 6, ty, node.right, {});
         else say(name, x, ty, node.left - 6, { end: true });
       });
-      node.columns.forEach((name, c) => say(name, left + c * w, top - 17, w, { mid: true }));
+      const fit = node.columns.every((name) => this.width(name) <= w);
+      if (fit) node.columns.forEach((name, c) => say(name, left + c * w, top - 17, w, { mid: true }));
       if (node.foot) say(node.foot, left, top + high + 4, Math.max(wide, node.footWide), { out: node.out, mid: wide > node.footWide });
       if (node.title) {
         labels.push({ text: [[[node.title, node.plain ? "words" : "bold"]]], x: left, y, w: node.titleWide, h: 16,
@@ -1115,7 +1117,7 @@ class Stage {
     this.hold = null;
     this.release();
     const { scene, sizes } = this;
-    this.input = floats(scene.x);
+    this.input = Float64Array.from(floats(scene.x));
     for (const dOut in this.every) this.every[dOut] = decoded(scene.weights[dOut]);
     this.compute();
     this.changed = false;

@@ -14,7 +14,7 @@ from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpac
 from helpers.trace import trace
 
 SOURCES = ["from eleven_steps.sliders.stage import explore_stage", "explore_stage('scores')"]
-PAGE = """<!doctype html><html lang="en"><title>The stage</title><style>{css}</style><main></main>
+PAGE = """<!doctype html><html lang="en"><title>The stage</title><style>{css}</style><h1>The stage</h1><main></main>
 <script type="module">{js}
 window.steps = trace;
 window.data = {data};
@@ -166,9 +166,9 @@ def test_every_cell_holds_the_number_of_its_name(page, stage):
 def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     page = chromium.new_page(viewport={"width": width, "height": 900})
     opened(page, address)
-    assert page.evaluate(AUDIT.replace("TOKENS", "[1, 2, 3, 4, 5, 6]")) == []
+    assert page.evaluate(AUDIT.replace("TOKENS", "[1, 3, 6]")) == []
     page.evaluate("window.stage.choose('sentence')")
-    assert page.evaluate(AUDIT.replace("TOKENS", "[1, 2, 6]")) == []
+    assert page.evaluate(AUDIT.replace("TOKENS", "[1, 6]")) == []
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()
