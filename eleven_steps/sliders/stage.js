@@ -10,6 +10,7 @@ const MADE = { 2: PARTS, 5: ["scores"], 8: ["context"], 11: ["out"] }; // new nu
 const LEAST_FONT = 11, LEAST_HIGH = 17.5, LARGEST = 76, HEAT = 6; // pixels; HEAT: cells of colour only
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a number that is held changes by
 const SECONDS = { 1: 2.4, 2: 4.2, 3: 2.6, 4: 2.4, 5: 4.6, 6: 2.4, 7: 3, 8: 4.6, 9: 2.4, 10: 2.4, 11: 3.6 };
+const STRIP = 50; // pixels: how high the miniatures are
 const PAUSE = 1600; // milliseconds between steps, to read what was found
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -19,7 +20,7 @@ const range = (count, each = (i) => i) => Array.from({ length: count }, (_, i) =
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const floats = (text) =>
-  new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+  Float64Array.from(new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer));
 
 // ---------------------------------------------------------------------------- arithmetic
 
@@ -78,8 +79,9 @@ export function trace(scene, sizes, x) {
     one("context", apart), one("context"), one("context"), one("out")];
 }
 
-function decoded(weights) {
-  return Object.fromEntries(Object.entries(weights).map(([name, text]) => [name, Float64Array.from(floats(text))]));
+function decoded(weights) { // "W_query.weight" is W_query here, "out_proj.bias" bias
+  const short = (name) => (name.endsWith("bias") ? "bias" : name.split(".")[0]);
+  return Object.fromEntries(Object.entries(weights).map(([name, text]) => [short(name), floats(text)]));
 }
 
 // As the pictures of the course write numbers: five characters at the most.
@@ -141,11 +143,8 @@ function place(node, x, y, leaf) {
 
 class Stage {
   constructor(el, data, options = {}) {
-    this.data = data;
-    this.found = new Set();
-    this.speed = 1;
-    this.page(el);
-    this.look();
+    this.data = data; this.found = new Set();
+    this.speed = 1; this.page(el); this.look();
     const step = options.step ?? data.step;
     this.p = (data.steps.findIndex((each) => each.name === step) + 1 || Number(step)) - 1;
     this.p += data.answered || options.answered ? 1 : TURN;
@@ -154,16 +153,17 @@ class Stage {
 
   // Take a scene as it comes: its x and weights, which a hand may change, stand here anew.
   choose(name) {
-    this.name = name;
-    this.scene = this.data.scenes[name];
+    this.name = name; this.scene = this.data.scenes[name];
     const { start, dIn } = this.scene;
     this.wide = dIn > 12; // too wide for numbers: features are colours
     this.sizes = { ...start, dIn };
+    this.begin(); this.build();
+  }
+
+  begin() {
+    this.input = floats(this.scene.x);
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
-    this.input = Float64Array.from(floats(this.scene.x));
-    this.changed = false;
-    this.build();
   }
 
   get weights() { return this.every[this.sizes.dOut]; }
@@ -178,21 +178,16 @@ class Stage {
     this.build();
   }
 
-  compute() {
-    this.tensors = forward(this.input, this.weights, this.sizes);
-  }
+  compute() { this.tensors = forward(this.input, this.weights, this.sizes); }
 
   // ------------------------------------------------------------------------------- cells
 
   // One cell for each number of x, of the matrices and of what is made; those that a step takes
   // over from the one before have a ghost, which stays where they came from.
   build() {
-    this.release();
-    this.point(null);
+    this.release(); this.point(null);
     const { dIn, dOut, heads, tokens } = this.sizes;
-    this.headDim = dOut / heads;
-    this.compute();
-    this.cells = [];
+    this.headDim = dOut / heads; this.compute(); this.cells = [];
     this.first = {};
     const add = (kind, rows, columns, head, ghost = false, table = 1) => {
       this.first[ghost ? `~${kind}` : kind] = this.cells.length;
@@ -210,12 +205,10 @@ class Stage {
     if (!this.wide) add("out_proj", dOut, dOut, none);
     add("out", tokens, dOut, none);
     add("x", tokens, dIn, none);
-    this.limits();
-    this.arrange();
-    this.overlay();
-    this.sliders();
-    this.say();
-    this.soon();
+    this.limits(); this.arrange();
+    this.elements = []; this.over.replaceChildren();
+    this.covered = null; this.sliders();
+    this.say(); this.soon();
   }
 
   // What is the strongest colour of each kind.
@@ -258,9 +251,7 @@ class Stage {
   }
 
   movable(cell, step = this.step) { return cell.kind === "x" || step === 2 && cell.kind.startsWith("W_"); }
-
   get step() { return Math.max(1, Math.ceil(this.p - 1e-6)); }
-
   word(i) { return this.scene.words ? this.scene.words[i] : String(i); }
 
   // ------------------------------------------------------------------------------ layout
@@ -279,7 +270,8 @@ class Stage {
     const { rows = [], columns = [], title = "", foot = "", ghost = false, between = 0 } = more;
     const side = rows.length ? Math.max(...rows.map((text) => this.width(text))) + 6 : 0;
     return { kind, down, across, at, wide, high, ...more, ghost, between, rows: null, names: rows, columns,
-      title, foot, titleWide: title ? this.width(title, "bold") + 16 : 0, footWide: foot ? this.width(foot) : 0,
+      title, foot, titleWide: title ? this.width(title, "bold") + 16 : 0, footWide: foot ? this.width(foot)
+        : 0,
       left: more.side ? 0 : side, right: more.side ? side : 0, bottom: foot ? 18 : 0,
       top: (title ? 20 : 0) + (columns.length ? 16 : 0) };
   }
@@ -287,12 +279,14 @@ class Stage {
   // Lines of words, each of parts [text, font].
   words(lines, more = {}) {
     const wide = (line) => sum(line.map(([text, font]) => this.width(text, font)));
-    return { text: lines, w: Math.max(...lines.map(wide)) + (more.head >= 0 ? 18 : 2), h: 16 * lines.length, ...more };
+    return { text: lines, w: Math.max(...lines.map(wide)) + (more.head >= 0 ? 18 : 2), h: 16 * lines.length,
+      ...more };
   }
 
   header(name, step, more = {}) {
     const letters = this.data.steps[step - 1].letters, { dIn, dOut, heads, tokens } = this.sizes;
-    const sizes = { b: 1, num_tokens: tokens, d_in: dIn, d_out: dOut, num_heads: heads, head_dim: this.headDim };
+    const sizes = { b: 1, num_tokens: tokens, d_in: dIn, d_out: dOut, num_heads: heads,
+      head_dim: this.headDim };
     const shape = letters.replace(/\w+/g, (letter) => sizes[letter]);
     if (more.short) return this.words([[[name, "bold"]], [[shape, "code"]]]);
     return this.words([[[`${name} `, "bold"], [shape, "code"]], [[letters, "code"]]], more);
@@ -329,7 +323,8 @@ class Stage {
 
   squares(size, lines, more = {}) {
     const { tokens, heads } = this.sizes;
-    return split(range(heads, (h) => this.block("scores", tokens, tokens, (i, j) => (h * tokens + i) * tokens + j,
+    return split(range(heads, (h) => this.block("scores", tokens, tokens,
+      (i, j) => (h * tokens + i) * tokens + j,
       `w${size}`, `h${size}`, { ...more, card: h, title: more.ghost && !more.titles ? "" : `head ${h}`,
         rows: more.ghost || h ? [] : range(tokens, (i) => this.word(i)),
         columns: more.columns ? range(tokens, (j) => this.word(j)) : [] })), lines, 22, 8);
@@ -345,10 +340,12 @@ class Stage {
     if (step > 4 && step < 8) {
       const name = this.narrow ? "values wait" : "values wait for step 8";
       const values = this.byRow("values", 0, { ghost: false });
-      parts.push(col([this.words([[[name, "words"]]]), { ...values, wide: this.wide ? 2.5 : 7, high: 6 }], 3));
+      parts.push(col([this.words([[[name, "words"]]]), { ...values, wide: this.wide ? 2.5 : 7, high: 6 }],
+        3));
     }
     if (this.scene.words && (step === 7 || step === 8)) parts.push(this.arcsBlock());
-    return this.narrow ? split(parts, parts.some((part) => part.arcs) ? parts.length : 1, 14, 8) : col(parts, 16);
+    return this.narrow ? split(parts, parts.some((part) => part.arcs) ? parts.length : 1, 14, 8)
+      : col(parts, 16);
   }
 
   arcsBlock() {
@@ -358,19 +355,22 @@ class Stage {
 
   // What step 5 and 8 do in each head: one factor at the left, one above, the product between them.
   product(step, lines) {
-    const { tokens, dOut, heads } = this.sizes, names = range(tokens, (i) => this.word(i)), dim = this.headDim;
-    const [first, second, made] = step === 5 ? ["queries", "keysᵀ", "scores"] : ["weights", "values", "context"];
+    const { tokens, dOut, heads } = this.sizes, names = range(tokens, (i) => this.word(i)),
+      dim = this.headDim;
+    const [first, second, made] = step === 5 ? ["queries", "keysᵀ", "scores"] : ["weights", "values",
+      "context"];
     const part = (kind, h) => (i, e) => i * dOut + h * dim + e;
     const square = (h) => (i, j) => (h * tokens + i) * tokens + j;
     return split(range(heads, (h) => {
-      const corner = this.words([[[`head ${h}`, "bold"]], [["", "words"]], [[first, "words"]]], { low: true, head: h });
+      const corner = this.words([[[`head ${h}`, "bold"]], [["", "words"]], [[first, "words"]]],
+        { low: true, head: h });
       const above = step === 5
-        ? this.block("keys", dim, tokens, (e, j) => part("keys", h)(j, e), "wo", this.feature("hi"), { columns: names })
-        : this.block("values", tokens, dim, part("values", h), this.feature("wo"), "hi", { rows: names, side: true });
-      above.title = second;
-      above.top += 18;
-      above.titleWide = this.width(second);
-      above.plain = true;
+        ? this.block("keys", dim, tokens, (e, j) => part("keys", h)(j, e), "wo", this.feature("hi"),
+          { columns: names })
+        : this.block("values", tokens, dim, part("values", h), this.feature("wo"), "hi",
+          { rows: names, side: true });
+      above.title = second; above.top += 18;
+      above.titleWide = this.width(second); above.plain = true;
       const left = step === 5
         ? this.block("queries", tokens, dim, part("queries", h), this.wide ? 5 : "wi", "ho", { rows: names })
         : this.block("scores", tokens, tokens, square(h), "wi", "ho", { rows: names, shares: true });
@@ -395,39 +395,50 @@ class Stage {
       if (this.narrow) return col([made, grid(rows, 8, 6)], 6);
       return grid([[head, null, made], ...rows], 12, 5);
     };
-    const pair = (into, outOf) => beside([col(into, 6), this.arrow(to), col(outOf, 6)], flow === "row" ? 16 : 4);
+    const pair = (into, outOf) => beside([col(into, 6), this.arrow(to), col(outOf, 6)],
+      flow === "row" ? 16 : 4);
     switch (step) {
       case 1: return this.opening(beside, names);
       case 2: {
-        const matrix = (_, k) => (this.wide ? this.words([[[MATRICES[k], "bold"]], [[`${dIn * dOut} numbers,`, "words"]],
-          [["learned", "words"]]]) : this.block(MATRICES[k], dIn, dOut, (j, f) => j * dOut + f, "wi", "hi"));
+        const matrix = (_, k) => (this.wide ? this.words([[[MATRICES[k], "bold"]],
+          [[`${dIn * dOut} numbers,`, "words"]],
+          [["learned", "words"]]]) : this.block(MATRICES[k], dIn, dOut, (j, f) => j * dOut + f, "wm", "hm"));
         const head = this.words([[["W_query, W_key, W_value", "bold"]], [[`(${dIn}, ${dOut}) `, "code"],
           [this.wide ? "" : "drag, too", "hint"]]]);
         return bands(head, matrix, (kind) => this.byRow(kind, "o", { out: true, rows: names, side: true }));
       }
-      case 3: return bands(this.header("come in", 2, { short: true }), (kind) => this.byRow(kind, "i", { ghost: true }),
+      case 3: return bands(this.header("come in", 2, { short: true }),
+        (kind) => this.byRow(kind, "i", { ghost: true }),
         (kind) => this.byToken(kind, "o", lines, out));
-      case 4: return bands(this.header("come in", 3, { short: true }), (kind) => this.byToken(kind, "i", lines, { ghost: true }),
-        (kind) => this.byHead(kind, "o", lines, { ...out, titles: kind === "queries" && lines === 1, names: true }));
-      case 5: return col([beside([this.header("queries, keys", 4), this.header("scores", 5, out)], flow === "row" ? 40 : 2),
+      case 4: return bands(this.header("come in", 3, { short: true }),
+        (kind) => this.byToken(kind, "i", lines, { ghost: true }),
+        (kind) => this.byHead(kind, "o", lines, { ...out, titles: kind === "queries" && lines === 1,
+          names: true }));
+      case 5: return col([beside([this.header("queries, keys", 4), this.header("scores", 5, out)],
+        flow === "row" ? 40 : 2),
         this.product(5, lines)], 8);
       case 6: return pair([this.header("scores", 5), this.squares("i", 1, { ghost: true })],
         [this.header("masked", 6), this.squares("o", lines, { ...out, columns: tokens < 9 })]);
       case 7: return pair([this.header("masked", 6), this.squares("i", 1, { ghost: true })],
-        [this.header("weights", 7), this.squares("o", lines, { ...out, between: 11, shares: true, columns: true })]);
+        [this.header("weights", 7), this.squares("o", lines,
+          { ...out, between: 11, shares: true, columns: true })]);
       case 8: return col([beside([this.header("weights", 7), this.header("context", 8, out)],
         flow === "row" ? 28 : 2), this.product(8, lines)], 8);
-      case 9: return pair([this.header("context", 8), this.byHead("context", "i", 1, { ghost: true, titles: true })],
+      case 9: return pair([this.header("context", 8),
+        this.byHead("context", "i", 1, { ghost: true, titles: true })],
         [this.header("context", 9, out), this.byToken("context", "o", lines, out)]);
       case 10: return pair([this.header("context", 9), this.byToken("context", "i", lines, { ghost: true })],
-        [this.header("context", 10, out), this.byRow("context", "o", { ...out, rows: names, side: true, heads }),
+        [this.header("context", 10, out), this.byRow("context", "o",
+          { ...out, rows: names, side: true, heads }),
         ]);
       default: {
-        const bias = "and a bias is added", shape = [[["out_proj ", "bold"], [`(${dOut}, ${dOut})`, "code"]], [[bias, "words"]]];
+        const bias = "and a bias is added", shape = [[["out_proj ", "bold"], [`(${dOut}, ${dOut})`, "code"]],
+          [[bias, "words"]]];
         const corner = col([this.header("context", 10), this.words(shape, { low: true, align: "end" })], 10);
         const matrix = this.wide ? this.words([[[`${dOut * dOut} numbers, learned`, "words"]]])
-          : this.block("out_proj", dOut, dOut, (f, g) => f * dOut + g, "wo", "hi");
-        return grid([[corner, matrix], [this.byRow("context", "o", { rows: names }), this.byRow("out", "o", out)],
+          : this.block("out_proj", dOut, dOut, (f, g) => f * dOut + g, "wo", "hm");
+        return grid([[corner, matrix], [this.byRow("context", "o", { rows: names }),
+          this.byRow("out", "o", out)],
           [null, this.header("out", 11, out)]], 12, 8);
       }
     }
@@ -436,9 +447,11 @@ class Stage {
   // Step 1: x alone, and what the code reads from its shape.
   opening(beside, names) {
     const { tokens, dIn, dOut, heads } = this.sizes;
-    const x = this.block("x", tokens, dIn, (i, j) => i * dIn + j, this.wide ? Math.min(12, this.room / 60) : "wo", "ho",
+    const x = this.block("x", tokens, dIn, (i, j) => i * dIn + j, this.wide ? Math.min(12, this.room / 60)
+      : "wo", "ho",
       { rows: this.scene.words ? names : names.map((i) => `token ${i}`) });
-    const line = (fact, why) => [this.words([[[fact, "code"]]], { out: true }), this.words([[[why, "words"]]], { out: true })];
+    const line = (fact, why) => [this.words([[[fact, "code"]]], { out: true }),
+      this.words([[[why, "words"]]], { out: true })];
     const facts = grid([line("b = 1", "sequences: one here"), line(`num_tokens = ${tokens}`, "rows of x"),
       line(`d_in = ${dIn}`, "columns of x"), line(`d_out = ${dOut}`, "chosen when the module was built"),
       line(`num_heads = ${heads}`, "chosen: it must divide d_out"),
@@ -460,7 +473,8 @@ class Stage {
           const sizes = (w) => {
             const high = Math.max(LEAST_HIGH, 0.64 * w);
             return { wo: w, ho: high, wi: across ? Math.max(least, 0.8 * w) : HEAT,
-              hi: down ? Math.max(LEAST_HIGH, 0.8 * high) : this.wide ? 5 : HEAT };
+              hi: down ? Math.max(LEAST_HIGH, 0.8 * high) : this.wide ? 5 : HEAT,
+              wm: across ? least : 2 * HEAT, hm: down ? LEAST_HIGH : HEAT };
           };
           let low = 4, high = LARGEST;
           for (let k = 0; k < 7; k++) {
@@ -484,8 +498,7 @@ class Stage {
 
   // Lay out every step for the room there is, and find how far each cell travels.
   arrange() {
-    this.room = this.board.clientWidth || 1068;
-    this.narrow = this.room < 760;
+    this.room = this.board.clientWidth || 1068; this.narrow = this.room < 760;
     this.root.classList.toggle("narrow", this.narrow);
     this.root.classList.toggle("slim", this.room < 500);
     const tall = this.narrow ? 660 : 390;
@@ -499,29 +512,28 @@ class Stage {
         width *= 1.25; // it has to be scrolled
         plan = this.fit(step, width, tall - above - 8);
       }
-      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10, (dock.w ?? 0) + 4) };
+      return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10,
+        (dock.w ?? 0) + 4) };
     });
     const need = Math.max(...plans.map((plan) => Math.max(plan.above + plan.tree.h, plan.dock.h ?? 0) + 10));
     this.high = this.narrow ? Math.max(this.high ?? 0, need) : tall; // it grows, and never jumps back
     const total = this.cells.length;
     this.steps = [null];
     plans.forEach((plan, k) => {
-      const laid = { rest: new Float32Array(5 * total), labels: [], slots: [], bars: [], arcs: null, need: plan.need };
+      const laid = { rest: new Float32Array(5 * total), labels: [], slots: [], bars: [], arcs: null,
+        need: plan.need };
       const leaf = (node, x, y) => this.lay(laid, node, x, y);
       if (plan.dock) place(plan.dock, 2, this.narrow ? 2 : Math.max(2, this.dockTop(plan.dock)), leaf);
       const left = plan.aside + Math.max(4, (Math.min(plan.need, this.room) - plan.aside - plan.tree.w) / 2);
       const spare = this.high - plan.above - plan.tree.h;
-      place(plan.tree, left, plan.above + Math.max(2, this.narrow ? Math.min(spare / 2, 20) : spare / 2), leaf);
+      place(plan.tree, left, plan.above + Math.max(2, this.narrow ? Math.min(spare / 2, 20) : spare / 2),
+        leaf);
       this.steps.push(laid);
     });
-    this.starts();
-    this.resize();
-    this.label();
+    this.starts(); this.resize(); this.label();
   }
 
-  dockTop(dock) {
-    return this.wide ? 2 : Math.min(70, (this.high - dock.h) / 2);
-  }
+  dockTop(dock) { return this.wide ? 2 : Math.min(70, (this.high - dock.h) / 2); }
 
   lay(laid, node, x, y) {
     const { rest, labels, slots, bars } = laid;
@@ -530,7 +542,8 @@ class Stage {
     } else if (node.text) {
       labels.push({ ...node, x, y });
     } else {
-      const left = x + node.left, top = y + node.top, { cellWide: w, cellHigh: h, between, kind, ghost } = node;
+      const left = x + node.left, top = y + node.top,
+        { cellWide: w, cellHigh: h, between, kind, ghost } = node;
       const wide = w * node.across, high = node.down * (h + between);
       for (let r = 0; r < node.down; r++) {
         for (let c = 0; c < node.across; c++) {
@@ -541,7 +554,8 @@ class Stage {
       if (node.card !== undefined || node.out) slots.push({ x: left - 3, y: top - 3, w: wide + 6, h: high + 6,
         card: node.card, out: node.out });
       if (node.between) bars.push({ x: left, y: top, w: wide, h, each: h + between, card: node.card });
-      const say = (text, tx, ty, tw, more) => labels.push({ text: [[[text, "words"]]], x: tx, y: ty, w: tw, h: 16, ...more });
+      const say = (text, tx, ty, tw, more) => labels.push({ text: [[[text, "words"]]], x: tx, y: ty, w: tw,
+        h: 16, ...more });
       if (h >= 13) node.names.forEach((name, r) => {
         const ty = top + r * (h + between) + (h - 16) / 2;
         if (node.side) say(name, left + wide + 6, ty, node.right, {});
@@ -549,9 +563,11 @@ class Stage {
       });
       const fit = node.columns.every((name) => this.width(name) <= w);
       if (fit) node.columns.forEach((name, c) => say(name, left + c * w, top - 17, w, { mid: true }));
-      if (node.foot) say(node.foot, left, top + high + 4, Math.max(wide, node.footWide), { out: node.out, mid: wide > node.footWide });
+      if (node.foot) say(node.foot, left, top + high + 4, Math.max(wide, node.footWide),
+        { out: node.out, mid: wide > node.footWide });
       if (node.title) {
-        labels.push({ text: [[[node.title, node.plain ? "words" : "bold"]]], x: left, y, w: node.titleWide, h: 16,
+        labels.push({ text: [[[node.title, node.plain ? "words" : "bold"]]], x: left, y, w: node.titleWide,
+          h: 16,
           head: node.plain ? undefined : node.card });
       }
     }
@@ -562,7 +578,8 @@ class Stage {
   starts() {
     const ghosts = Object.keys(this.first).filter((kind) => kind[0] === "~").map((kind) => kind.slice(1));
     for (let n = 1; n <= LAST; n++) {
-      const { rest } = this.steps[n], start = this.steps[n].start = rest.slice(), before = this.steps[n - 1]?.rest;
+      const { rest } = this.steps[n], start = this.steps[n].start = rest.slice(),
+        before = this.steps[n - 1]?.rest;
       const each = (kind, act) => {
         for (let k = this.first[kind]; this.cells[k]?.kind === kind && !this.cells[k].ghost; k++) act(k);
       };
@@ -585,295 +602,260 @@ class Stage {
 
   // How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
   progress(cell, n, u) {
-    const { tokens, heads } = this.sizes, { kind, r, h } = cell, part = (i, of) => (of > 1 ? i / (of - 1) : 0);
+    const { tokens, heads } = this.sizes, { kind, r, h } = cell,
+      part = (i, of) => (of > 1 ? i / (of - 1) : 0);
     if (cell.ghost) return clamp(3 * u);
-    if (MADE[n]?.includes(kind)) {
-      return n === 8 ? +(u >= (r + 0.97) / tokens) : clamp(5 * (this.sweep(n, u) - this.order(cell, n) - 0.8));
-    }
-    if (n === 3) return ease(clamp((u - 0.25) / 0.75 - 0.5 * part(r, tokens)) / 0.5);
+    if (n === 8 && kind === "context") return +(u >= (r + 0.97) / tokens);
+    if (MADE[n]?.includes(kind)) return clamp(5 * (this.sweep(n, u) - this.order(cell, n) - 0.8));
+    if (n === 3) return ease((clamp((u - 0.25) / 0.75) - 0.5 * part(r, tokens)) / 0.5);
     if (n === 4) return ease((u - 0.42 * part(h, heads)) / 0.58);
-    if (n === 6) return ease(u / 0.45);
-    if (n === 7) return ease(u / 0.35);
     if (n === 9) return ease((u - 0.45 * part(r, tokens)) / 0.55);
-    if (n === 10) return ease(clamp((u / 0.75 - 0.4 * part(r, tokens)) / 0.6));
-    return ease(3 * u);
+    if (n === 10) return ease((u / 0.75 - 0.4 * part(r, tokens)) / 0.6);
+    return ease(u / { 6: 0.45, 7: 0.35 }[n] || 3 * u);
   }
 
   // Numbers are made one by one, the first ones slowly: how many stand at u, and when one's turn is.
   sweep(n, u) {
-    const { tokens, dOut } = this.sizes, all = tokens * (n === 5 ? tokens : dOut);
+    const all = this.sizes.tokens * (n === 5 ? this.sizes.tokens : this.sizes.dOut);
     return all * u ** Math.max(1, Math.log(all) / Math.log(5)) + (u >= 1);
   }
 
   order({ r, c }, n) { return r * (n === 5 ? this.sizes.tokens : this.sizes.dOut) + c; }
 
-  // Where cell k is when the playhead stands in step n at t: x, y, width, height, opacity in "now".
+  // Where cell k is when step n has come as far as t: x, y, width, height, opacity.
   where(k, n, t) {
-    const { rest, start } = this.steps[n], now = this.now;
-    let from = start, to = rest, s = 0;
-    if (t < TURN) [from, to, s] = [this.steps[n - 1]?.rest ?? start, start, ease(t / TURN)];
-    else if (t < 1) s = this.progress(this.cells[k], n, (t - TURN) / (1 - TURN));
-    else s = 1;
+    const { rest, start } = this.steps[n], { now } = this, u = clamp((t - TURN) / (1 - TURN)),
+      cell = this.cells[k];
+    const [from, to, s] = t < TURN ? [this.steps[n - 1]?.rest ?? start, start, ease(t / TURN)]
+      : [start, rest, t < 1 ? this.progress(cell, n, u) : 1];
     const seen = from[5 * k + 4], then = to[5 * k + 4];
     for (let z = 0; z < 4; z++) {
-      const a = seen ? from[5 * k + z] : to[5 * k + z], b = then ? to[5 * k + z] : a;
-      now[z] = a + (b - a) * s;
+      const a = seen ? from[5 * k + z] : to[5 * k + z];
+      now[z] = a + ((then ? to[5 * k + z] : a) - a) * s;
     }
     now[4] = seen + (then - seen) * s;
-    if (t > TURN && t < 1 && (n === 3 || n === 10) && !this.cells[k].ghost && s < 1) { // a gap opens
-      const u = (t - TURN) / (1 - TURN), gap = n === 3 ? 14 * ease(4 * u) * (1 - s) : 22 * s * (1 - ease((u - 0.75) / 0.25));
-      if (PARTS.includes(this.cells[k].kind) || n === 10) now[0] += this.cells[k].h * gap;
-    } else if (n === 10 && t > TURN && t < 1 && this.cells[k].kind === "context" && !this.cells[k].ghost) {
-      now[0] += this.cells[k].h * 22 * (1 - ease(((t - TURN) / (1 - TURN) - 0.75) / 0.25));
+    if (u > 0 && u < 1 && !cell.ghost && (n === 3 && PARTS.includes(cell.kind) || n === 10
+      && cell.kind === "context")) {
+      // A gap.
+      now[0] += cell.h * (n === 3 ? 14 * ease(4 * u) * (1 - s) : 22 * s * (1 - ease((u - 0.75) / 0.25)));
     }
     return now;
   }
 
-  // Whether a cell shows already what its step makes of it: −∞ once its tile lies, a share once its
-  // row fills.
+  // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
   settled({ kind, ghost, r, c }, n, u) {
     if (kind !== "scores" || ghost || u >= 1) return true;
-    const { tokens } = this.sizes;
-    return n === 6 ? u >= this.landing(r, c) + 0.3 : n === 7 ? clamp((u - 0.4) / 0.6) * tokens >= r + 0.5 : true;
+    if (n === 7) return clamp((u - 0.4) / 0.6) * this.sizes.tokens >= r + 0.5;
+    return n !== 6 || u >= this.landing(r, c) + 0.3;
   }
 
   landing(r, c) { return 0.42 + 0.26 * (1 - (c - r) / this.sizes.tokens); }
 
   // -------------------------------------------------------------------------------- paint
 
-  soon() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = null;
-      this.paint();
-    });
-  }
+  soon() { this.frame ??= requestAnimationFrame(() => { this.frame = null; this.paint(); }); }
 
   paint() {
-    const n = this.step, t = this.p - n + 1, u = clamp((t - TURN) / (1 - TURN)), { pen } = this;
-    const { active, shown, rest, slots } = this.steps[n];
+    const n = this.step, t = this.p - n + 1, u = clamp((t - TURN) / (1 - TURN)), { pen } = this,
+      resting = t >= 1;
+    const { active, shown, rest, slots, arcs } = this.steps[n];
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
-    pen.globalAlpha = 1;
-    pen.fillStyle = this.paper;
-    pen.fillRect(0, 0, this.across, this.high);
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
+    this.fill(0, 0, this.across, this.high, this.paper);
+    Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
     this.font = null;
-    if (t >= TURN - 0.1 || t === 1) for (const slot of slots) this.slot(slot, t >= 1 ? 1 : clamp((t - TURN + 0.1) * 10), u);
-    const resting = t >= 1;
+    for (const slot of slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
     for (const k of resting ? shown : active) {
       const at = resting ? rest.subarray(5 * k, 5 * k + 5) : this.where(k, n, t);
       if (at[4] > 0.02) this.square(k, at, this.settled(this.cells[k], n, u) ? n : n - 1);
     }
     pen.globalAlpha = 1;
     if (u > 0 && u < 1) this.act(n, t, u);
-    this.shares(n, t, u);
-    if (this.steps[n].arcs && u > 0.4) this.arcs(this.steps[n].arcs, clamp((u - 0.4) * 3));
+    if (n === 7 || n === 8 && t < TURN) this.bars(n, t, u);
+    if (arcs && u > 0.4) this.arcs(arcs, clamp((u - 0.4) * 3));
     if (resting) this.marks(rest);
     this.follow(n, t);
   }
 
-  slot({ x, y, w, h, card, out, heads }, o, u) {
-    const { pen } = this;
-    pen.globalAlpha = o * (out && u < 1 ? 1 : 0.8);
-    pen.strokeStyle = card >= 0 ? this.heads[card] : this.line;
-    pen.lineWidth = 1.5;
-    pen.setLineDash(out && u < 1 ? [4, 4] : []);
-    pen.beginPath();
-    pen.roundRect(x, y, w, h, 6);
-    pen.stroke();
-    pen.setLineDash([]);
-    if (out && u === 0) this.write("?", x + w / 2, y + h / 2, Math.min(24, h * 0.6), this.soft);
+  fill(x, y, w, h, colour, opacity = 1) {
+    this.pen.globalAlpha = opacity; this.pen.fillStyle = colour; this.pen.fillRect(x, y, w, h);
   }
 
   write(text, x, y, size, colour, bold = "", most) {
     const font = `${bold} ${size}px ${this.family}`;
     if (font !== this.font) this.pen.font = this.font = font;
-    this.pen.fillStyle = colour;
-    this.pen.fillText(text, x, y, most);
+    this.pen.fillStyle = colour; this.pen.fillText(text, x, y, most);
+  }
+
+  // Where something will come to lie: dashed, and a question, until it does.
+  slot({ x, y, w, h, card, out }, o, u) {
+    const { pen } = this;
+    pen.globalAlpha = o;
+    Object.assign(pen, { strokeStyle: card >= 0 ? this.heads[card] : this.line, lineWidth: 1.5 });
+    pen.setLineDash(out && u < 1 ? [4, 4] : []); pen.beginPath();
+    pen.roundRect(x, y, w, h, 6); pen.stroke(); pen.setLineDash([]);
+    if (out && u === 0) this.write("?", x + w / 2, y + h / 2, Math.min(24, h * 0.6), this.soft);
   }
 
   // How large a number is written in a cell, and whether without its leading zero.
   sizeOf(w, h) {
-    const full = Math.min(0.63 * h, (w - 4) / this.em);
+    const full = Math.min(0.63 * h, (w - 4) / this.em),
+      short = Math.min(0.63 * h, (w - 1.5) / this.shortEm / 0.9);
     if (full >= LEAST_FONT) return [Math.min(Math.floor(2 * full) / 2, 21), false];
-    const short = Math.min(0.63 * h, (w - 1.5) / this.shortEm / 0.9);
     return [short >= LEAST_FONT ? Math.floor(2 * short) / 2 : 0, true];
   }
 
   square(k, [x, y, w, h, o], step) {
-    const { pen } = this, cell = this.cells[k], value = this.value(cell, step), heat = w < 16 || h < 14;
-    const delta = this.hold ? value - this.hold.value(cell, step) : 0, moved = this.hold && Math.abs(delta) > 1e-9;
-    const dark = value === -Infinity, weights = cell.kind === "scores" && this.tensor(cell, step) === "weights";
-    const strength = dark ? 0 : Math.min(1, Math.abs(value) / (weights ? 1 : this.most[cell.kind]));
-    const level = Math.round(20 * strength);
-    const size = moved ? Math.min(1, Math.abs(delta) / (0.6 * (weights ? 0.5 : this.most[cell.kind]))) : 0;
+    const { pen, hold } = this, cell = this.cells[k], value = this.value(cell, step), heat = w < 16 || h < 14;
+    const delta = hold ? value - hold.value(cell, step) : 0, moved = Math.abs(delta) > 1e-9,
+      dark = value === -Infinity;
+    const most = this.tensor(cell, step) === "weights" ? 1 : this.most[cell.kind],
+      size = Math.min(1, Math.abs(delta) / most / 0.5);
+    const level = dark ? 0 : Math.round(20 * Math.min(1, Math.abs(value) / most));
     pen.globalAlpha = o;
     pen.fillStyle = moved ? this.tints[delta > 0 ? "up" : "down"][4 + Math.round(16 * size)]
-      : this.hold ? this.band : dark ? this.dark : (heat ? this.strong : this.tints)[cell.h][level];
-    const gap = heat ? (w > 6 ? 0.7 : 0.25) : 1;
-    if (heat) pen.fillRect(x + gap / 2, y + gap / 2, w - gap, h - gap);
+      : hold ? this.band : dark ? this.dark : (heat ? this.strong : this.tints)[cell.h][level];
+    if (heat) pen.fillRect(x, y, w - (w > 6 ? 0.7 : 0.25), h - (h > 6 ? 0.7 : 0.25));
     else {
-      pen.beginPath();
-      pen.roundRect(x + 0.5, y + 0.5, w - 1, h - 1, 3);
-      pen.fill();
+      pen.beginPath(); pen.roundRect(x + 0.5, y + 0.5, w - 1, h - 1, 3); pen.fill();
     }
     if (moved && h >= 12) { // which way, and how far
       const long = Math.max(2, size * (h / 2 - 2));
-      pen.fillStyle = delta > 0 ? this.up : this.down;
-      pen.fillRect(x + w - 4, delta > 0 ? y + h / 2 - long : y + h / 2, 3, long);
+      this.fill(x + w - 4, y + h / 2 - (delta > 0 ? long : 0), 3, long, delta > 0 ? this.up : this.down, o);
     }
     if (this.sized !== w + h / 1000) {
       this.sized = w + h / 1000;
       [this.fontSize, this.short] = this.sizeOf(w, h);
-      this.tight = this.short || moved ? w - 1.5 : undefined; // a little narrower than the font is
     }
     if (!this.fontSize) return;
-    if (this.movable(cell)) this.grip(x, y, w, h);
-    const text = written(value, this.short), middle = x + w / 2;
-    const colour = dark && !this.hold ? this.paper : this.hold && !moved ? this.soft : this.ink;
-    if (moved && h >= 30) {
-      this.write(written(this.hold.value(cell, step), this.short), middle, y + h * 0.27, LEAST_FONT, this.soft);
-      this.write(text, middle, y + h * 0.68, Math.min(this.fontSize, 0.5 * h), this.ink, "bold");
-    } else this.write(text, middle, y + h / 2 + 0.5, this.fontSize, colour, moved ? "bold" : "", this.tight);
-  }
-
-  // What may be dragged has a line under it, as a link has.
-  grip(x, y, w, h) {
-    this.pen.fillStyle = this.accent;
-    this.pen.fillRect(x + 4, y + h - 3, w - 8, 1.5);
+    // As a link is underlined.
+    if (this.movable(cell)) this.fill(x + 4, y + h - 3, w - 8, 1.5, this.accent, o);
+    const two = moved && h >= 30, size2 = two ? Math.min(this.fontSize, 0.5 * h) : this.fontSize;
+    if (two) this.write(written(hold.value(cell, step), this.short), x + w / 2, y + h * 0.27, LEAST_FONT,
+      this.soft);
+    this.write(written(value, this.short), x + w / 2, y + h * (two ? 0.68 : 0.51), size2,
+      dark && !hold ? this.paper : hold && !moved ? this.soft : this.ink, moved ? "bold" : "",
+      this.short || moved ? w - 1.5 : undefined); // if need be a little narrower than the font is
   }
 
   // What flies while a step happens.
   act(n, t, u) {
-    const { tokens, dOut, dIn, heads } = this.sizes, dim = this.headDim;
+    const { tokens, dOut, dIn, heads } = this.sizes, dim = this.headDim, wide = n === 5 ? tokens : dOut;
     const at = (kind, flat) => Float32Array.from(this.where(this.index(kind, flat), n, t));
-    const frame = (list) => this.frameAround(list);
-    if (n === 1) {
-      const i = Math.floor(u * 2 * tokens), j = Math.floor((2 * u - 1) * dIn);
-      frame(u < 0.5 ? range(dIn, (c) => at("x", i * dIn + c)) : range(tokens, (r) => at("x", r * dIn + j)));
-    } else if (n === 2 || n === 5 || n === 11) {
-      const done = Math.min(this.sweep(n, u), tokens * (n === 5 ? tokens : dOut) - 1e-6);
-      const turn = Math.floor(done), s = done - turn, width = n === 5 ? tokens : dOut;
-      const i = Math.floor(turn / width), f = turn % width;
-      if (n === 5) {
-        for (let h = 0; h < heads; h++) {
-          const to = at("scores", (h * tokens + i) * tokens + f);
-          const one = range(dim, (e) => at("queries", i * dOut + h * dim + e));
-          const other = range(dim, (e) => at("keys", f * dOut + h * dim + e));
-          [...one, ...other].forEach((from, e) => this.chip(from, to, s, h, (e % dim) / dim));
-          [one, other, [to]].forEach(frame);
-        }
-        return;
+    const row = (kind, i, length) => range(length, (j) => at(kind, i * length + j));
+    const done = Math.min(this.sweep(n, u), tokens * wide - 1e-6), s = done % 1;
+    const i = Math.floor(done / wide), f = Math.floor(done) % wide;
+    if (n === 1) { // rows are counted, then columns
+      if (u < 0.5) this.frameAround(row("x", Math.floor(u * 2 * tokens), dIn));
+      else this.frameAround(range(tokens, (r) => at("x", r * dIn + Math.floor((2 * u - 1) * dIn))));
+    } else if (n === 5) { // a row and a column meet and collapse
+      for (let h = 0; h < heads; h++) {
+        const to = at("scores", (h * tokens + i) * tokens + f),
+          part = (kind, r) => row(kind, r, dOut).slice(h * dim, (h + 1) * dim);
+        const both = [part("queries", i), part("keys", f)];
+        for (const each of both) each.forEach((from, e) => this.chip(from, to, s, h, e / dim));
+        [...both, [to]].forEach((each) => this.frameAround(each));
       }
-      const length = n === 2 ? dIn : dOut, source = n === 2 ? "x" : "context";
-      const from = range(length, (j) => at(source, i * length + j));
-      frame(from);
+    } else if (n === 2 || n === 11) { // a row goes through a column of the matrix
+      const length = n === 2 ? dIn : dOut, from = row(n === 2 ? "x" : "context", i, length);
+      this.frameAround(from);
       (n === 2 ? PARTS : ["out"]).forEach((kind, z) => {
         const to = at(kind, i * dOut + f), matrix = n === 2 ? MATRICES[z] : "out_proj";
-        const column = this.wide ? [to] : range(length, (j) => at(matrix, j * dOut + f));
-        from.forEach((each, j) => (s < 0.5 || this.wide ? this.chip(each, column[j] ?? to, this.wide ? s : 2 * s, n === 11 ? Math.floor(j / dim) : -1)
-          : this.chip(column[j], to, 2 * s - 1, n === 11 ? Math.floor(j / dim) : -1)));
-        [column, [to]].forEach(frame);
+        const column = this.wide ? from.map(() => to) : range(length, (j) => at(matrix, j * dOut + f));
+        from.forEach((each, j) => this.chip(...(s < 0.5 ? [each, column[j], 2 * s]
+          : [column[j], to, 2 * s - 1]),
+          n === 11 ? Math.floor(j / dim) : -1));
+        [column, [to]].forEach((each) => this.frameAround(each));
       });
-    } else if (n === 6) {
+    } else if (n === 6) { // the triangle falls
       for (let k = this.first.scores; k < this.first.scores + heads * tokens * tokens; k++) {
         const { r, c } = this.cells[k], fallen = (u - this.landing(r, c)) / 0.3;
         if (c <= r || fallen <= 0 || fallen >= 1) continue;
         const [x, y, w, h] = this.where(k, n, t);
-        this.pen.globalAlpha = Math.min(1, 2 * fallen);
-        this.pen.fillStyle = this.dark;
-        this.pen.fillRect(x + 0.5, y - 90 * (1 - ease(fallen)) + 0.5, w - 1, h - 1);
-        this.pen.globalAlpha = 1;
+        this.fill(x + 0.5, y - 90 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.dark,
+          Math.min(1, 2 * fallen));
       }
-    } else if (n === 8) this.stack(u, at, frame);
+    } else if (n === 8) this.stack(u, at);
+    this.pen.globalAlpha = 1;
   }
 
-  // Step 8: value rows, each as high as its weight, stack up to a row of context.
-  stack(u, at, frame) {
-    const { tokens, dOut, heads } = this.sizes, dim = this.headDim;
-    const i = Math.min(tokens - 1, Math.floor(u * tokens)), own = u * tokens - i, turn = own * (i + 1) / 0.94;
+  // Step 8: rows of values, each as high as its weight, stack up to a row of context.
+  stack(u, at) {
+    const { tokens, dOut, heads } = this.sizes, dim = this.headDim,
+      i = Math.min(tokens - 1, Math.floor(u * tokens));
+    const turn = (u * tokens - i) * (i + 1) / 0.94, last = Math.min(i, Math.floor(turn));
     for (let h = 0; h < heads; h++) {
-      const row = (h * tokens + i) * tokens;
-      let below = 0;
-      for (let j = 0; j <= Math.min(i, Math.floor(turn)); j++) {
-        const s = ease(clamp((turn - j) / 0.8)), weight = this.tensors.weights[row + j];
-        for (let e = 0; e < dim; e++) {
-          const from = at("values", j * dOut + h * dim + e), to = at("context", i * dOut + h * dim + e);
-          const high = from[3] * (1 - s) + to[3] * weight * s;
-          this.pen.fillStyle = this.strong[h][18 - Math.round(12 * j / tokens)];
-          this.pen.fillRect(from[0] + (to[0] - from[0]) * s + 1,
-            from[1] * (1 - s) + (to[1] + to[3] * (1 - below - weight)) * s, from[2] * (1 - s) + to[2] * s - 2, high - 0.5);
-        }
+      const first = (h * tokens + i) * tokens, value = (j) => range(dim,
+        (e) => at("values", j * dOut + h * dim + e));
+      for (let j = 0, below = 0; j <= last; j++) {
+        const s = ease((turn - j) / 0.8), weight = this.tensors.weights[first + j],
+          go = (a, b) => a + (b - a) * s;
+        value(j).forEach((from, e) => {
+          const to = at("context", i * dOut + h * dim + e);
+          this.fill(go(from[0], to[0]) + 1, go(from[1], to[1] + to[3] * (1 - below - weight)),
+            go(from[2], to[2]) - 2,
+            go(from[3], to[3] * weight) - 0.5, this.strong[h][18 - Math.round(12 * j / tokens)]);
+        });
         below += weight;
       }
-      const j = Math.min(i, Math.floor(turn));
-      frame([at("scores", row + j)]);
-      frame(range(dim, (e) => at("values", j * dOut + h * dim + e)));
+      [[at("scores", first + last)], value(last)].forEach((each) => this.frameAround(each));
     }
   }
 
   chip(from, to, s, head, share = 0.3) {
-    const e = ease(s), size = 6 + 2 * (1 - e);
-    const x = from[0] + from[2] / 2, y = from[1] + from[3] / 2;
-    this.pen.fillStyle = head < 0 ? this.accent : this.heads[head];
-    this.pen.globalAlpha = 0.9;
-    this.pen.fillRect(x + (to[0] + to[2] * (0.3 + 0.4 * share) - x) * e - size / 2,
-      y + (to[1] + to[3] / 2 - y) * e - size / 2, size, size);
-    this.pen.globalAlpha = 1;
+    const e = ease(s), size = 8 - 2 * e, x = from[0] + from[2] / 2, y = from[1] + from[3] / 2;
+    this.fill(x + (to[0] + to[2] * (0.3 + 0.4 * share) - x) * e - size / 2,
+      y + (to[1] + to[3] / 2 - y) * e - size / 2,
+      size, size, head < 0 ? this.accent : this.heads[head], 0.9);
   }
 
   frameAround(list, dash = [], colour = this.ink) {
-    const left = Math.min(...list.map((each) => each[0])), top = Math.min(...list.map((each) => each[1]));
-    const right = Math.max(...list.map((each) => each[0] + each[2])), low = Math.max(...list.map((each) => each[1] + each[3]));
-    this.pen.strokeStyle = colour;
-    this.pen.lineWidth = 2;
-    this.pen.setLineDash(dash);
-    this.pen.strokeRect(left - 1, top - 1, right - left + 2, low - top + 2);
+    const [x, y] = [0, 1].map((z) => Math.min(...list.map((each) => each[z])) - 1);
+    const [right, low] = [0, 1].map((z) => Math.max(...list.map((each) => each[z] + each[z + 2])) + 1);
+    Object.assign(this.pen, { strokeStyle: colour, lineWidth: 2, globalAlpha: 1 });
+    this.pen.setLineDash(dash); this.pen.strokeRect(x, y, right - x, low - y);
     this.pen.setLineDash([]);
   }
 
-  // Rows that fill up to one: long bars under the weights of step 7, short ones in step 8.
-  shares(n, t, u) {
-    const { tokens } = this.sizes, list = n === 7 ? this.steps[7].bars : n === 8 && t < TURN ? this.steps[7].bars : [];
-    const fade = n === 8 ? 1 - t / TURN : 1, turn = n === 8 ? tokens : clamp((u - 0.4) / 0.6) * tokens;
-    list.forEach((bar, h) => {
+  // Rows that fill up to one, under the weights of step 7.
+  bars(n, t, u) {
+    const { tokens } = this.sizes, turn = n === 8 ? tokens : clamp((u - 0.4) / 0.6) * tokens;
+    this.steps[7].bars.forEach((bar, h) => {
       for (let i = 0; i < tokens; i++) {
-        let reached = 0;
-        for (let j = 0; j <= i; j++) {
-          const share = this.tensors.weights[(h * tokens + i) * tokens + j];
-          const long = clamp(clamp(turn - i) - reached, 0, share) * bar.w;
-          this.pen.globalAlpha = fade;
-          this.pen.fillStyle = this.strong[h][18 - Math.round(13 * j / tokens)];
-          if (long > 0.5) this.pen.fillRect(bar.x + reached * bar.w, bar.y + i * bar.each + bar.h + 1.5, long - 0.7, 7);
+        for (let j = 0, reached = 0; j <= i; j++) {
+          const share = this.tensors.weights[(h * tokens + i) * tokens + j],
+            long = clamp(clamp(turn - i) - reached, 0, share);
+          if (long * bar.w > 0.5) {
+            this.fill(bar.x + reached * bar.w, bar.y + i * bar.each + bar.h + 1.5, long * bar.w - 0.7, 7,
+              this.strong[h][18 - Math.round(13 * j / tokens)], n === 8 ? 1 - t / TURN : 1);
+          }
           reached += share;
         }
       }
     });
-    this.pen.globalAlpha = 1;
   }
 
-  // Whom the words read: an arc to each, as thick as its share; heads by turns above and below.
+  // Whom a word reads, the one pointed at or the last: arcs as thick as shares, heads above and below.
   arcs({ x, y, arcs: step, h: high }, o) {
-    const { tokens, heads } = this.sizes, { pen } = this, middle = y + high / 2;
-    const query = this.pointed?.kind === "scores" || this.pointed?.kind === "context" ? this.pointed.r : tokens - 1;
-    const at = (i) => x + step * (i + 0.5);
+    const { tokens, heads } = this.sizes, { pen, pointed } = this, middle = y + high / 2;
+    const query = ["scores", "context"].includes(pointed?.kind) ? pointed.r : tokens - 1,
+      at = (i) => x + step * (i + 0.5);
     for (let h = 0; h < heads; h++) {
+      const side = h % 2 ? 1 : -1, from = middle + side * 10;
       for (let j = 0; j <= query; j++) {
-        const share = this.tensors.weights[(h * tokens + query) * tokens + j], up = h % 2 ? 1 : -1;
+        const share = this.tensors.weights[(h * tokens + query) * tokens + j], aside = query === j ? 22 : 0;
+        const turn = from + side * 1.3 * Math.max(0.35, (query - j) / tokens) * (high / 2 - 14);
         if (share < 0.01) continue;
-        const reach = Math.max(0.35, (query - j) / tokens) * (high / 2 - 14);
-        pen.globalAlpha = o;
-        pen.strokeStyle = this.heads[h];
-        pen.lineWidth = 1 + 8 * share;
-        pen.beginPath();
-        pen.moveTo(at(query), middle + up * 10);
-        const turn = middle + up * (10 + 1.3 * reach), aside = query === j ? 22 : 0;
-        pen.bezierCurveTo(at(query) + aside, turn, at(j) - aside, turn, at(j), middle + up * 10);
+        Object.assign(pen, { globalAlpha: o, strokeStyle: this.heads[h], lineWidth: 1 + 8 * share });
+        pen.beginPath(); pen.moveTo(at(query), from);
+        pen.bezierCurveTo(at(query) + aside, turn, at(j) - aside, turn, at(j), from);
         pen.stroke();
       }
-      this.write(`head ${h}`, x + 20, h % 2 ? y + high - 8 : y + 8, 12, this.ink);
+      this.write(`head ${h}`, x + 24, h % 2 ? y + high - 8 : y + 8, 12, this.ink);
     }
-    for (let i = 0; i < tokens; i++) this.write(this.word(i), at(i), middle, 13, i === query ? this.ink : this.soft, i === query ? "bold" : "");
+    for (let i = 0; i < tokens; i++) {
+      this.write(this.word(i), at(i), middle, 13, i === query ? this.ink : this.soft,
+        i === query ? "bold" : "");
+    }
     pen.globalAlpha = 1;
   }
 
@@ -883,61 +865,53 @@ class Stage {
     const at = (k) => rest.subarray(5 * k, 5 * k + 5), seen = (k) => rest[5 * k + 4] > 0;
     for (const k of this.kin.from.filter(seen)) this.frameAround([at(k)], [], this.accent);
     for (const k of this.kin.to.filter(seen)) this.frameAround([at(k)], [3, 2]);
-    this.frameAround([at(this.cells.indexOf(this.pointed))].map(([x, y, w, h]) => [x - 1, y - 1, w + 2, h + 2]));
+    const [x, y, w, h] = at(this.cells.indexOf(this.pointed));
+    this.frameAround([[x - 1, y - 1, w + 2, h + 2]]);
   }
 
   // Every step in small, as it is now: what changes under a hand lights up here as well.
   miniatures() {
-    const { strip, small: pen } = this, wide = strip.clientWidth / LAST, high = 50;
-    if (!wide) return;
-    pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
-    pen.clearRect(0, 0, wide * LAST, high);
+    const { small: pen, hold } = this, wide = this.strip.clientWidth / LAST;
+    pen.setTransform(this.dots, 0, 0, this.dots, 0, 0); pen.clearRect(0, 0, wide * LAST, STRIP);
     for (let n = 1; n <= LAST; n++) {
-      const { rest, shown } = this.steps[n];
-      const list = this.steps[n].mini ??= this.smaller(n, wide, high);
-      for (const [k, x, y, w, h] of list) {
-        const cell = this.cells[k], value = this.value(cell, n);
-        const delta = this.hold ? value - this.hold.value(cell, n) : 0, moved = Math.abs(delta) > 1e-9;
-        const full = this.tensor(cell, n) === "weights" ? 1 : this.most[cell.kind];
-        const level = 3 + Math.round(17 * Math.min(1, Math.abs(value) / full));
-        pen.fillStyle = moved ? (delta > 0 ? this.up : this.down) : this.hold ? this.band
-          : value === -Infinity ? this.dark : this.strong[cell.h][level];
-        pen.fillRect(x + wide * (n - 1), y, w, h);
+      for (const [k, x, y, w, h] of this.steps[n].mini ??= this.smaller(n, wide)) {
+        const cell = this.cells[k], value = this.value(cell, n), delta = hold ? value - hold.value(cell, n)
+          : 0;
+        const most = this.tensor(cell, n) === "weights" ? 1 : this.most[cell.kind];
+        pen.fillStyle = Math.abs(delta) > 1e-9 ? (delta > 0 ? this.up : this.down) : hold ? this.line
+          : value === -Infinity ? this.dark : this.strong[cell.h][3
+            + Math.round(17 * Math.min(1, Math.abs(value) / most))];
+        pen.fillRect(x, y, w, h);
       }
     }
   }
 
-  smaller(n, wide, high) {
-    const { rest, shown } = this.steps[n];
+  // What a step makes, made smaller to fit its place in the strip.
+  smaller(n, wide) {
+    const { rest, shown } = this.steps[n], at = (k) => rest.subarray(5 * k, 5 * k + 4);
     const made = n === 1 ? ["x"] : n < 5 ? PARTS : n < 8 ? ["scores"] : n < 11 ? ["context"] : ["out"];
     const list = shown.filter((k) => !this.cells[k].ghost && made.includes(this.cells[k].kind));
-    let [left, top, right, low] = [1e9, 1e9, 0, 0];
-    for (const k of list) {
-      const [x, y, w, h] = rest.subarray(5 * k, 5 * k + 4);
-      [left, top, right, low] = [Math.min(left, x), Math.min(top, y), Math.max(right, x + w), Math.max(low, y + h)];
-    }
-    const scale = Math.min((wide - 12) / (right - left), (high - 10) / (low - top));
-    const aside = (wide - (right - left) * scale) / 2, above = (high - (low - top) * scale) / 2;
-    return list.map((k) => {
-      const [x, y, w, h] = rest.subarray(5 * k, 5 * k + 4), gap = scale * w > 3 ? 0.6 : 0.1;
-      return [k, aside + (x - left) * scale, above + (y - top) * scale, Math.max(0.6, w * scale - gap), Math.max(0.6, h * scale - gap)];
-    });
+    const [x, y] = [0, 1].map((z) => Math.min(...list.map((k) => at(k)[z])));
+    const [right, low] = [0, 1].map((z) => Math.max(...list.map((k) => at(k)[z] + at(k)[z + 2])));
+    const scale = Math.min((wide - 12) / (right - x), (STRIP - 10) / (low - y));
+    const left = wide * (n - 1) + (wide - (right - x) * scale) / 2, top = (STRIP - (low - y) * scale) / 2;
+    const inner = (size) => Math.max(0.6, size * scale - (size * scale > 3 ? 0.6 : 0.1));
+    return list.map((k) => [k, left + (at(k)[0] - x) * scale, top + (at(k)[1] - y) * scale, inner(at(k)[2]),
+      inner(at(k)[3])]);
   }
 
-  // Whatever goes with the playhead and is no number: words fade, the frame of the strip moves.
+  // What goes with the playhead and is no number: words fade, the frame of the strip moves.
   follow(n, t) {
-    const before = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN), then = clamp((t - 0.88) / 0.12);
+    const going = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN);
     for (let k = 1; k <= LAST; k++) {
-      const [into, out] = this.layers[k];
-      const shown = k === n ? [coming, then] : k === n - 1 ? [before, before] : [0, 0];
-      [into, out].forEach((layer, z) => {
-        if (layer.o !== shown[z]) layer.style.opacity = layer.o = shown[z];
-        const off = !shown[z];
-        if (layer.off !== off) layer.style.visibility = (layer.off = off) ? "hidden" : "";
+      const shown = k === n ? [coming, clamp((t - 0.88) / 0.12)] : k === n - 1 ? [going, going] : [0, 0];
+      this.layers[k].forEach((layer, z) => {
+        if (layer.shown === shown[z]) return;
+        layer.shown = shown[z];
+        layer.style.cssText = `opacity:${shown[z]};visibility:${shown[z] ? "visible" : "hidden"}`;
       });
     }
-    const at = `translateX(${(Math.max(this.p, 1) - 1) * this.strip.clientWidth / LAST}px)`;
-    if (this.handle.at !== at) this.handle.style.transform = this.handle.at = at;
+    this.handle.style.transform = `translateX(${(Math.max(this.p, 1) - 1) * this.strip.clientWidth / LAST}px)`;
   }
 
   // -------------------------------------------------------------------------------- words
@@ -946,15 +920,13 @@ class Stage {
   say() {
     const n = this.step, answered = this.p >= n - 1e-6, { name, code } = this.data.steps[n - 1];
     const key = [n, answered, this.name, ...Object.values(this.sizes)].join();
-    if (key === this.says) return;
-    if (this.told !== n) this.code.textContent = code;
-    this.told = n;
-    this.says = key;
-    this.root.dataset.step = n;
-    this.root.dataset.answered = answered;
+    if (key === this.said) return this.cover();
+    this.said = key;
+    Object.assign(this.root.dataset, { step: n, answered });
+    this.code.textContent = code;
     this.title.innerHTML = `<b>${n} ${name}</b> ${(answered ? FOUND : ASK)[n](this)}`;
-    this.handle.parentNode.setAttribute("aria-valuenow", n);
-    this.handle.parentNode.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
+    this.strip.setAttribute("aria-valuenow", n);
+    this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
     this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
     this.playing(this.running);
     if (!this.pointed && !this.hold) this.tell();
@@ -963,76 +935,70 @@ class Stage {
 
   // The card: what is said of a number, or how to begin.
   tell(text = "") {
-    this.card.innerHTML = text || `<i>Point at a number${this.narrow ? ""
-      : ": where it comes from (solid frames), where it goes (dashed)"}. Drag an underlined one up or down.</i>`;
+    const frames = this.narrow ? "" : ": where it comes from (solid frames), where it goes (dashed)";
+    this.card.innerHTML = text || `<i>Point at a number${frames}. Drag an underlined one up or down.</i>`;
+  }
+
+  token(i) { return this.scene.words ? `“${this.scene.words[i]}”` : `token ${i}`; }
+
+  // Whether one number goes into another at a step; of x, also what lies beyond.
+  feeds(one, other, step) {
+    const own = one.h === other.h, { kind, r, c } = one, key = `${kind} ${other.kind}`;
+    if (kind === other.kind) { // a ghost, and what became of it
+      return one.ghost && !other.ghost && (step === 7 && kind === "scores" ? own && r === other.r && c <= r
+        : one.at === other.at);
+    }
+    if (one.ghost || other.ghost) return false;
+    if (kind === "x") return PARTS.includes(other.kind) ? r === other.r
+      : ["context", "out"].includes(other.kind) && r <= other.r;
+    if (MATRICES.includes(kind)) return MATRICES.indexOf(kind) === PARTS.indexOf(other.kind) && c === other.c;
+    return { "queries scores": own && r === other.r, "keys scores": own && r === other.c,
+      "context out": r === other.r,
+      "scores context": own && r === other.r && c <= r, "values context": c === other.c && r <= other.r,
+      "out_proj out": c === other.c }[key] ?? false;
   }
 
   // What a cell comes from and goes to at a step, and its arithmetic in one line.
   explain(cell, step) {
     const { tokens, dOut, dIn, heads } = this.sizes, { kind, r, c, h, at, ghost } = cell, dim = this.headDim;
-    const from = [], to = [], value = this.value(cell, step), then = ghost ? step - 1 : step;
-    const add = (list, name, flats, old = false) => list.push(...flats.map((flat) => this.index(name, flat, old)));
-    const has = (name) => this.first[name] !== undefined;
+    const { input, tensors, weights } = this, value = this.value(cell, step), then = ghost ? step - 1 : step;
+    const text = written(value), head = range(dim, (e) => h * dim + e), places = range(dOut),
+      before = range(r + 1);
+    const square = (i, j) => (h * tokens + i) * tokens + j, of = (i) => (f) => i * dOut + f;
     const products = (pairs, more = "") => {
-      const few = pairs.slice(0, this.narrow ? 3 : pairs.length > 6 ? 5 : 6);
-      const rest = pairs.length > few.length ? ` + … (${pairs.length} products)` : "";
-      return `${few.map(([a, b]) => `${written(a)}·${written(b)}`).join(" + ")}${rest}${more} = <b>${written(value)}</b>`;
+      const few = pairs.slice(0, this.narrow ? 3 : pairs.length > 6 ? 5
+        : 6).map(([a, b]) => `${written(a)}·${written(b)}`);
+      return `${few.join(" + ")}${pairs.length > few.length ? ` + … (${pairs.length} products)` : ""}${more} = <b>${text}</b>`;
     };
-    const same = "the same number as before: only its place is new";
-    const square = (i, j, head = h) => (head * tokens + i) * tokens + j, later = range(tokens).filter((i) => i >= r);
-    let how = "";
-    if (kind === "x") {
-      for (const part of PARTS) add(to, part, range(dOut, (f) => r * dOut + f));
-      for (const part of ["context", "out"]) add(to, part, later.flatMap((i) => range(dOut, (f) => i * dOut + f)));
-      how = `${written(value)}, feature ${c} of ${this.token(r)}; it reaches ${tokens > r + 1 ? `${this.token(r)} and those after it` : this.token(r)}`;
-    } else if (kind.includes("_")) {
-      add(to, kind === "out_proj" ? "out" : PARTS[MATRICES.indexOf(kind)], range(tokens, (i) => i * dOut + c));
-      how = `${written(value)}, learned; the same for every token`;
-    } else if (PARTS.includes(kind)) {
-      const z = PARTS.indexOf(kind), matrix = this.weights[MATRICES[z]];
-      if (step === 2) add(from, "x", range(dIn, (j) => r * dIn + j));
-      if (step === 2 && has(MATRICES[z])) add(from, MATRICES[z], range(dIn, (j) => j * dOut + c));
-      if (kind === "queries") add(to, "scores", range(tokens, (j) => square(r, j)));
-      else add(to, kind === "keys" ? "scores" : "context", kind === "keys" ? range(tokens, (i) => square(i, r)) : later.map((i) => i * dOut + c));
-      if (step === 3 || step === 4) add(ghost ? to : from, kind, [at], !ghost);
-      how = then === 3 || then === 4 ? `${written(value)}, ${same}`
-        : products(range(dIn, (j) => [this.input[r * dIn + j], matrix[c * dIn + j]]));
-    } else if (kind === "scores") {
-      if (step === 5) for (const part of ["queries", "keys"]) add(from, part, range(dim, (e) => (part === "keys" ? c : r) * dOut + h * dim + e));
-      if (step === 8) add(to, "context", range(dim, (e) => r * dOut + h * dim + e));
-      if (ghost) add(to, "scores", step === 6 ? [at] : range(tokens, (j) => square(r, j)));
-      else if (step === 6) add(from, "scores", [at], true);
-      else if (step === 7) add(from, "scores", range(r + 1, (j) => square(r, j)), true);
-      const { queries, keys, masked } = this.tensors;
-      const power = (j) => Math.exp((masked[square(r, j)] - Math.max(...later.slice(0, 0), ...range(r + 1, (k) => masked[square(r, k)]))) / Math.sqrt(dim));
-      if (then <= 5) how = products(range(dim, (e) => [queries[r * dOut + h * dim + e], keys[c * dOut + h * dim + e]]));
-      else if (c > r) how = then === 6 ? `−∞, for ${this.token(c)} comes after ${this.token(r)}` : "exp(−∞) = <b>0.00</b>";
-      else if (then === 6) how = `${written(value)}, the score stays: ${this.token(c)} is not after ${this.token(r)}`;
-      else how = `exp(${written(masked[at])} / √${dim}) / the sum of exp over its row = <b>${written(value)}</b>`;
-    } else if (kind === "context") {
-      if (step === 8) add(from, "scores", range(r + 1, (j) => square(r, j)));
-      if (step === 8) add(from, "values", range(r + 1, (j) => j * dOut + c));
-      if (step === 11) add(to, "out", range(dOut, (g) => r * dOut + g));
-      if (step === 9 || step === 10) add(ghost ? to : from, kind, [at], !ghost);
-      how = then > 8 ? `${written(value)}, ${same}`
-        : products(range(r + 1, (j) => [this.tensors.weights[square(r, j)], this.tensors.values[j * dOut + c]]));
-    } else {
-      add(from, "context", range(dOut, (f) => r * dOut + f));
-      if (has("out_proj")) add(from, "out_proj", range(dOut, (f) => f * dOut + c));
-      how = products(range(dOut, (f) => [this.tensors.context[r * dOut + f], this.weights.out_proj[c * dOut + f]]),
-        ` + ${written(this.weights.bias[c])}`);
-    }
-    return { from, to, text: `<b>${this.called(cell, step)}</b> = ${how}` };
+    const same = `${text}, the same number as before: only its place is new`;
+    const words = {
+      x: () => `${text}, feature ${c} of ${this.token(r)}; it reaches ${this.token(r)}${tokens > r + 1 ? " and those after it" : ""}`,
+      matrix: () => `${text}, learned; the same for every token`,
+      part: () => (then > 2 && then < 5 ? same
+        : products(range(dIn, (j) => [input[r * dIn + j],
+          weights[MATRICES[PARTS.indexOf(kind)]][c * dIn + j]]))),
+      scores: () => products(head.map((f) => [tensors.queries[of(r)(f)], tensors.keys[of(c)(f)]])),
+      masked: () => (c > r ? `−∞, for ${this.token(c)} comes after ${this.token(r)}`
+        : `${text}, the score stays: ${this.token(c)} is not after ${this.token(r)}`),
+      weights: () => `exp(${written(tensors.masked[at])} / √${dim}) / the sum of exp over its row = <b>${text}</b>`,
+      context: () => (then > 8 ? same : products(before.map((j) => [tensors.weights[square(r, j)],
+        tensors.values[of(j)(c)]]))),
+      out: () => products(places.map((f) => [tensors.context[of(r)(f)], weights.out_proj[of(c)(f)]]),
+        ` + ${written(weights.bias[c])}`),
+    };
+    const key = kind.includes("_") ? "matrix" : PARTS.includes(kind) ? "part" : this.tensor(cell, step);
+    const { shown } = this.steps[step], kin = (fits) => shown.filter((k) => this.cells[k] !== cell
+      && fits(this.cells[k]));
+    return { from: kin((other) => this.feeds(other, cell, step)),
+      to: kin((other) => this.feeds(cell, other, step)),
+      text: `<b>${this.called(cell, step)}</b> = ${words[key]()}` };
   }
-
-  token(i) { return this.scene.words ? `“${this.scene.words[i]}”` : `token ${i}`; }
 
   // --------------------------------------------------------------------------------- hand
 
   point(cell) {
     if (this.pointed === cell) return;
-    this.pointed = cell;
-    this.kin = cell && this.explain(cell, this.step);
+    this.pointed = cell; this.kin = cell && this.explain(cell, this.step);
     if (!this.hold) this.tell(cell ? this.kin.text : "");
     this.soon();
   }
@@ -1040,97 +1006,63 @@ class Stage {
   // Take hold of a number: what was before stays known for as long as it is held.
   take(cell) {
     if (this.hold?.cell === cell) return;
-    this.release();
-    this.rush();
-    const old = this.tensors, before = this.value(cell, this.step);
-    const tensor = (other, step) => old[this.tensor(other, step)];
-    this.hold = { cell, before, input: this.input.slice(), value: (other, step) =>
-      other.kind === "x" ? this.hold.input[other.at] : other === cell ? before
-        : other.kind.includes("_") ? this.value(other, step) : tensor(other, step)[other.at] };
-    this.root.classList.add("held");
+    this.release(); this.rush();
+    const { tensors } = this, before = this.value(cell, this.step), input = this.input.slice();
+    this.hold = { cell, before, value: (other, step) => (other.kind === "x" ? input[other.at]
+      : other === cell ? before
+      : other.kind.includes("_") ? this.value(other, step) : tensors[this.tensor(other, step)][other.at]) };
+  }
+
+  put(cell, value) {
+    if (cell.kind === "x") this.input[cell.at] = value;
+    else this.weights[cell.kind][this.matrix(cell)] = value;
+    this.compute(); this.soon();
   }
 
   // Set the number that is held; everything after it follows.
   move(value) {
     const { cell } = this.hold, most = 2 * Math.max(1, Math.ceil(this.most[cell.kind]));
-    const now = Math.round(clamp(value, -most, most) * 100) / 100;
-    if (cell.kind === "x") this.input[cell.at] = now;
-    else this.weights[cell.kind][this.matrix(cell)] = now;
-    this.changed = true;
-    this.back.hidden = false;
-    this.compute();
-    this.soon();
+    this.put(cell, Math.round(clamp(value, -most, most) * 100) / 100); this.back.hidden = false;
     this.report();
   }
 
   // Say what a change does here, and write the new numbers where they can be found.
   report() {
-    const { cell, before } = this.hold, now = this.value(cell, this.step), delta = now - before;
-    let moved = 0, all = 0;
-    for (const k of this.steps[this.step].shown) {
-      const each = this.cells[k];
-      if (each.ghost || each.kind === "x" || each.kind.includes("_")) continue;
-      all += 1;
-      moved += Math.abs(this.value(each, this.step) - this.hold.value(each, this.step)) > 1e-9;
-    }
-    const sign = `${delta < 0 ? "−" : "+"}${Math.abs(delta).toFixed(2)}`;
-    const blind = cell.kind === "x" && cell.r > 0 && this.step > 1
-      ? `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it` : "";
-    this.tell(`<b>${this.called(cell, this.step)}</b> ${written(before)} → <b>${written(now)}</b> ` +
-      `<span class="${delta < 0 ? "down" : "up"}">${delta < 0 ? "▼" : "▲"} ${sign}</span> ` +
-      (this.step > 1 ? `<i>here it moves ${moved} of ${count(all, "number")}${blind}</i>` : ""));
-    const rest = this.steps[this.step].rest, k = this.cells.indexOf(cell);
-    this.call.textContent = `${written(before)} → ${written(now)}`;
-    this.call.className = `call ${delta < 0 ? "down" : "up"}`;
-    const left = clamp(rest[5 * k] + rest[5 * k + 2] / 2 - 60, 0, this.across - 120);
-    this.call.style.transform = `translate(${left}px, ${Math.max(0, rest[5 * k + 1] - 26)}px)`;
-    this.call.hidden = false;
-    this.worth();
-    this.later(() => this.miniatures(), 40);
+    const { hold, step } = this, { cell, before } = hold, now = this.value(cell, step), delta = now - before;
+    const made = this.steps[step].shown.map((k) => this.cells[k]).filter(({ kind, ghost }) => !ghost
+      && kind !== "x" && !kind.includes("_"));
+    const moved = made.filter((each) => Math.abs(this.value(each, step) - hold.value(each,
+      step)) > 1e-9).length;
+    const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 ? ""
+      : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
+    this.tell(`<b>${this.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> <span class="${way}">` +
+      `${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}</span> ` +
+      (step > 1 ? `<i>here it moves ${moved} of ${count(made.length, "number")}${blind}</i>` : ""));
+    const [x, y, w] = this.steps[step].rest.subarray(5 * this.cells.indexOf(cell));
+    Object.assign(this.call, { textContent: `${written(before)} → ${written(now)}`, className: `call ${way}`,
+      hidden: false });
+    this.call.style.transform = `translate(${clamp(x + w / 2 - 60, 0, this.across - 120)}px, ${Math.max(0, y - 26)}px)`;
+    this.worth(); this.later(() => this.miniatures(), 40);
   }
 
   release() {
     if (!this.hold) return;
-    this.hold = null;
-    this.call.hidden = true;
-    this.root.classList.remove("held");
-    this.pointed = null;
-    this.kin = null;
-    this.tell();
-    this.soon();
-    this.later(() => this.miniatures(), 40);
+    this.hold = this.pointed = this.kin = null; this.call.hidden = true;
+    this.tell(); this.soon(); this.later(() => this.miniatures(), 40);
   }
 
-  // All numbers as they were at first; Escape takes back the one that is held.
-  undo() {
-    if (this.hold) {
-      const { cell, before } = this.hold;
-      if (cell.kind === "x") this.input[cell.at] = before;
-      else this.weights[cell.kind][this.matrix(cell)] = before;
-      this.release();
-      this.compute();
-      this.worth();
-    } else this.reset();
-  }
-
-  reset() {
-    this.hold = null;
+  // Escape takes back what is held; else, and by the button, all numbers are as at first.
+  undo(all = !this.hold) {
+    if (!all) this.put(this.hold.cell, this.hold.before);
     this.release();
-    const { scene, sizes } = this;
-    this.input = Float64Array.from(floats(scene.x));
-    for (const dOut in this.every) this.every[dOut] = decoded(scene.weights[dOut]);
-    this.compute();
-    this.changed = false;
-    this.back.hidden = true;
-    this.worth();
-    this.miniatures();
-    this.tell();
-    this.soon();
+    if (all) {
+      this.begin(); this.back.hidden = true;
+    }
+    this.compute(); this.worth();
+    this.soon(); this.later(() => this.miniatures(), 40);
   }
 
-  later(act, wait) {
-    this.waiting ??= setTimeout(() => { this.waiting = null; act(); }, wait);
-  }
+  later(act, wait) { this.waiting ??= setTimeout(() => { this.waiting = null; act(); }, wait); }
 
   // ------------------------------------------------------------------------------ playhead
 
@@ -1138,28 +1070,20 @@ class Stage {
     const before = this.step;
     this.p = clamp(p, TURN, LAST);
     if (before !== this.step || this.p === this.step) this.point(null);
-    this.say();
-    this.soon();
+    this.say(); this.soon();
   }
 
   go(to, time, then) {
-    cancelAnimationFrame(this.motion);
-    clearTimeout(this.next);
-    if (STILL.matches) time = 0;
-    const from = this.p;
+    this.stop(this.running); this.release();
+    const from = this.p, whole = STILL.matches ? 0 : time;
     let began;
-    this.release();
     const tick = (now) => {
       began ??= now;
-      const s = time ? clamp((now - began) / time) : 1;
+      const s = whole ? clamp((now - began) / whole) : 1;
+      this.motion = s < 1 ? requestAnimationFrame(tick) : null;
       this.show(s === 1 ? to : from + (to - from) * s);
-      if (s < 1) this.motion = requestAnimationFrame(tick);
-      else {
-        this.motion = null;
-        then?.();
-      }
+      if (s === 1) then?.();
     };
-    this.target = to;
     this.motion = requestAnimationFrame(tick);
   }
 
@@ -1174,16 +1098,14 @@ class Stage {
     });
   }
 
-  stop() {
-    cancelAnimationFrame(this.motion);
-    clearTimeout(this.next);
-    this.motion = null;
-    this.playing(null);
+  stop(running = null) {
+    cancelAnimationFrame(this.motion); clearTimeout(this.next);
+    this.motion = null; this.playing(running);
   }
 
   playing(which) {
     this.running = which;
-    const next = Math.min(LAST, Math.floor(this.p + 1e-6) + 1), n = this.p >= LAST ? 1 : next;
+    const n = this.p >= LAST ? 1 : Math.floor(this.p + 1e-6) + 1;
     this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Step ${which ? this.step : n}`;
     this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ All";
   }
@@ -1195,47 +1117,43 @@ class Stage {
   }
 
   skip(by) {
-    const n = this.step;
-    if (this.motion && by > 0) this.show(this.step);
+    if (this.motion && by > 0) this.rush();
     this.stop();
-    if (by > 0) return this.p < LAST && this.play();
-    this.go(Math.max(TURN, n - 1), 300 / this.speed);
+    if (by < 0) this.go(Math.max(TURN, this.step - 1), 300 / this.speed);
+    else if (this.p < LAST) this.play();
   }
 
   // --------------------------------------------------------------------------------- page
 
   page(el) {
-    const make = (tag, name, more = {}) => Object.assign(document.createElement(tag), { className: name }, more);
     const { data } = this;
-    this.root = make("div", "stage");
-    this.root.dataset.stage = "";
-    this.root.setAttribute("role", "group");
-    this.root.setAttribute("aria-label", "The stage: eleven steps of multi-head attention, one after the other");
-    this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // keys pressed here are none of JupyterLab's
+    this.root = document.createElement("div");
     this.root.innerHTML = `<div class="top"><div class="title" aria-live="polite"></div><div class="choices"></div></div>
-      <div class="desk"><pre class="code"></pre><button class="back" hidden>Back to the start</button>
+      <div class="desk"><pre class="code" tabindex="0"></pre><button class="back" hidden>Back to the start</button>
         <div class="knobs"></div></div>
-      <div class="board" tabindex="0" role="application"><div class="field"><canvas></canvas>
-        <div class="labels" aria-hidden="true"></div><div class="cells"></div><div class="call" hidden></div></div></div>
+      <div class="board" tabindex="0" role="application"
+        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
+        <div class="field"><canvas></canvas><div aria-hidden="true">${"<div class=layer></div>".repeat(2 * LAST)}</div>
+        <div class="cells"></div><div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
-        <button class="pace" aria-label="speed"></button></div>
+        <button class="pace"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1" aria-valuemax="11">
-        <canvas></canvas><div class="tiles"></div><div class="handle"></div></div></div>`;
-    const part = (name) => this.root.querySelector(name);
-    for (const name of ["title", "choices", "code", "back", "knobs", "board", "field", "cells", "card", "strip", "handle", "call"]) {
-      this[`${name}`] = part(`.${name}`);
-    }
-    [this.one, this.all, this.pace] = part(".buttons").children;
-    this.board.setAttribute("aria-label", "Numbers: arrow keys point at them, Tab goes to those that can be changed");
-    part(".tiles").append(...data.steps.map(({ name }, k) => make("div", "tile", { innerHTML: `${k + 1} <span>${name}</span>` })));
-    this.tiles = [...part(".tiles").children];
-    this.canvas = part(".field > canvas");
+        <canvas></canvas><div class="tiles">${data.steps.map(({ name }, k) =>
+    `<div class="tile">${k + 1} <span>${name}</span></div>`).join("")}</div><div class="handle"></div></div></div>`;
+    const names = "title choices code back knobs board field card one all pace strip handle call".split(" ");
+    for (const name of names) this[name] = this.root.querySelector(`.${name}`);
+    this.over = this.root.querySelector(".cells");
+    this.tiles = [...this.root.querySelectorAll(".tile")];
+    this.canvas = this.root.querySelector("canvas");
     this.pen = this.canvas.getContext("2d", { alpha: false });
-    this.small = part(".strip > canvas").getContext("2d");
-    this.layers = [null, ...data.steps.map(() => [0, 1].map(() => part(".labels").appendChild(make("div", "layer"))))];
+    this.small = this.strip.querySelector("canvas").getContext("2d");
+    const layers = [...this.root.querySelectorAll(".layer")];
+    this.layers = [null, ...data.steps.map((_, k) => layers.slice(2 * k, 2 * k + 2))];
     this.now = new Float32Array(5);
-    this.elements = [];
+    const said = { role: "group", "aria-label": "The stage: eleven steps of multi-head attention, one after the other",
+      class: "stage", "data-stage": "", "data-lm-suppress-shortcuts": true }; // keys are none of JupyterLab's
+    for (const [name, value] of Object.entries(said)) this.root.setAttribute(name, value);
     el.append(this.root);
     this.listen();
   }
@@ -1244,31 +1162,24 @@ class Stage {
   look() {
     const style = getComputedStyle(this.root), { pen } = this;
     const colour = (name) => {
-      pen.fillStyle = "#808080";
-      pen.fillStyle = style.getPropertyValue(name).trim();
-      const [, hex] = /^#(\w{6})$/.exec(pen.fillStyle) ?? [];
-      const [r, g, b, a = 1] = hex ? [0, 2, 4].map((k) => parseInt(hex.slice(k, k + 2), 16)) : pen.fillStyle.match(/[\d.]+/g).map(Number);
-      return { r, g, b, a };
+      pen.fillStyle = name[0] === "-" ? style.getPropertyValue(name).trim() : name;
+      const hex = pen.fillStyle[0] === "#" && [1, 3, 5].map((k) => parseInt(pen.fillStyle.slice(k, k + 2),
+        16));
+      return hex || pen.fillStyle.match(/[\d.]+/g).map(Number);
     };
-    const mix = (one, other, s) => `rgb(${["r", "g", "b"].map((z) => Math.round(one[z] + (other[z] - one[z]) * s))})`;
-    const paper = colour("--paper"), ink = colour("--ink");
-    const solid = (name) => mix(paper, colour(name), colour(name).a);
-    this.paper = mix(paper, paper, 0);
-    this.ink = solid("--ink");
-    for (const name of ["soft", "line", "accent", "up", "down", "band"]) this[name] = solid(`--${name}`);
-    this.dark = mix(paper, ink, 0.78);
-    const ramp = (each, most) => range(21, (k) => mix(paper, each, 0.05 + (most - 0.05) * k / 20));
-    this.heads = this.data.colours.map((each) => each);
-    this.tints = { up: ramp(colour("--up"), 0.5), down: ramp(colour("--down"), 0.5), [-1]: ramp(colour("--grey"), 0.55) };
-    this.strong = { [-1]: ramp(colour("--grey"), 1) }; // where no number has to be read through it
-    this.data.colours.forEach((each, h) => {
-      this.root.style.setProperty("--head", each);
-      this.tints[h] = ramp(colour("--head"), 0.5);
-      this.strong[h] = ramp(colour("--head"), 1);
-    });
+    const paper = colour("--paper");
+    const mix = (one, other, s) => `rgb(${[0, 1, 2].map((z) => Math.round(one[z] + (other[z] - one[z]) * s))})`;
+    const ramp = (name, most) => range(21, (k) => mix(paper, colour(name), 0.05 + (most - 0.05) * k / 20));
+    for (const name of ["paper", "ink", "soft", "line", "accent", "up", "down", "band"]) {
+      this[name] = mix(paper, colour(`--${name}`), colour(`--${name}`)[3] ?? 1);
+    }
+    this.dark = mix(paper, colour("--ink"), 0.78); this.heads = this.data.colours;
+    this.tints = { up: ramp("--up", 0.5), down: ramp("--down", 0.5), [-1]: ramp("--grey", 0.55) };
+    this.strong = { [-1]: ramp("--grey", 1) }; // where no number has to be read through it
+    this.heads.forEach((each, h) => [this.tints[h], this.strong[h]] = [ramp(each, 0.5), ramp(each, 1)]);
     this.family = style.getPropertyValue("--digits");
-    this.fonts = { words: `12px ${this.family}`, bold: `bold 13px ${this.family}`, code: `11.5px ${style.getPropertyValue("--code")}`,
-      sign: `22px ${this.family}`, hint: `12px ${this.family}` };
+    const words = `12px ${this.family}`, code = `11.5px ${style.getPropertyValue("--code")}`;
+    this.fonts = { words, hint: words, bold: `bold 13px ${this.family}`, code, sign: `22px ${this.family}` };
     this.widths = new Map();
     pen.font = `100px ${this.family}`;
     this.em = pen.measureText("−0.00").width / 100;
@@ -1279,193 +1190,174 @@ class Stage {
   resize() {
     this.dots = window.devicePixelRatio || 1;
     this.across = Math.max(...this.steps.slice(1).map((each) => each.need));
-    const fit = (canvas, w, h) => {
-      [canvas.width, canvas.height] = [w * this.dots, h * this.dots];
-      canvas.style.cssText = `width:${w}px;height:${h}px`;
-    };
-    fit(this.canvas, this.across, this.high);
-    fit(this.small.canvas, this.strip.clientWidth, 50);
+    const sizes = [[this.canvas, this.across, this.high], [this.small.canvas, this.strip.clientWidth, STRIP]];
+    for (const [canvas, width, height] of sizes) {
+      Object.assign(canvas, { width: width * this.dots, height: height * this.dots });
+      canvas.style.cssText = `width:${width}px;height:${height}px`;
+    }
     this.board.style.height = `${this.high}px`;
     this.later(() => this.miniatures(), 0);
   }
 
   // The words of every step, in two layers: of what comes in, and of what has come out.
   label() {
-    const line = (parts) => parts.map(([text, font]) => `<span class="${font}">${text}</span>`).join("");
     for (let n = 1; n <= LAST; n++) {
       const html = ["", ""];
       for (const { text, x, y, w, mid, end, head, out, hint } of this.steps[n].labels) {
-        const kind = `label${mid ? " mid" : ""}${end ? " end" : ""}${hint ? " hint" : ""}${head >= 0 ? " head" : ""}`;
-        const colour = head >= 0 ? `;--head:${this.heads[head]}` : "";
-        html[out ? 1 : 0] += `<div class="${kind}" style="left:${x.toFixed(1)}px;top:${y.toFixed(1)}px;width:${Math.ceil(w)}px${colour}">` +
-          `${text.map((parts) => `<div>${line(parts) || "&nbsp;"}</div>`).join("")}</div>`;
+        const kind = ["label", mid && "mid", end && "end", hint && "hint",
+          head >= 0 && "head"].filter(Boolean).join(" ");
+        const line = (parts) => parts.map(([each, font]) => `<span class="${font}">${each}</span>`).join("")
+          || "&nbsp;";
+        html[out ? 1 : 0] += `<div class="${kind}" style="left:${x.toFixed(1)}px;top:${y.toFixed(1)}px;width:${Math.ceil(w)}px` +
+          `;--head:${this.heads[head]}">${text.map((parts) => `<div>${line(parts)}</div>`).join("")}</div>`;
       }
       this.layers[n].forEach((layer, z) => { layer.innerHTML = html[z]; });
     }
   }
 
-  // Elements for all cells; where they lie is said when a step comes to rest.
-  overlay() {
-    this.cells_ = null;
-    this.cells2 = null;
-    this.elements = [];
-    this.laid = null;
-    this.root.querySelector(".cells").replaceChildren();
-  }
-
-  // Lay an element over each number of the step.
+  // Lay an element over each number of the step, where it comes to rest.
   cover() {
-    const n = this.step, { rest, shown } = this.steps[n], key = this.says;
-    const board = this.root.querySelector(".cells");
-    board.classList.toggle("moving", this.p !== n && Math.abs(this.p - n + 1 - TURN) > 1e-6);
-    if (this.laid === n || this.scrubbing) return;
-    this.laid = n;
-    this.field.style.width = `${this.steps[n].need}px`;
-    this.board.classList.toggle("scrolled", this.steps[n].need > this.room + 1);
-    const seen = new Set(shown), fresh = document.createDocumentFragment(), roving = new Set();
+    const n = this.step, { rest, shown, need } = this.steps[n], seen = new Set(shown), stops = new Set();
+    this.over.classList.toggle("moving", this.p !== n && Math.abs(this.p - n + 1 - TURN) > 1e-6);
+    if (this.covered === n || this.scrubbing) return;
+    this.covered = n;
+    this.field.style.width = `${need}px`;
+    this.board.classList.toggle("scrolled", need > this.room + 1);
     for (const k of shown) {
       const cell = this.cells[k], [x, y, w, h] = rest.subarray(5 * k, 5 * k + 4);
       if (cell.ghost) continue;
-      const each = this.elements[k] ??= fresh.appendChild(document.createElement("i"));
-      each.k = k;
+      const each = this.elements[k] ??= this.over.appendChild(Object.assign(document.createElement("i"),
+        { k }));
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
       each.dataset.cell = [this.tensor(cell, n), ...this.indices(cell, n)].join(".");
       if (!this.movable(cell, n)) continue;
       each.setAttribute("role", "slider");
-      each.tabIndex = roving.has(cell.kind) ? -1 : 0; // one stop a tensor, arrow keys go on from there
-      roving.add(cell.kind);
+      each.tabIndex = stops.has(cell.kind) ? -1 : 0; // one stop a tensor, arrow keys go on from there
+      stops.add(cell.kind);
       each.setAttribute("aria-label", `${this.called(cell, n)}, step ${n}`);
     }
-    this.elements.forEach((each, k) => {
-      const hidden = !seen.has(k);
-      if (each.hidden !== hidden) each.hidden = hidden;
-    });
-    board.append(fresh);
+    this.elements.forEach((each, k) => { each.hidden = !seen.has(k); });
     this.worth();
   }
 
   // Write the values of all numbers into their elements.
   worth() {
-    const n = this.step;
-    for (const k of this.steps[n].shown) {
-      const each = this.elements[k], cell = this.cells[k];
-      if (!each) continue;
-      const value = this.value(cell, n), text = value === -Infinity ? "-inf" : String(value);
-      if (each.dataset.value === text) continue;
+    for (const k of this.steps[this.step].shown) {
+      const each = this.elements[k], cell = this.cells[k], value = each && this.value(cell, this.step);
+      const text = value === -Infinity ? "-inf" : String(value);
+      if (!each || each.dataset.value === text) continue;
       each.dataset.value = text;
-      if (!this.movable(cell, n)) continue;
+      if (!this.movable(cell)) continue;
       each.setAttribute("aria-valuenow", text);
       each.setAttribute("aria-valuetext", written(value).replace("−", "minus "));
     }
   }
 
-  // Sliders for the sizes, over what is legal.
+  // Sliders for the sizes, over what is legal, and buttons for the scenes.
   sliders() {
     const { scene, sizes } = this, names = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
-    const legal = { heads: scene.heads[sizes.dOut], dOut: Object.keys(scene.heads).map(Number), tokens: range(scene.most, (i) => i + 1) };
-    if (!this.inputs) {
-      this.inputs = {};
+    const legal = { heads: scene.heads[sizes.dOut], dOut: Object.keys(scene.heads).map(Number),
+      tokens: range(scene.most, (i) => i + 1) };
+    if (!this.knobs.children.length) {
       const scenes = Object.keys(this.data.scenes);
-      if (scenes.length > 1) {
-        this.choices.innerHTML = scenes.map((name) => `<button>${name}</button>`).join("");
-      }
-      this.knobs.innerHTML = Object.entries(names).map(([key, name]) => `<label><span>${name}</span><input type="range" min="0" data-size="${key}"><output></output></label>`).join("");
-      for (const input of this.knobs.querySelectorAll("input")) {
-        this.inputs[input.dataset.size] = input;
-        input.setAttribute("aria-label", names[input.dataset.size]);
-        input.addEventListener("input", () => this.set({ [input.dataset.size]: input.legal[input.value] }));
-      }
-      this.scenes = [...this.choices.children];
-      for (const button of this.scenes) button.addEventListener("click", () => this.choose(button.textContent));
+      if (scenes[1]) this.choices.innerHTML = scenes.map((name) => `<button>${name}</button>`).join("");
+      this.knobs.innerHTML = Object.entries(names).map(([key, name]) => `<label><span>${name}</span>
+        <input type="range" min="0" aria-label="${name}" data-size="${key}"><output></output></label>`).join("");
     }
-    for (const [key, input] of Object.entries(this.inputs)) {
-      input.legal = legal[key];
-      input.max = legal[key].length - 1;
-      input.value = legal[key].indexOf(sizes[key]);
-      input.disabled = legal[key].length < 2;
+    for (const input of this.knobs.querySelectorAll("input")) {
+      const key = input.dataset.size, values = legal[key];
+      Object.assign(input, { values, max: values.length - 1, value: values.indexOf(sizes[key]),
+        disabled: !values[1] });
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
-    for (const button of this.scenes) button.setAttribute("aria-pressed", button.textContent === this.name);
+    for (const button of this.choices.children) button.setAttribute("aria-pressed",
+      button.textContent === this.name);
   }
 
   listen() {
-    const { board, strip, root } = this, cellOf = (event) => this.cells[event.target.k] ?? null;
-    board.addEventListener("pointerover", (event) => this.held || this.point(cellOf(event)));
-    board.addEventListener("pointerleave", () => this.held || this.point(null));
-    board.addEventListener("pointerdown", (event) => {
-      const cell = cellOf(event);
-      if (event.button || !cell) return;
-      this.point(cell);
-      if (!this.movable(cell)) return;
-      event.preventDefault();
-      event.target.focus({ preventScroll: true });
-      this.take(cell);
-      this.held = { id: event.pointerId, y: event.clientY, value: this.value(cell, this.step) };
-      this.move(this.held.value);
-      board.setPointerCapture(event.pointerId);
+    const { board, strip } = this, cellOf = (event) => this.cells[event.target.k] ?? null;
+    const on = (part, acts) => Object.entries(acts).forEach(([name, act]) => part.addEventListener(name,
+      act));
+    on(board, {
+      pointerover: (event) => this.held || this.point(cellOf(event)),
+      pointerleave: () => this.held || this.point(null),
+      pointerdown: (event) => {
+        const cell = cellOf(event);
+        if (event.button || !cell) return;
+        this.point(cell);
+        if (!this.movable(cell)) return;
+        event.preventDefault();
+        event.target.focus({ preventScroll: true });
+        this.take(cell);
+        this.held = { id: event.pointerId, y: event.clientY, value: this.value(cell, this.step) };
+        this.move(this.held.value);
+        board.setPointerCapture(event.pointerId);
+      },
+      pointermove: (event) => this.held?.id === event.pointerId
+        && this.move(this.held.value + (this.held.y - event.clientY) * PER_PIXEL),
+      lostpointercapture: () => {
+        this.held = null; this.release();
+      },
+      focusin: (event) => {
+        this.card.ariaLive = event.target.matches(":focus-visible") ? "polite" : "off";
+        if (event.target.matches(":focus-visible")) this.point(cellOf(event));
+      },
+      focusout: () => {
+        clearTimeout(this.letting);
+        if (!this.held) this.release();
+        this.point(null);
+      },
     });
-    board.addEventListener("pointermove", (event) => {
-      if (this.held?.id === event.pointerId) this.move(this.held.value + (this.held.y - event.clientY) * PER_PIXEL);
+    on(this.root, {
+      keydown: (event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
+        event.stopPropagation();
+        if (this.key(event)) event.preventDefault();
+      },
+      input: ({ target }) => this.set({ [target.dataset.size]: target.values[target.value] }),
+      click: ({ target }) => {
+        if (target === this.one || target === this.all) this.running ? this.stop()
+          : this.play(target === this.all);
+        else if (target === this.pace) this.paced({ 1: 2, 2: 0.5, 0.5: 1 }[this.speed]);
+        else if (target === this.back) this.undo(true);
+        else if (target.parentNode === this.choices) this.choose(target.textContent);
+      },
     });
-    board.addEventListener("lostpointercapture", () => {
-      this.held = null;
-      this.release();
+    on(strip, {
+      pointerdown: (event) => {
+        if (event.button) return;
+        strip.setPointerCapture(event.pointerId);
+        this.scrubbing = { x: event.clientX, moved: false };
+      },
+      pointermove: (event) => {
+        if (!this.scrubbing || !this.scrubbing.moved && Math.abs(event.clientX - this.scrubbing.x) < 4) return;
+        if (!this.scrubbing.moved) this.stop();
+        this.scrubbing.moved = true; this.show(this.reached(event));
+      },
+      lostpointercapture: (event) => {
+        const { moved } = this.scrubbing ?? {}, to = clamp(Math.round(this.reached(event)), 1, LAST);
+        this.scrubbing = null; this.stop();
+        if (moved) this.go(to, 220);
+        else this.go(to - 1 + TURN, 260, () => this.play());
+      },
     });
-    board.addEventListener("focusin", (event) => {
-      this.card.ariaLive = event.target.matches(":focus-visible") ? "polite" : "off";
-      if (event.target.matches(":focus-visible")) this.point(cellOf(event));
-    });
-    board.addEventListener("focusout", () => {
-      clearTimeout(this.letting);
-      if (!this.held) this.release();
-      this.point(null);
-    });
-    root.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
-      event.stopPropagation();
-      if (this.key(event)) event.preventDefault();
-    });
-    strip.addEventListener("pointerdown", (event) => {
-      if (event.button) return;
-      strip.setPointerCapture(event.pointerId);
-      this.scrubbing = { x: event.clientX, moved: false, was: this.step };
-    });
-    strip.addEventListener("pointermove", (event) => {
-      if (!this.scrubbing) return;
-      if (!this.scrubbing.moved) {
-        if (Math.abs(event.clientX - this.scrubbing.x) < 4) return;
-        this.stop();
-        this.scrubbing.moved = true;
-      }
-      this.show(this.reached(event));
-    });
-    strip.addEventListener("lostpointercapture", (event) => {
-      const { moved } = this.scrubbing ?? {}, to = clamp(Math.round(this.reached(event)), 1, LAST);
-      this.scrubbing = null;
-      this.stop();
-      if (moved) this.go(to, 220);
-      else this.go(to - 1 + TURN, 260, () => this.play());
-    });
-    this.one.addEventListener("click", () => (this.running ? this.stop() : this.play()));
-    this.all.addEventListener("click", () => (this.running ? this.stop() : this.play(true)));
-    this.pace.addEventListener("click", () => this.paced({ 1: 2, 2: 0.5, 0.5: 1 }[this.speed]));
-    this.back.addEventListener("click", () => this.reset());
     this.paced(1);
-    const anew = () => { this.look(); this.arrange(); this.laid = null; this.cover(); this.soon(); };
-    this.sizes_ = new ResizeObserver(() => this.steps && this.board.clientWidth && this.board.clientWidth !== this.room && anew());
-    this.sizes_.observe(root);
-    this.theme = new MutationObserver(anew);
-    for (const each of [document.body, document.documentElement]) {
-      this.theme.observe(each, { attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "data-theme", "class"] });
-    }
-    this.dark_ = matchMedia("(prefers-color-scheme: dark)");
-    this.dark_.addEventListener("change", anew);
-    this.stopListening = () => {
-      this.stop();
-      this.sizes_.disconnect();
-      this.theme.disconnect();
-      this.dark_.removeEventListener("change", anew);
+    const anew = () => {
+      if (!this.steps || !board.clientWidth) return;
+      this.look(); this.arrange();
+      this.covered = null; this.cover(); this.soon();
+    };
+    const room = new ResizeObserver(() => board.clientWidth !== this.room && anew()),
+      theme = new MutationObserver(anew);
+    room.observe(this.root);
+    const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "data-theme", "class"];
+    for (const each of [document.body, document.documentElement]) theme.observe(each, { attributeFilter });
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", anew);
+    this.leave = () => {
+      this.stop(); room.disconnect(); theme.disconnect();
+      dark.removeEventListener("change", anew);
     };
   }
 
@@ -1476,35 +1368,29 @@ class Stage {
 
   paced(speed) {
     this.speed = speed;
-    this.pace.textContent = { 0.5: "½ ×", 1: "1 ×", 2: "2 ×" }[speed];
-    this.pace.setAttribute("aria-label", `speed ${this.pace.textContent}`);
+    this.pace.textContent = `speed ${{ 0.5: "½", 1: "1", 2: "2" }[speed]}`;
   }
 
   // What a key does here; whether it did anything.
   key({ key, shiftKey, target }) {
-    const cell = this.cells[target.k], by = { ArrowUp: 1, ArrowDown: -1 }[key], aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    const cell = this.cells[target.k], by = { ArrowUp: 1, ArrowDown: -1 }[key],
+      aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (target.matches("input, button")) return false;
-    if (key === "Escape") return this.hold || this.changed ? (this.undo(), true) : (this.point(null), true);
-    if (key === " ") return this.running ? this.stop() : this.play(), true;
-    if (cell && this.movable(cell) && by) {
+    if (key === "Escape") this.undo();
+    else if (key === " ") this.running ? this.stop() : this.play();
+    else if (cell && by) {
       this.take(cell);
       this.move(this.value(cell, this.step) + by * PER_KEY * (shiftKey ? 5 : 1));
       clearTimeout(this.letting);
-      this.letting = setTimeout(() => { this.release(); if (document.activeElement === target) this.point(cell); }, 1500);
-      return true;
-    }
-    if (cell && aside) {
+      this.letting = setTimeout(() => { this.release(); this.point(cell); }, 1500);
+    } else if (cell && aside) {
       const next = this.elements[target.k + aside];
-      if (next && !next.hidden && this.cells[target.k + aside].kind === cell.kind) {
-        target.tabIndex = -1;
-        next.tabIndex = 0;
-        next.focus();
-      }
-      return true;
-    }
-    if (target === this.board && (by || aside)) return this.wander(aside ?? 0, -(by ?? 0)), true;
-    if (target !== this.strip) return false;
-    if (by || aside) this.skip(by ?? aside);
+      if (next?.hidden !== false || this.cells[next.k].kind !== cell.kind) return true;
+      [target.tabIndex, next.tabIndex] = [-1, 0];
+      next.focus();
+    } else if (target === this.board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
+    else if (target !== this.strip) return false;
+    else if (by || aside) this.skip(by ?? aside);
     else if (key === "Home" || key === "End") this.go(key === "Home" ? 1 : LAST, 0);
     else return false;
     return true;
@@ -1513,20 +1399,19 @@ class Stage {
   // Point at the nearest number in a direction.
   wander(dx, dy) {
     this.rush();
-    const { rest, shown } = this.steps[this.step], at = (k) => rest.subarray(5 * k, 5 * k + 4);
+    const { rest, shown } = this.steps[this.step], at = (k) => rest.subarray(5 * k, 5 * k + 2);
     const [x, y] = this.pointed ? at(this.cells.indexOf(this.pointed)) : [0, 0];
-    let best = null, least = 1e9;
-    for (const k of shown) {
-      const along = (at(k)[0] - x) * dx + (at(k)[1] - y) * dy, off = Math.abs((at(k)[0] - x) * dy) + Math.abs((at(k)[1] - y) * dx);
-      if (along > 3 && along + 3 * off < least) [best, least] = [k, along + 3 * off];
-    }
+    const far = (k) => {
+      const [right, down] = [at(k)[0] - x, at(k)[1] - y], along = right * dx + down * dy;
+      return along > 3 ? along + 3 * Math.abs(right * dy + down * dx) : Infinity;
+    };
+    const best = shown.reduce((one, other) => (far(other) < far(one) ? other : one));
     this.card.ariaLive = "polite";
-    if (best !== null) this.point(this.cells[best]);
+    if (far(best) < Infinity) this.point(this.cells[best]);
   }
 }
 
-const ASK = [
-  "",
+const ASK = ["",
   () => "Which sizes does the code read from x, and which were chosen before?",
   () => "One token plays three parts. How many numbers of x make one number of queries?",
   ({ sizes }) => `How does a row of ${sizes.dOut} become ${count(sizes.heads, "head")} without changing a number?`,
@@ -1537,46 +1422,41 @@ const ASK = [
   () => "What does a token take home from itself and those before it?",
   () => "The heads are done. Whose numbers should lie side by side now?",
   ({ sizes, headDim }) => `How do ${count(sizes.heads, "head")} of ${headDim} become one row of ${sizes.dOut}?`,
-  () => "So far no head knows of another. Where do they meet?",
-];
+  () => "So far no head knows of another. Where do they meet?"];
 
-const FOUND = [
-  "",
-  ({ sizes, headDim }) => `Read: b = 1, num_tokens = ${sizes.tokens}, d_in = ${sizes.dIn}. Chosen: head_dim = ${sizes.dOut} / ${sizes.heads} = ${headDim}.`,
+const FOUND = ["",
+  ({ sizes: { dIn, dOut, heads, tokens }, headDim }) =>
+    `Read: b = 1, num_tokens = ${tokens}, d_in = ${dIn}. Chosen: head_dim = ${dOut} / ${heads} = ${headDim}.`,
   ({ sizes }) => `All ${sizes.dIn} numbers of one row of x make each number of queries. No other row does.`,
-  ({ sizes, headDim }) => `Features 0 to ${headDim - 1} are head 0${sizes.heads > 1 ? `, the next ${headDim} head 1` : ""}. Not one number changed.`,
+  ({ sizes, headDim }) =>
+    `Features 0 to ${headDim - 1} are head 0${sizes.heads > 1 ? `, the next ${headDim} head 1` : ""}. Not one number changed.`,
   ({ sizes, headDim }) => `Axes 1 and 2 have swapped: each head is a matrix of its own, ${sizes.tokens} × ${headDim}.`,
-  ({ sizes: { heads, tokens } }) => `Every query met every key in its own head: ${heads} × ${tokens} × ${tokens} = ${heads * tokens ** 2} scores.`,
-  ({ sizes: { tokens } }) => `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
-  (it) => `Every row fills up to exactly 1, and −∞ gets nothing. ${it.token(0)[0] === "“" ? it.token(0) : "Token 0"} has only itself.`,
+  ({ sizes: { heads, tokens } }) =>
+    `Every query met every key in its own head: ${heads} × ${tokens} × ${tokens} = ${heads * tokens ** 2} scores.`,
+  ({ sizes: { tokens } }) =>
+    `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
+  (it) => `Every row fills up to exactly 1, and −∞ gets nothing. The first, ${it.token(0)}, has only itself.`,
   (it) => mixture(it),
-  () => "Each token's heads: axes 1 and 2 have swapped back. No number changed.",
+  () => "Each token's heads lie together: axes 1 and 2 have swapped back. No number changed.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
-  ({ sizes }) => `Here: each number of out mixes all ${sizes.dOut} of its token's context, of all heads.`,
-];
+  ({ sizes }) => `Here: each number of out mixes all ${sizes.dOut} of its token's context, of all heads.`];
 
 // What the last token takes from whom, in the head where it takes most from another.
-function mixture(it) {
-  const { tokens, heads } = it.sizes, last = tokens - 1;
+function mixture({ sizes: { tokens, heads }, tensors, token, scene }) {
+  const last = tokens - 1, name = (i) => token.call({ scene }, i);
   if (!last) return "One token alone: its context is its own row of values.";
-  let best = [0, 0, 0];
-  for (let h = 0; h < heads; h++) {
-    for (let j = 0; j < last; j++) {
-      const share = it.tensors.weights[(h * tokens + last) * tokens + j];
-      if (share > best[0]) best = [share, h, j];
-    }
-  }
-  return `A mixture: in head ${best[1]}, ${it.token(last)} takes ${Math.round(100 * best[0])} % from the values of ${it.token(best[2])}.`;
+  const all = range(heads, (h) => range(last, (j) => [tensors.weights[(h * tokens + last) * tokens + j], h,
+    j])).flat();
+  const [share, head, from] = all.reduce((one, other) => (other[0] > one[0] ? other : one));
+  return `A mixture: in head ${head}, ${name(last)} takes ${Math.round(100 * share)} % from the values of ${name(from)}.`;
 }
 
 // Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.
-export function mount(el, data, options = {}) {
-  return new Stage(el, data, options);
-}
+export function mount(el, data, options = {}) { return new Stage(el, data, options); }
 
-function render({ model, el }) {
-  const stage = mount(el, model.get("data"));
-  return () => stage.stopListening();
-}
-
-export default { render };
+export default {
+  render({ model, el }) {
+    const stage = mount(el, model.get("data"));
+    return () => stage.leave();
+  },
+};

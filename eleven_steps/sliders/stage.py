@@ -37,20 +37,10 @@ class Stage(anywidget.AnyWidget):
 
     def __init__(self, step: str, scene: str, scenes: Iterable[str], answered: bool):
         self.picture = still(step)
-        steps = [
-            {"name": name, "code": code(name), "letters": letters}
-            for name, letters in SHAPES.items()
-        ]
-        super().__init__(
-            data={
-                "scenes": {name: MAKERS[name]() for name in scenes},
-                "scene": scene,
-                "step": step,
-                "answered": answered,
-                "steps": steps,
-                "colours": list(HEAD_COLOURS),
-            }
-        )
+        each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
+        made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
+        begin = {"scene": scene, "step": step, "answered": answered}
+        super().__init__(data={"scenes": made, **begin, "steps": each, "colours": HEAD_COLOURS})
 
     def __repr__(self) -> str:
         scenes = ", ".join(self.data["scenes"])
@@ -97,9 +87,6 @@ def sentence() -> dict[str, Any]:
     return scene_of(x, {layer.d_out: layer}, heads, start) | {"words": read.words}
 
 
-MAKERS = {"whiteboard": whiteboard, "sentence": sentence}
-
-
 def scene_of(
     x: torch.Tensor,
     layers: dict[int, MultiHeadAttention],
@@ -107,20 +94,13 @@ def scene_of(
     start: dict[str, int],
 ) -> dict[str, Any]:
     """Return a scene as the page reads it: tensors as base64 of their float32."""
-    names = ("W_query", "W_key", "W_value", "out_proj")
     weights = {
-        str(d_out): {name: packed(getattr(layer, name).weight) for name in names}
-        | {"bias": packed(layer.out_proj.bias)}
+        str(d_out): {name: packed(each) for name, each in layer.named_parameters()}
         for d_out, layer in layers.items()
     }
-    return {
-        "x": packed(x),
-        "dIn": x.shape[2],
-        "most": x.shape[1],
-        "weights": weights,
-        "heads": {str(d_out): list(each) for d_out, each in heads.items()},
-        "start": start,
-    }
+    legal = {str(d_out): list(each) for d_out, each in heads.items()}
+    sizes = {"dIn": x.shape[2], "most": x.shape[1], "heads": legal, "start": start}
+    return {"x": packed(x), "weights": weights, **sizes}
 
 
 def packed(tensor: torch.Tensor) -> str:
@@ -136,22 +116,15 @@ def unpacked(text: str) -> torch.Tensor:
 def module_of(scene: dict[str, Any], d_out: int, num_heads: int) -> MultiHeadAttention:
     """Return the class with a scene's weights."""
     mha = MultiHeadAttention(scene["dIn"], d_out, scene["most"], 0.0, num_heads)
-    weights = {name: unpacked(text) for name, text in scene["weights"][str(d_out)].items()}
-    state = {f"{name}.weight": weights[name] for name in weights if name != "bias"}
-    state["out_proj.bias"] = weights["bias"]
-    shapes = mha.state_dict()
-    mha.load_state_dict({name: each.view(shapes[name].shape) for name, each in state.items()})
+    stored, own = scene["weights"][str(d_out)], dict(mha.named_parameters())
+    mha.load_state_dict({name: unpacked(text).view_as(own[name]) for name, text in stored.items()})
     return mha
 
 
 def sizes_of(scene: dict[str, Any]) -> list[tuple[int, int, int]]:
     """Return d_out, num_heads and num_tokens of all states that the sliders offer."""
-    return [
-        (int(d_out), each, num_tokens)
-        for d_out, heads in scene["heads"].items()
-        for each in heads
-        for num_tokens in range(1, scene["most"] + 1)
-    ]
+    lengths = range(1, scene["most"] + 1)
+    return [(int(d), h, n) for d, heads in scene["heads"].items() for h in heads for n in lengths]
 
 
 def numbers(scenes: dict[str, dict[str, Any]]) -> str:
