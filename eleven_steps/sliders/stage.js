@@ -294,7 +294,7 @@ class Stage {
 
   arrow(sign, word = "") {
     const [above, below] = word.split(" ").map((each) => each && [[each, "words"]]);
-    return this.words([above, [[sign, "sign"]], below].filter(Boolean), { align: "middle" });
+    return this.words([above, [[sign, "sign"]], below].filter(Boolean), { align: "middle", out: true });
   }
 
   feature(size) { return !this.wide ? size : size === "wi" ? 2.5 : this.narrow ? 4 : 5; }
@@ -418,9 +418,9 @@ class Stage {
         flow === "row" ? 40 : 2),
         this.product(5, lines)], 8);
       case 6: return pair([this.header("scores", 5), this.squares("i", 1, { ghost: true })],
-        [this.header("masked", 6), this.squares("o", lines, { ...out, columns: tokens < 9 })]);
+        [this.header("masked", 6, out), this.squares("o", lines, { ...out, columns: tokens < 9 })]);
       case 7: return pair([this.header("masked", 6), this.squares("i", 1, { ghost: true })],
-        [this.header("weights", 7), this.squares("o", lines,
+        [this.header("weights", 7, out), this.squares("o", lines,
           { ...out, between: 11, shares: true, columns: true })]);
       case 8: return col([beside([this.header("weights", 7), this.header("context", 8, out)],
         flow === "row" ? 28 : 2), this.product(8, lines)], 8);
@@ -558,11 +558,12 @@ class Stage {
         h: 16, ...more });
       if (h >= 13) node.names.forEach((name, r) => {
         const ty = top + r * (h + between) + (h - 16) / 2;
-        if (node.side) say(name, left + wide + 6, ty, node.right, {});
-        else say(name, x, ty, node.left - 6, { end: true });
+        if (node.side) say(name, left + wide + 6, ty, node.right, { out: node.out });
+        else say(name, x, ty, node.left - 6, { end: true, out: node.out });
       });
       const fit = node.columns.every((name) => this.width(name) <= w);
-      if (fit) node.columns.forEach((name, c) => say(name, left + c * w, top - 17, w, { mid: true }));
+      if (fit) node.columns.forEach((name, c) => say(name, left + c * w, top - 17, w,
+        { mid: true, out: node.out }));
       if (node.foot) say(node.foot, left, top + high + 4, Math.max(wide, node.footWide),
         { out: node.out, mid: wide > node.footWide });
       if (node.title) {
@@ -771,7 +772,7 @@ class Stage {
         const { r, c } = this.cells[k], fallen = (u - this.landing(r, c)) / 0.3;
         if (c <= r || fallen <= 0 || fallen >= 1) continue;
         const [x, y, w, h] = this.where(k, n, t);
-        this.fill(x + 0.5, y - 90 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.dark,
+        this.fill(x + 0.5, y - 70 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.dark,
           Math.min(1, 2 * fallen));
       }
     } else if (n === 8) this.stack(u, at);
@@ -1435,7 +1436,7 @@ const FOUND = ["",
     `Every query met every key in its own head: ${heads} × ${tokens} × ${tokens} = ${heads * tokens ** 2} scores.`,
   ({ sizes: { tokens } }) =>
     `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
-  (it) => `Every row fills up to exactly 1, and −∞ gets nothing. The first, ${it.token(0)}, has only itself.`,
+  (it) => `Every row fills up to exactly 1; −∞ gets nothing. ${it.token(0).replace("t", "T")} has only itself.`,
   (it) => mixture(it),
   () => "Each token's heads lie together: axes 1 and 2 have swapped back. No number changed.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
