@@ -24,10 +24,8 @@ from eleven_steps.sliders.stage import explore_stage
 
 ROUNDS, KEYS = 4, 25
 SIZES = ({"d": 6, "H": 2, "n": 3}, {"d": 12, "H": 3, "n": 6})
-OURS = """window.stageApi = {
-  set: ({d, H, n}) => stage.set({dOut: d, heads: H, tokens: n}),
-  setP: p => stage.show(p),
-};"""
+OURS = """window.stageApi = {setP: p => stage.show(p),
+  set: ({d, H, n}) => stage.set({dOut: d, heads: H, tokens: n})};"""
 WATCH = """() => {
   window.times = [];
   addEventListener('keydown', () => {
@@ -40,8 +38,7 @@ FRAMES = """() => new Promise(say => {
   const turn = now => {
     frames += 1;
     stageApi.setP(1 + 10 * Math.abs(((now - began) / 4000) % 2 - 1));
-    if (now - began < 4000) requestAnimationFrame(turn);
-    else say(frames / (now - began) * 1000);
+    now - began < 4000 ? requestAnimationFrame(turn) : say(frames / (now - began) * 1000);
   };
   requestAnimationFrame(turn);
 })"""
@@ -49,33 +46,32 @@ FRAMES = """() => new Promise(say => {
 
 def main() -> None:
     """Measure both pages in turn, print the table."""
+    data = json.dumps(dict(explore_stage().data))
+    text = PAGE.format(css=style("stage"), js=script("stage"), data=data)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        here, data = Path(folder) / "stage.html", json.dumps(dict(explore_stage().data))
-        text = PAGE.format(css=style("stage"), js=script("stage"), data=data)
+        here = Path(folder) / "stage.html"
         here.write_text(text.replace("</script>", OURS + "</script>"), "utf-8")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         pages = {}
         for path in (here, *map(Path, sys.argv[1:])):
             pages[path.name] = page = browser.new_page(viewport={"width": 1100, "height": 720})
             page.goto(path.resolve().as_uri())
-            page.wait_for_function("window.stageApi")
             page.evaluate(WATCH)
         print("page, sizes: p50 and p95 from key to second frame (ms), frames a second")
         for sizes in SIZES:
             times, frames = {name: [] for name in pages}, {name: [] for name in pages}
             for _ in range(ROUNDS):
                 for name, page in pages.items():
-                    page.bring_to_front()
                     measure(page, sizes, times[name], frames[name])
             for name in pages:
                 cuts = statistics.quantiles(times[name], n=20)
-                best = max(frames[name])
-                print(f"{name} {sizes}: {cuts[9]:.1f} {cuts[18]:.1f}, {best:.0f}")
+                print(f"{name} {sizes}: {cuts[9]:.1f} {cuts[18]:.1f}, {max(frames[name]):.0f}")
         browser.close()
 
 
 def measure(page, sizes, times, frames):
     """Take one round: keys, then a drag of the playhead."""
+    page.bring_to_front()
     page.evaluate("sizes => { stageApi.set(sizes); stageApi.setP(5); times.length = 0; }", sizes)
     page.locator("[data-cell='x.0.1.1']").focus()
     for key in range(KEYS):

@@ -505,8 +505,7 @@ class Stage {
     const plans = range(LAST, (k) => {
       const step = k + 1, dock = step > 1 && this.dock(step);
       if (dock) measure(dock, {});
-      const aside = dock && !this.narrow ? dock.w + 20 : 0;
-      const above = dock && this.narrow ? dock.h + 16 : 0;
+      const aside = dock && !this.narrow ? dock.w + 20 : 0, above = dock && this.narrow ? dock.h + 16 : 0;
       let width = this.room - aside - 10, plan = this.fit(step, width, tall - above - 8);
       for (let more = 1; plan.score < 100 && more < 5; more++) {
         width *= 1.25; // it has to be scrolled
@@ -702,7 +701,7 @@ class Stage {
     const full = Math.min(0.63 * h, (w - 4) / this.em),
       short = Math.min(0.63 * h, (w - 1.5) / this.shortEm / 0.9);
     if (full >= LEAST_FONT) return [Math.min(Math.floor(2 * full) / 2, 21), false];
-    return [short >= LEAST_FONT ? Math.floor(2 * short) / 2 : 0, true];
+    return [short >= LEAST_FONT ? Math.min(Math.floor(2 * short) / 2, 12) : 0, true];
   }
 
   square(k, [x, y, w, h, o], step) {
@@ -912,7 +911,7 @@ class Stage {
         layer.style.cssText = `opacity:${shown[z]};visibility:${shown[z] ? "visible" : "hidden"}`;
       });
     }
-    this.handle.style.transform = `translateX(${(Math.max(this.p, 1) - 1) * this.strip.clientWidth / LAST}px)`;
+    this.handle.style.transform = `translateX(${100 * (Math.max(this.p, 1) - 1)}%)`;
   }
 
   // -------------------------------------------------------------------------------- words

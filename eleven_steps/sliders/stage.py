@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import anywidget
@@ -45,7 +46,7 @@ class Stage(anywidget.AnyWidget):
     def __repr__(self) -> str:
         scenes = ", ".join(self.data["scenes"])
         says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
-        states = json.dumps([self.data, numbers(self.data["scenes"])])
+        states = json.dumps([self.data, numbers(json.dumps(self.data["scenes"]))])
         return summary(self.picture.words, says, "all steps at all sizes", states)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
@@ -82,17 +83,12 @@ def sentence() -> dict[str, Any]:
     """Return the scene of the trained layer that reads a sentence."""
     read = load_sentence()
     layer, x = read.layer, read.steps[0].tensors["x"]
-    start = {"dOut": layer.d_out, "heads": layer.num_heads, "tokens": x.shape[1]}
-    heads = {layer.d_out: (layer.num_heads,)}
-    return scene_of(x, {layer.d_out: layer}, heads, start) | {"words": read.words}
+    width, heads = layer.d_out, layer.num_heads
+    start = {"dOut": width, "heads": heads, "tokens": x.shape[1]}
+    return scene_of(x, {width: layer}, {width: (heads,)}, start) | {"words": read.words}
 
 
-def scene_of(
-    x: torch.Tensor,
-    layers: dict[int, MultiHeadAttention],
-    heads: dict[int, tuple[int, ...]],
-    start: dict[str, int],
-) -> dict[str, Any]:
+def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[str, Any]:
     """Return a scene as the page reads it: tensors as base64 of their float32."""
     weights = {
         str(d_out): {name: packed(each) for name, each in layer.named_parameters()}
@@ -115,7 +111,8 @@ def unpacked(text: str) -> torch.Tensor:
 
 def module_of(scene: dict[str, Any], d_out: int, num_heads: int) -> MultiHeadAttention:
     """Return the class with a scene's weights."""
-    mha = MultiHeadAttention(scene["dIn"], d_out, scene["most"], 0.0, num_heads)
+    with torch.random.fork_rng(devices=[]):  # a notebook's random numbers stay its own
+        mha = MultiHeadAttention(scene["dIn"], d_out, scene["most"], 0.0, num_heads)
     stored, own = scene["weights"][str(d_out)], dict(mha.named_parameters())
     mha.load_state_dict({name: unpacked(text).view_as(own[name]) for name, text in stored.items()})
     return mha
@@ -127,18 +124,19 @@ def sizes_of(scene: dict[str, Any]) -> list[tuple[int, int, int]]:
     return [(int(d), h, n) for d, heads in scene["heads"].items() for h in heads for n in lengths]
 
 
-def numbers(scenes: dict[str, dict[str, Any]]) -> str:
-    """Return a hash over the class's numbers in all steps at all sizes.
+@cache
+def numbers(scenes: str) -> str:
+    """Return a hash over the class's numbers in all steps at all sizes, to one decimal.
 
-    To one decimal: more would hang on how a processor rounds, and any change moves some of them.
+    More would hang on how a processor rounds.
     """
     hashed = hashlib.sha256()
-    for scene in scenes.values():
+    for scene in json.loads(scenes).values():
         x = unpacked(scene["x"]).view(1, scene["most"], scene["dIn"])
         for d_out, num_heads, num_tokens in sizes_of(scene):
             for step in trace(module_of(scene, d_out, num_heads), x[:, :num_tokens]):
                 for name, tensor in step.tensors.items():
-                    rounded = [round(v, 1) + 0.0 for v in tensor.flatten().tolist()]
+                    rounded = [round(number, 1) + 0.0 for number in tensor.flatten().tolist()]
                     hashed.update(f"{step.name}.{name} {rounded}".encode())
     return hashed.hexdigest()
 
