@@ -1,0 +1,85 @@
+"""Measure how fast the stage answers, beside another page that does the same, in one run.
+
+Usage: python bench/bench_stage.py [PAGE.html]
+Real keys change a number of x at step 5; printed is the time from the key to the second frame, and
+how many frames a second are drawn while the playhead is dragged. PAGE offers window.stageApi with
+set({d, H, n}) and setP(step), and numbers of x as [data-cell="x.0.i.j"]; rounds alternate.
+"""
+
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
+from lab_page import CHROMIUM, QUIET
+from test_stage_in_browser import PAGE
+
+from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.stage import explore_stage
+
+ROUNDS, KEYS = 4, 25
+SIZES = ({"d": 6, "H": 2, "n": 3}, {"d": 12, "H": 3, "n": 6})
+OURS = """window.stageApi = {setP: p => stage.show(p),
+  set: ({d, H, n}) => stage.set({dOut: d, heads: H, tokens: n})};"""
+WATCH = """() => {
+  window.times = [];
+  addEventListener('keydown', () => {
+    const start = performance.now();
+    requestAnimationFrame(() => requestAnimationFrame(() => times.push(performance.now() - start)));
+  }, true);
+}"""
+FRAMES = """() => new Promise(say => {
+  let frames = 0, began = performance.now();
+  const turn = now => {
+    frames += 1;
+    stageApi.setP(1 + 10 * Math.abs(((now - began) / 4000) % 2 - 1));
+    now - began < 4000 ? requestAnimationFrame(turn) : say(frames / (now - began) * 1000);
+  };
+  requestAnimationFrame(turn);
+})"""
+
+
+def main() -> None:
+    """Measure both pages in turn, print the table."""
+    data = json.dumps(dict(explore_stage().data))
+    text = PAGE.format(css=style("stage"), js=script("stage"), data=data)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        here = Path(folder) / "stage.html"
+        here.write_text(text.replace("</script>", OURS + "</script>"), "utf-8")
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        pages = {}
+        for path in (here, *map(Path, sys.argv[1:])):
+            pages[path.name] = page = browser.new_page(viewport={"width": 1100, "height": 720})
+            page.goto(path.resolve().as_uri())
+            page.evaluate(WATCH)
+        print("page, sizes: p50 and p95 from key to second frame (ms), frames a second")
+        for sizes in SIZES:
+            times, frames = {name: [] for name in pages}, {name: [] for name in pages}
+            for _ in range(ROUNDS):
+                for name, page in pages.items():
+                    measure(page, sizes, times[name], frames[name])
+            for name in pages:
+                cuts = statistics.quantiles(times[name], n=20)
+                print(f"{name} {sizes}: {cuts[9]:.1f} {cuts[18]:.1f}, {max(frames[name]):.0f}")
+        browser.close()
+
+
+def measure(page, sizes, times, frames):
+    """Take one round: keys, then a drag of the playhead."""
+    page.bring_to_front()
+    page.evaluate("sizes => { stageApi.set(sizes); stageApi.setP(5); times.length = 0; }", sizes)
+    page.locator("[data-cell='x.0.1.1']").focus()
+    for key in range(KEYS):
+        page.keyboard.press("ArrowUp" if key % 6 < 3 else "ArrowDown")
+        page.wait_for_timeout(60)
+    times += page.evaluate("times.slice(2)")
+    frames.append(page.evaluate(FRAMES))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""The stage: the eleven steps as one picture under the hand, worked out in the page."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import anywidget
+import torch
+import traitlets
+
+from eleven_steps.beyond.moments import load_sentence
+from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
+from eleven_steps.sliders.film import bundle, summary
+from eleven_steps.sliders.lesson import at_steps, run, tokens
+from eleven_steps.sliders.scripts import script, style
+from helpers.attention import MultiHeadAttention
+from helpers.trace import SHAPES, STEPS, step_source, trace
+
+SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
+START = {"dOut": 6, "heads": 2, "tokens": 3}
+SCENES = ("whiteboard", "sentence")
+
+
+class Stage(anywidget.AnyWidget):
+    """Show all eleven steps under a playhead; it needs no kernel once it stands.
+
+    Attributes:
+        data: what the page gets: scenes (x, weights, legal sizes), the steps' names and code.
+        picture: the still of the step it opens at.
+    """
+
+    _esm = script("stage")
+    _css = style("stage")
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, step: str, scene: str, scenes: Iterable[str], answered: bool):
+        self.picture = still(step)
+        each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
+        made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
+        begin = {"scene": scene, "step": step, "answered": answered}
+        super().__init__(data={"scenes": made, **begin, "steps": each, "colours": HEAD_COLOURS})
+
+    def __repr__(self) -> str:
+        scenes = ", ".join(self.data["scenes"])
+        says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
+        states = json.dumps([self.data, numbers(json.dumps(self.data["scenes"]))])
+        return summary(self.picture.words, says, "all steps at all sizes", states)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+
+
+def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: bool = False) -> Stage:
+    """See the eleven steps happen under your hand: move the playhead, the sizes, any number.
+
+    Args:
+        step: the step it opens at, one of helpers.trace.STEPS.
+        scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
+            "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
+        answered: whether the step has happened already; else the title asks what it will do.
+
+    Raises:
+        ValueError: there is no such step or scene.
+    """
+    if step not in STEPS:
+        raise ValueError(f"no step is called {step!r}: expected one of {', '.join(STEPS)}")
+    if scene not in (*SCENES, "both"):
+        raise ValueError(f"there is no scene {scene!r}: expected {', '.join(SCENES)} or both")
+    scenes = SCENES if scene == "both" else (scene,)
+    return Stage(step, scenes[0], scenes, answered)
+
+
+def whiteboard() -> dict[str, Any]:
+    """Return the scene of the course's x, with three more tokens, at every width offered."""
+    layers = {d_out: run(d_out, num_heads=1)[0] for d_out in SIZES}
+    return scene_of(tokens(6), layers, SIZES, START)
+
+
+def sentence() -> dict[str, Any]:
+    """Return the scene of the trained layer that reads a sentence."""
+    read = load_sentence()
+    layer, x = read.layer, read.steps[0].tensors["x"]
+    width, heads = layer.d_out, layer.num_heads
+    start = {"dOut": width, "heads": heads, "tokens": x.shape[1]}
+    return scene_of(x, {width: layer}, {width: (heads,)}, start) | {"words": read.words}
+
+
+def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[str, Any]:
+    """Return a scene as the page reads it: tensors as base64 of their float32."""
+    weights = {
+        str(d_out): {name: packed(each) for name, each in layer.named_parameters()}
+        for d_out, layer in layers.items()
+    }
+    legal = {str(d_out): list(each) for d_out, each in heads.items()}
+    sizes = {"dIn": x.shape[2], "most": x.shape[1], "heads": legal, "start": start}
+    return {"x": packed(x), "weights": weights, **sizes}
+
+
+def packed(tensor: torch.Tensor) -> str:
+    """Write a tensor's numbers as base64 of float32, row by row."""
+    return base64.b64encode(tensor.detach().float().contiguous().numpy().tobytes()).decode()
+
+
+def unpacked(text: str) -> torch.Tensor:
+    """Read numbers that packed wrote."""
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.float32)
+
+
+def module_of(scene: dict[str, Any], d_out: int, num_heads: int) -> MultiHeadAttention:
+    """Return the class with a scene's weights."""
+    with torch.random.fork_rng(devices=[]):  # a notebook's random numbers stay its own
+        mha = MultiHeadAttention(scene["dIn"], d_out, scene["most"], 0.0, num_heads)
+    stored, own = scene["weights"][str(d_out)], dict(mha.named_parameters())
+    mha.load_state_dict({name: unpacked(text).view_as(own[name]) for name, text in stored.items()})
+    return mha
+
+
+def sizes_of(scene: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """Return d_out, num_heads and num_tokens of all states that the sliders offer."""
+    lengths = range(1, scene["most"] + 1)
+    return [(int(d), h, n) for d, heads in scene["heads"].items() for h in heads for n in lengths]
+
+
+@cache
+def numbers(scenes: str) -> str:
+    """Return a hash over the class's numbers in all steps at all sizes, to one decimal.
+
+    More would hang on how a processor rounds.
+    """
+    hashed = hashlib.sha256()
+    for scene in json.loads(scenes).values():
+        x = unpacked(scene["x"]).view(1, scene["most"], scene["dIn"])
+        for d_out, num_heads, num_tokens in sizes_of(scene):
+            for step in trace(module_of(scene, d_out, num_heads), x[:, :num_tokens]):
+                for name, tensor in step.tensors.items():
+                    rounded = [round(number, 1) + 0.0 for number in tensor.flatten().tolist()]
+                    hashed.update(f"{step.name}.{name} {rounded}".encode())
+    return hashed.hexdigest()
+
+
+def code(step: str) -> str:
+    """Return the step's lines of torch without their comments."""
+    return "\n".join(line.partition("  #")[0] for line in step_source(step).splitlines())
+
+
+def still(step: str) -> Picture:
+    """Draw what a step makes of the whiteboard: what stands where the stage cannot."""
+    ran = run()
+    shown = at_steps(ran, *(f"{step}.{name}" for name in ran[1][step]))
+    return draw_tensors(shown, f"Step {STEPS.index(step) + 1}: {step}")

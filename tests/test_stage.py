@@ -1,0 +1,60 @@
+"""The stage, without a browser: what is handed over, what is stored, what is refused."""
+
+import pytest
+import torch
+
+from eleven_steps.sliders.lesson import run
+from eleven_steps.sliders.stage import SIZES, explore_stage, module_of, sizes_of, unpacked
+from helpers.examples import load_example, load_whiteboard
+from helpers.trace import STEPS, trace
+
+
+def test_its_default_state_is_the_whiteboard():
+    stage = explore_stage()
+    scene = stage.data["scenes"]["whiteboard"]
+    x = unpacked(scene["x"]).view(1, 6, 6)[:, :3]
+    assert torch.equal(x, load_whiteboard())
+    mha = module_of(scene, 6, 2)
+    steps, (_, course) = trace(mha, x), run()
+    for step in steps:
+        for name, tensor in step.tensors.items():
+            assert torch.equal(tensor, course[step.name][name])
+    published = load_example("whiteboard")["out"]
+    assert torch.allclose(steps[-1].tensors["out"].view_as(published), published, atol=1e-4)
+
+
+def test_only_legal_sizes_are_offered():
+    scene = explore_stage().data["scenes"]["whiteboard"]
+    sizes = sizes_of(scene)
+    assert len(sizes) == 6 * sum(map(len, SIZES.values()))
+    assert all(d_out % num_heads == 0 for d_out, num_heads, _ in sizes)
+
+
+def test_what_is_stored_names_every_number():
+    stage = explore_stage("context")
+    first = repr(stage)
+    assert "= (1, 2, 3, 3)" in first and "hash over all steps at all sizes" in first
+    assert repr(explore_stage("context")) == first
+    bundle = stage._repr_mimebundle_()
+    assert bundle["text/plain"] == first and "<svg" in bundle["image/svg+xml"]
+    assert repr(explore_stage("context", "sentence")) != first
+
+
+def test_random_numbers_are_left_alone():
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    repr(explore_stage("mask", "both"))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_all_steps_have_code_and_letters():
+    steps = explore_stage().data["steps"]
+    assert [step["name"] for step in steps] == list(STEPS)
+    assert all(1 <= len(step["code"].splitlines()) <= 4 for step in steps)
+    assert not any("#" in step["code"] for step in steps)
+
+
+@pytest.mark.parametrize("wrong", ({"step": "matmul"}, {"scene": "film"}))
+def test_what_is_no_step_or_scene_is_refused(wrong):
+    with pytest.raises(ValueError, match="matmul|film"):
+        explore_stage(**wrong)
