@@ -16,10 +16,10 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
+from eleven_steps.sliders.scripts import script, style
 from lab_page import CHROMIUM, QUIET
 from test_stage_in_browser import PAGE
 
-from eleven_steps.sliders.scripts import script, style
 from eleven_steps.sliders.stage import explore_stage
 
 ROUNDS, KEYS = 4, 25

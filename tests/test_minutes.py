@@ -1,26 +1,27 @@
 """The minutes that the course states are those that its rule gives."""
 
 import minutes
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-FOUND = minutes.every()
+BOTH = minutes.both()
 
 
 def test_the_readme_states_the_minutes():
     text = minutes.README.read_text("utf-8")
-    assert len(minutes.ROW.findall(text)) == len(FOUND)
-    assert minutes.in_readme(text, FOUND) == text, "run: python tools/minutes.py --write"
+    assert len(minutes.ROW.findall(text)) == len(BOTH) and len(minutes.SUM.findall(text)) == 1
+    assert minutes.in_readme(text, BOTH) == text, "run: python tools/minutes.py --write"
 
 
-def test_the_first_notebook_states_the_shortest_and_the_longest_step():
-    text = (minutes.renew.NOTEBOOKS / f"{minutes.START}.ipynb").read_text("utf-8")
-    assert len(minutes.SENTENCE.findall(text)) == 1
-    assert minutes.in_start(text, FOUND) == text, "run: python tools/minutes.py --write"
+def test_an_evening_is_one():
+    evenings = {name: evening for name, (evening, _) in BOTH.items() if evening}
+    steps = {name: m for name, m in evenings.items() if name[:2] not in ("00", "12", "13")}
+    assert len(steps) == 11 and max(steps.values()) <= 12, steps
+    assert sum(evenings.values()) <= 150, evenings
 
 
 def taken(*cells):
     """The minutes of a notebook of these cells, behind a set-up cell."""
-    return minutes.minutes(new_notebook(cells=[new_code_cell("import torch\n" * 9), *cells]))
+    return minutes.minutes([new_code_cell("import torch\n" * 9), *cells])
 
 
 def shown(**data):
@@ -28,7 +29,7 @@ def shown(**data):
 
 
 def test_the_rule():
-    assert taken() == 5
+    assert taken() == 1
     assert taken(new_markdown_cell("word " * 2000)) == 10
     assert taken(new_markdown_cell("[a word](a/long/link.ipynb) | `code` " * 1000)) == 15
     assert taken(new_code_cell("x\n\n" * 60)) == 10
@@ -40,7 +41,7 @@ def test_the_rule():
     assert taken(*(shown(**{"text/plain": "line\n" * 50}) for _ in range(50))) == 20
     names = ("scores.1", "by_hand.1") * 3
     asked = [new_code_cell(f'check("{name}", answer)') for name in names]
-    assert taken(*asked) == 10  # each counts once
+    assert taken(*asked) == 9  # each counts once
     assert taken(new_code_cell('check("your_class.1", Mine)')) == 45
 
 
@@ -50,12 +51,11 @@ def test_a_solution_takes_no_time():
         new_code_cell("x\n" * 600, metadata=tag),
         new_markdown_cell("x " * 9999, metadata=tag),
     )
-    assert taken(*solution) == 5
+    assert taken(*solution) == 1
 
 
 def test_what_is_written_is_read_again():
-    row = "| [01_shape](notebooks/01_shape.ipynb) | what | 15 |\n"
-    assert minutes.in_readme(row, {"01_shape": 30}) == row.replace("15", "30")
-    sentence = "With all its exercises a step takes 1 to 2 minutes"
-    steps = {"00_why": 5, "01_shape": 30, "11_out_proj": 50, "12_the_class": 90}
-    assert minutes.in_start(sentence, steps).endswith("takes 30 to 50 minutes")
+    row = "| [01_shape](notebooks/01_shape.ipynb) | what |  | 15 |\nOne evening, 3 minutes"
+    expected = row.replace("|  | 15 |", "| 9 | 30 |").replace("3 minutes", "9 minutes")
+    assert minutes.in_readme(row, {"01_shape": (9, 30)}) == expected
+    assert minutes.in_readme(expected, {"01_shape": (9, 30)}) == expected

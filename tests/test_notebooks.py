@@ -1,15 +1,19 @@
 """The notebooks as a series: their order, links, headings, text alternatives and stored form."""
 
 import ast
+import contextlib
 import functools
+import io
 import re
 from base64 import b64decode
 from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+import minutes
 import pytest
 import renew
+import torch
 
 from helpers.trace import STEPS
 
@@ -20,7 +24,7 @@ LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
 TITLE = "# Solution"  # its first line, which does not count
 LONGEST_SET_UP = 14  # statements
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
-TAGS = {"nbval-ignore-output", "raises-exception", "set-up", "solution", "lab"}
+TAGS = {"deeper", "lab", "nbval-ignore-output", "raises-exception", "set-up", "solution"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(")
@@ -113,7 +117,8 @@ def test_code_cells_are_short_and_take_turns_with_prose(path):
     for cell in read(path).cells:
         tags = cell.metadata.get("tags", [])
         is_code, is_solution = cell.cell_type == "code", "solution" in tags
-        run = run + 1 if is_code and not is_solution else 0  # a solution is a line, folded
+        folded = is_solution or "set-up" in tags  # to a line
+        run = run + 1 if is_code and not folded else 0
         assert run < 3, f"three code cells in a row: {cell.source}"
         if (
             is_code
@@ -125,18 +130,68 @@ def test_code_cells_are_short_and_take_turns_with_prose(path):
 
 @every_notebook
 def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
-    """JupyterLab shows a folded cell's first line; a click on it unfolds it. No heading is folded,
-    which would take more clicks and hide all that follows."""
+    """JupyterLab shows a folded cell's first line; a click on it unfolds it."""
     before = False
     for cell in read(path).cells:
         solution = "solution" in cell.metadata.get("tags", [])
-        assert "jp-MarkdownHeadingCollapsed" not in cell.metadata, cell.source
         if solution:
             assert cell.cell_type == "code", cell.source
             first, second, *_ = cell.source.splitlines()
             assert first == TITLE + ", checked" * before
             assert second.startswith("# "), "it says in words what it does"
         before = solution
+
+
+STEP_NOTEBOOKS = [path for path in PATHS if re.match(r"0[1-9]_|1[01]_", path.name)]
+EVENING = "00_start_here", "00_why_attention", "12_the_class", "13_your_own_class"
+WALK = [path for path in PATHS if path in STEP_NOTEBOOKS or path.stem in EVENING]
+SECTIONS = ["Predict", "The step", "Break it", "Your turn", "Same in the class", "Recap", "Deeper"]
+
+
+def parts(path):
+    """Return the cells of a notebook's evening, and those behind its fold."""
+    cells = read(path).cells
+    fold = next(i for i, cell in enumerate(cells) if cell.source.startswith("## Deeper"))
+    return cells[:fold], cells[fold:]
+
+
+def words(cells):
+    return sum(len(minutes.words_of(c.source)) for c in cells if c.cell_type == "markdown")
+
+
+def test_an_evening_is_short_and_has_one_order():
+    """One evening ends at the fold; hints and solutions count."""
+    evenings = {path.stem: parts(path)[0] for path in STEP_NOTEBOOKS}
+    for path in STEP_NOTEBOOKS:
+        headings = [text for marks, text in HEADING.findall(prose(path)) if marks == "##"]
+        assert headings == SECTIONS, path.name
+    counts = {name: words(cells) for name, cells in evenings.items()}
+    code = {name: sum(c.cell_type == "code" for c in cells) for name, cells in evenings.items()}
+    assert max(counts.values()) <= 750 and sum(counts.values()) <= 7500, counts
+    assert max(code.values()) <= 15 and sum(code.values()) <= 160, code
+
+
+def test_what_goes_deeper_is_folded():
+    for path in WALK:
+        evening, (_, *depth) = parts(path)
+        assert not [cell.source for cell in evening if "deeper" in cell.metadata.get("tags", [])]
+        for cell in depth:
+            heading = cell.cell_type == "markdown" and cell.source.startswith("### ")
+            assert heading == ("deeper" in cell.metadata.get("tags", [])), cell.source
+            assert heading == cell.metadata.get("jp-MarkdownHeadingCollapsed", False)
+
+
+def test_the_steps_are_plain_torch():
+    """Without the course's own names the cells of a step still run, down to the exercise."""
+    for path in STEP_NOTEBOOKS:
+        namespace, evening = {"torch": torch}, parts(path)[0]
+        stop = next(i for i, c in enumerate(evening) if c.source.startswith("## Your turn"))
+        cells = [cell for cell in evening[:stop] if cell.cell_type == "code"][3:]
+        ran = [cell for cell in cells if "raises-exception" not in cell.metadata.get("tags", [])]
+        assert len(ran) >= 3, path.name
+        with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
+            for cell in ran:
+                exec(cell.source, namespace)
 
 
 @every_notebook

@@ -1,16 +1,18 @@
-"""Compute how long each notebook takes, and say so in the README and in the first notebook.
+"""Compute how long each notebook takes, in an evening and whole, and say so in the README.
 
 Usage: python tools/minutes.py [--write]
 
-The rule, for whoever reads everything and does every exercise:
+The rule, for a reader who does every exercise on the way:
 
     prose            200 words a minute, folded answers and hints included, solutions not
-    code             10 seconds a line, blank lines, the set-up cell and solutions aside
+    code             10 seconds a line, blank lines, the set-up cell and solutions aside; a line
+                     that stood in an earlier notebook 2
     printed output   2 seconds a line, 12 lines of an output at most
-    a picture        20 seconds; a film under sliders 90
+    a picture        20 seconds; a film under sliders 90; the stage 45, which comes again each step
     an exercise      3 minutes; one with pencil and paper 5; the test 15, the whole class 45
 
-The sum is rounded to 5 minutes.
+An evening ends at the heading "Deeper"; a notebook without one belongs to no evening. Its exercises
+are lines that were read a minute before: 2 minutes each, and 10 the whole class.
 """
 
 import argparse
@@ -21,48 +23,69 @@ import renew
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[1]
-README, START = ROOT / "README.md", "00_start_here"
+README = ROOT / "README.md"
 WORDS = 200  # a minute
-LINE, PRINTED, PICTURE, FILM = 10, 2, 20, 90  # seconds
+LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
 MOST = 12  # lines of an output that are read
 EXERCISE = 3  # minutes
 LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes
-STEP = 5  # minutes that are told apart
+SHORT, SHORT_CLASS = 2, 10  # minutes of an exercise in an evening
+FOLD = "## Deeper"
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
-ROW = re.compile(r"^(\| \[(\w+)\]\(notebooks/\2\.ipynb\) \| .* \| )\d+( \|)$", re.MULTILINE)
-SENTENCE = re.compile(r"(With all its exercises a step takes )\d+ to \d+( minutes)")
+ROW = re.compile(r"^(\| \[(\w+)\]\(notebooks/\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE)
+SUM = re.compile(r"(One evening, )\d+( minutes)")
 
 
 def main() -> None:
     """Print the minutes of every notebook; write them down where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="into the README and the notebook")
-    found = every()
-    for name, each in found.items():
-        print(f"{each:4} {name}")
-    print(f"{sum(found.values()) / 60:4.0f} hours")
+    parser.add_argument("--write", action="store_true", help="into the README")
+    every = both()
+    print("evening  whole")
+    for name, (evening, whole) in every.items():
+        print(f"{evening or '':7} {whole:6}  {name}")
+    print(
+        f"{sum(evening for evening, _ in every.values()):7} {sum(w for _, w in every.values()):6}"
+    )
     if parser.parse_args().write:
-        README.write_text(in_readme(README.read_text("utf-8"), found), "utf-8")
-        path = renew.NOTEBOOKS / f"{START}.ipynb"
-        path.write_text(in_start(path.read_text("utf-8"), found), "utf-8")
+        README.write_text(in_readme(README.read_text("utf-8"), every), "utf-8")
 
 
-def every() -> dict[str, int]:
-    """Return the minutes of each notebook by its name, in order."""
-    paths = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
-    return {path.stem: minutes(renew.read(path)) for path in paths}
+def both() -> dict[str, tuple[int, int]]:
+    """Return the minutes of each notebook by its name, in order: its evening, and all of it."""
+    every, known = {}, set()
+    for path in sorted(renew.NOTEBOOKS.glob("*.ipynb")):
+        cells = renew.read(path).cells
+        fold = next((i for i, cell in enumerate(cells) if cell.source.startswith(FOLD)), 0)
+        evening = minutes(cells[:fold], known, evening=True) if fold else 0
+        every[path.stem] = evening, minutes(cells, known)
+        known |= {line for cell in cells for line in lines_of(cell)}
+    return every
 
 
-def minutes(notebook: NotebookNode) -> int:
-    """Return the minutes that a notebook takes, rounded."""
-    cells = [c for c in notebook.cells if "solution" not in c.metadata.get("tags", [])]
+def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: bool = False) -> int:
+    """Return the minutes that cells of a notebook take, the set-up first.
+
+    Args:
+        cells: of one notebook.
+        known: lines of code that have been read before.
+        evening: whether these cells are an evening's.
+    """
+    cells = [c for c in cells if "solution" not in c.metadata.get("tags", [])]
     code = [cell for cell in cells if cell.cell_type == "code"]
     words = sum(len(words_of(c.source)) for c in cells if c.cell_type == "markdown")
-    lines = sum(len([each for each in c.source.splitlines() if each.strip()]) for c in code[1:])
-    seconds = LINE * lines + sum(seconds_of(each) for c in code for each in c.outputs)
-    whole = words / WORDS + seconds / 60 + sum(map(minutes_of, exercises(code)))
-    return max(STEP, STEP * round(whole / STEP))
+    lines = [line for cell in code[1:] for line in lines_of(cell)]
+    seconds = sum(PRINTED if line in (known or ()) else LINE for line in lines)
+    seconds += sum(seconds_of(each) for cell in code for each in cell.outputs)
+    asked = sum(minutes_of(each, evening) for each in exercises(code))
+    return max(1, round(words / WORDS + seconds / 60 + asked))
+
+
+def lines_of(cell: NotebookNode) -> list[str]:
+    """Return the lines of a cell of code, blank ones left out."""
+    code = cell.source.splitlines() if cell.cell_type == "code" else []
+    return [line.strip() for line in code if line.strip()]
 
 
 def words_of(text: str) -> list[str]:
@@ -75,6 +98,8 @@ def seconds_of(output: NotebookNode) -> int:
     """Return the seconds to look at an output."""
     data = output.get("data", {})
     text = output.get("text") or output.get("evalue") or data.get("text/plain", "")
+    if text.partition("\n")[2].startswith("the stage:"):
+        return STAGE
     if "image/svg+xml" in data or "image/png" in data:
         return FILM if re.search(r"^\d+ positions \(", text, re.MULTILINE) else PICTURE
     return PRINTED * min(MOST, len(text.splitlines()))
@@ -85,20 +110,23 @@ def exercises(code: list[NotebookNode]) -> set[str]:
     return {name for cell in code for name in CHECKED.findall(cell.source)}
 
 
-def minutes_of(identifier: str) -> int:
+def minutes_of(identifier: str, evening: bool = False) -> int:
     """Return the minutes of an exercise."""
-    return LONGER.get(identifier.partition(".")[0], EXERCISE)
+    group = identifier.partition(".")[0]
+    if evening:
+        return SHORT_CLASS if group == "your_class" else SHORT
+    return LONGER.get(group, EXERCISE)
 
 
-def in_readme(text: str, found: dict[str, int]) -> str:
-    """Return the README with these minutes in its table."""
-    return ROW.sub(lambda row: f"{row[1]}{found[row[2]]}{row[3]}", text)
+def in_readme(text: str, every: dict[str, tuple[int, int]]) -> str:
+    """Return the README with these minutes in its table, and the sum of the evening."""
 
+    def row(match: re.Match) -> str:
+        evening, whole = every[match[2]]
+        return f"{match[1]}{evening or ''} | {whole}{match[3]}"
 
-def in_start(text: str, found: dict[str, int]) -> str:
-    """Return the first notebook with the shortest and the longest of the eleven steps."""
-    steps = [each for name, each in found.items() if re.match(r"0[1-9]_|1[01]_", name)]
-    return SENTENCE.sub(rf"\g<1>{min(steps)} to {max(steps)}\g<2>", text)
+    total = sum(evening for evening, _ in every.values())
+    return SUM.sub(rf"\g<1>{total}\g<2>", ROW.sub(row, text))
 
 
 if __name__ == "__main__":

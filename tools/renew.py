@@ -152,7 +152,8 @@ def normal_form(notebook: NotebookNode) -> str:
 def normal_metadata(cell: NotebookNode) -> NotebookNode:
     """Return the tags of a cell and what follows from them.
 
-    A solution starts out folded, and so does the set-up, which would stand before the idea.
+    A solution starts out folded, and so does the set-up, which would stand before the idea, and
+    all below a heading of the depth.
     """
     metadata = NotebookNode()
     if tags := cell.metadata.get("tags"):
@@ -161,6 +162,8 @@ def normal_metadata(cell: NotebookNode) -> NotebookNode:
         metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
     if "set-up" in (tags or []):
         metadata.jupyter = NotebookNode(source_hidden=True)
+    if "deeper" in (tags or []):
+        metadata["jp-MarkdownHeadingCollapsed"] = True
     if "measured_source" in cell.metadata:
         metadata.measured_source = cell.metadata.measured_source
     return metadata

@@ -21,6 +21,7 @@ from eleven_steps.sliders.products import (
     explore_running,
 )
 from eleven_steps.sliders.source import explore_source
+from eleven_steps.sliders.stage import explore_stage
 from eleven_steps.sliders.step_films import (
     explore_context,
     explore_heads,
@@ -75,6 +76,7 @@ __all__ = [
     "explore_shares",
     "explore_softmax",
     "explore_source",
+    "explore_stage",
     "explore_storage",
     "explore_transpose",
     "explore_view",

@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-import anywidget
 import torch
 import traitlets
 
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
-from eleven_steps.sliders.film import bundle, summary
 from eleven_steps.sliders.lesson import at_steps, run, tokens
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 from helpers.attention import MultiHeadAttention
 from helpers.trace import SHAPES, STEPS, step_source, trace
 
@@ -24,12 +22,12 @@ START = {"dOut": 6, "heads": 2, "tokens": 3}
 SCENES = ("whiteboard", "sentence")
 
 
-class Stage(anywidget.AnyWidget):
+class Stage(Live):
     """Show all eleven steps under a playhead; it needs no kernel once it stands.
 
     Attributes:
         data: what the page gets: scenes (x, weights, legal sizes), the steps' names and code.
-        picture: the still of the step it opens at.
+        still: the step it opens at.
     """
 
     _esm = script("stage")
@@ -37,20 +35,18 @@ class Stage(anywidget.AnyWidget):
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, step: str, scene: str, scenes: Iterable[str], answered: bool):
-        self.picture = still(step)
+        self.still = still(step)
         each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
         begin = {"scene": scene, "step": step, "answered": answered}
         super().__init__(data={"scenes": made, **begin, "steps": each, "colours": HEAD_COLOURS})
 
-    def __repr__(self) -> str:
+    def states(self) -> tuple[str, str, str]:
+        """Return what there is to move, and the numbers of every state."""
         scenes = ", ".join(self.data["scenes"])
         says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
-        states = json.dumps([self.data, numbers(json.dumps(self.data["scenes"]))])
-        return summary(self.picture.words, says, "all steps at all sizes", states)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+        every = json.dumps([self.data, numbers(json.dumps(self.data["scenes"]))])
+        return says, "all steps at all sizes", every
 
 
 def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: bool = False) -> Stage:
