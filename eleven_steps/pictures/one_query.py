@@ -1,79 +1,20 @@
-"""What one query of one head does in steps 5 to 8: key by key, or block by block."""
+"""What one query of one head knows after each block of keys: a running softmax."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
-from eleven_steps.pictures.tensors import MAX_COLUMNS, TracedStep
+from eleven_steps.pictures.tensors import MAX_COLUMNS
 
 LEFT = svg.CHARACTER * 20  # where the cells begin, right of the labels
-
-
-def draw_attention(
-    steps: Sequence[TracedStep], head: int, query: int, sequence: int = 0
-) -> svg.Picture:
-    """Draw the row of one query: scores, masked, scaled, weights, weighted values, context.
-
-    Every key has a column, so that each number stands below the one it is made of.
-
-    Args:
-        steps: the eleven steps of a trace.
-        head, query, sequence: which row of the scores to draw.
-
-    Raises:
-        ValueError: there is no such row, or it has too many keys to draw.
-    """
-    tensors = {name: tensor for step in steps for name, tensor in step.tensors.items()}
-    by_head = next(step.tensors for step in steps if step.name == "transpose")
-    b, num_heads, num_tokens, head_dim = by_head["values"].shape
-    if not (0 <= sequence < b and 0 <= head < num_heads and 0 <= query < num_tokens):
-        raise ValueError(
-            f"sequence {sequence}, head {head}, query {query} is not in scores, whose shape is "
-            f"(b, num_heads, num_tokens, num_tokens) = {(b, num_heads, num_tokens, num_tokens)}"
-        )
-    check_keys(f"num_tokens is {num_tokens}", num_tokens)
-    scores, masked, weights = (
-        tensors[name][sequence, head, query] for name in ("scores", "masked", "weights")
-    )
-    weighted = weights[:, None] * by_head["values"][sequence, head]  # (num_tokens, head_dim)
-    (context,) = (step.tensors["context"] for step in steps if step.name == "context")
-    made = context[sequence, head, query]  # (head_dim,)
-    keys = [f"key {i}" for i in range(num_tokens)]
-    parts = [
-        strip("5 scores", scores[None], head, column_labels=keys),
-        strip("6 masked", masked[None], head),
-        strip(f"7 masked / {head_dim}**0.5", masked[None] / head_dim**0.5, head),
-        strip(
-            "7 weights", weights[None], head, weights.sum()[None], "sum", shades=[weights.tolist()]
-        ),
-        strip("8 weight x value", weighted.T, head, made, "context", column_labels=keys),
-    ]
-    most, future = weights.argmax().item(), num_tokens - 1 - query
-    return svg.picture(
-        svg.below(parts, gap=8),
-        f"Head {head}: token {query} looks most at {'itself' if most == query else f'token {most}'}"
-        f", with weight {distinct(weights)}",
-        f"Scores, masked, divided scores and weights have shape (num_tokens,) = ({num_tokens},), "
-        f"the weighted values (head_dim, num_tokens) = ({head_dim}, {num_tokens}). "
-        f"-inf makes {future} weight{'s' * (future != 1)} 0, the weights add up to "
-        f"{weights.sum():.2f}, and the weighted values to the context, (head_dim,) = "
-        f"({head_dim},).",
-    )
 
 
 def check_keys(what: str, count: int) -> None:
     """Raise ValueError if there are too many keys to draw beside each other."""
     if count > MAX_COLUMNS - 6:
         raise ValueError(f"{what}: at most {MAX_COLUMNS - 6} can be drawn")
-
-
-def distinct(weights: torch.Tensor) -> str:
-    """Write the largest of some weights, with a third digit where two do not tell it apart."""
-    shown = [sorted(f"{each:.{digits}f}" for each in weights) for digits in (2, 3)]
-    return shown[0][-1] if shown[0][-1] not in shown[0][:-1] else shown[1][-1]
 
 
 def strip(

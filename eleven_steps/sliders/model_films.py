@@ -1,4 +1,4 @@
-"""Films of a whole model: its map, real ones, moments of training, a cache that grows."""
+"""Films of a whole model: real ones, moments of training, a cache that grows."""
 
 import torch
 
@@ -10,25 +10,13 @@ from eleven_steps.beyond.variants import Cache, VariantAttention
 from eleven_steps.pictures import (
     Picture,
     Shown,
-    draw_compact,
     draw_map,
     draw_patterns,
     draw_tensors,
 )
 from eleven_steps.sliders.film import Film, film
-from eleven_steps.sliders.lesson import START, divisors, traced
 from helpers.attention import MultiHeadAttention
 from helpers.trace import trace
-
-
-def explore_map() -> Film:
-    """Move num_tokens, d_out and num_heads over the map of the whole block."""
-    return film(map_at, START, num_tokens=(2, 3, 4), d_out=(4, 6, 12), num_heads=divisors)
-
-
-def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
-    """Draw the map of the whole block, a row for each step."""
-    return draw_compact(traced(d_out, num_heads, num_tokens)[1])
 
 
 def explore_models() -> Film:

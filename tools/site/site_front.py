@@ -1,4 +1,4 @@
-"""The first page of the site: a sentence, where to begin, a dot product, the map, the cards."""
+"""The first page of the site: a sentence, where to begin, the stage, the cards."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ from renew import NOTEBOOKS, VIEW, read
 from eleven_steps import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| \d* \| (\d+) \|$", re.MULTILINE)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
@@ -54,14 +54,10 @@ steps. You see every number, and move what makes it.</p>
 
 <p><a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 
-## One number of it
+## All of it, under your hand
 
-How much does one word look at another? Click a score, in the tables of step 5: a row of queries and
-a row of keys are framed. Click it again, and they meet, pair by pair, until the score is there.
-"""
-WHOLE = """## The whole of it, in eleven rows
-
-Move the sliders: more tokens, wider outputs, more heads. Everything below follows.
+Press Play, or drag the playhead: the same numbers travel through all eleven steps. Then drag a number
+of x, and everything after it follows.
 """
 ABOUT = """## To do it yourself
 
@@ -72,25 +68,23 @@ repository, and `make lab` opens it.
 
 
 def front_page(root: Path) -> NotebookNode:
-    """Return index.html as a notebook: prose, two pictures that answer, a card a notebook.
+    """Return index.html as a notebook: prose, the stage, a card a notebook.
 
     Args:
         root: the folder with the README, whose table of notebooks is shown.
     """
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
-    board, film = sliders.explore_numbers("transpose", "scores"), sliders.explore_map()
+    stage = sliders.explore_stage("scores", "both")
     page = new_notebook(
         cells=[
             new_markdown_cell(HERO.format(first=rows[0][0])),
-            alive(board),
-            new_markdown_cell(WHOLE),
-            alive(film),
+            alive(stage),
             new_markdown_cell(f"## The notebooks\n\n{cards(rows)}"),
             new_markdown_cell(ABOUT),
         ]
     )
-    kept = {each.model_id: {**KIND, "state": each.get_state()} for each in (board, film)}
+    kept = {stage.model_id: {**KIND, "state": stage.get_state()}}
     page.metadata.widgets = {STATE: {"state": kept}}
     return page
 
