@@ -309,7 +309,8 @@ class Stage {
     const { tokens, dOut, heads } = this.sizes;
     return split(range(tokens, (i) => this.block(kind, heads, this.headDim,
       (h, e) => i * dOut + h * this.headDim + e, this.feature(`w${size}`), `h${size}`,
-      { ...more, card: -1, foot: more.ghost ? "" : this.scene.words ? this.word(i) : `token ${i}` })),
+      { ...more, card: -1, foot: more.ghost || tokens > 4 && ["queries", "keys"].includes(kind) ? ""
+        : this.scene.words ? this.word(i) : `token ${i}` })),
     lines, more.ghost ? 5 : this.sizes.tokens > 4 ? 6 : 10, 6);
   }
 
@@ -463,7 +464,8 @@ class Stage {
   // Find for a step the largest cells that fit: beside or below each other, in lines, with numbers
   // in what comes in or, if need be, its colours alone; nothing, if a number would be illegible.
   fit(step, width, height) {
-    const least = Math.max(this.least, ...(this.scene.words ?? []).map((word) => this.width(word) + 2));
+    const names = step > 4 && step < 9 && this.scene.words || []; // they stand over columns
+    const least = Math.max(this.least, ...names.map((word) => this.width(word) + 2));
     let best = null;
     for (const [lines, flow] of [[1, "row"], [1, "col"], [2, "row"], [2, "col"], [3, "row"], [3, "col"]]) {
       if (lines > 1 && flow === "row" && best?.w >= 1.15 * least) break;
