@@ -496,6 +496,7 @@ class Stage {
   arrange() {
     this.room = this.board.clientWidth || 1068; this.narrow = this.room < 760;
     this.root.classList.toggle("narrow", this.narrow);
+    this.root.classList.toggle("close", this.room < 960);
     this.root.classList.toggle("slim", this.room < 500);
     const tall = this.narrow ? 660 : 390;
     const plans = range(LAST, (k) => {
@@ -1432,7 +1433,7 @@ const FOUND = ["",
     `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
   (it) => `Every row fills up to exactly 1; −∞ gets nothing. ${it.token(0).replace("t", "T")} has only itself.`,
   (it) => mixture(it),
-  () => "Each token's heads lie together: axes 1 and 2 have swapped back. No number changed.",
+  () => "Axes 1 and 2 have swapped back: each token's heads lie together again.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
   ({ sizes }) => `Here: each number of out mixes all ${sizes.dOut} of its token's context, of all heads.`];
 
