@@ -297,7 +297,7 @@ class Stage {
     return this.words([above, [[sign, "sign"]], below].filter(Boolean), { align: "middle", out: true });
   }
 
-  feature(size) { return !this.wide ? size : size === "wi" ? 2.5 : this.narrow ? 4 : 5; }
+  feature(size) { return !this.wide ? size : size === "wi" ? 2.5 : this.narrow ? 4 : 4.5; }
 
   // A tensor laid out as rows of tokens, as one block a token, as one block a head.
   byRow(kind, size, more = {}) {
@@ -309,7 +309,8 @@ class Stage {
     const { tokens, dOut, heads } = this.sizes;
     return split(range(tokens, (i) => this.block(kind, heads, this.headDim,
       (h, e) => i * dOut + h * this.headDim + e, this.feature(`w${size}`), `h${size}`,
-      { ...more, card: -1, foot: more.ghost ? "" : this.scene.words ? this.word(i) : `token ${i}` })),
+      { ...more, card: -1, foot: more.ghost || tokens > 4 && ["queries", "keys"].includes(kind) ? ""
+        : this.scene.words ? this.word(i) : `token ${i}` })),
     lines, more.ghost ? 5 : this.sizes.tokens > 4 ? 6 : 10, 6);
   }
 
@@ -333,7 +334,7 @@ class Stage {
   // x as it stays at the side from step 2 on, with the values while they wait.
   dock(step) {
     const { tokens, dIn } = this.sizes, names = range(tokens, (i) => this.word(i));
-    const wide = this.wide ? 5 : this.narrow ? 30 : 33;
+    const wide = this.wide ? (this.narrow ? 4 : 5) : this.narrow ? 30 : 33;
     const x = this.block("x", tokens, dIn, (i, j) => i * dIn + j, wide, this.wide ? 18 : 21, { rows: names });
     const parts = [col([this.header("x", 1), x, this.words([[["drag a number of x, or ↑ ↓", "words"]]],
       { hint: true })], 3)];
@@ -461,38 +462,33 @@ class Stage {
   }
 
   // Find for a step the largest cells that fit: beside or below each other, in lines, with numbers
-  // in what comes in or, if need be, its colours alone.
+  // in what comes in or, if need be, its colours alone; nothing, if a number would be illegible.
   fit(step, width, height) {
-    const longest = Math.max(0, ...(this.scene.words ?? []).map((word) => this.width(word) + 2));
-    const least = Math.max(this.least, longest);
+    const names = step > 4 && step < 9 && this.scene.words || []; // they stand over columns
+    const least = Math.max(this.least, ...names.map((word) => this.width(word) + 2));
     let best = null;
-    for (const lines of [1, 2, 3]) {
-      for (const flow of ["row", "col"]) {
-        const tree = this.tree(step, flow, lines);
-        for (const [across, down] of [[1, 1], [0, 1], [1, 0], [0, 0]]) {
-          const sizes = (w) => {
-            const high = Math.max(LEAST_HIGH, 0.64 * w);
-            return { wo: w, ho: high, wi: across ? Math.max(least, 0.8 * w) : HEAT,
-              hi: down ? Math.max(LEAST_HIGH, 0.8 * high) : this.wide ? 5 : HEAT,
-              wm: across ? least : 2 * HEAT, hm: down ? LEAST_HIGH : HEAT };
-          };
-          let low = 4, high = LARGEST;
-          for (let k = 0; k < 7; k++) {
-            const w = k ? (low + high) / 2 : LARGEST;
-            measure(tree, sizes(w));
-            if (tree.w <= width && tree.h <= height) low = w;
-            else high = w;
-            if (low === LARGEST) break;
-          }
-          measure(tree, sizes(low));
-          const over = tree.w > width + 1 || tree.h > height + 1 ? 200 : 0;
-          const score = Math.min(low, 70) + 100 * (low >= least) + 22 * (across + down) - over;
-          if (!best || score > best.score + 0.5) best = { tree, sizes: sizes(low), score, low };
-        }
+    for (const [lines, flow] of [[1, "row"], [1, "col"], [2, "row"], [2, "col"], [3, "row"], [3, "col"]]) {
+      if (lines > 1 && flow === "row" && best?.w >= 1.15 * least) break;
+      const tree = this.tree(step, flow, lines);
+      for (const [across, down] of [[1, 1], [0, 1], [1, 0], [0, 0]]) {
+        const sizes = (w) => {
+          const high = Math.max(LEAST_HIGH, 0.64 * w);
+          return { wo: w, ho: high, wi: across ? Math.max(least, 0.8 * w) : HEAT,
+            hi: down ? Math.max(LEAST_HIGH, 0.8 * high) : this.wide ? 5 : HEAT,
+            wm: across ? least : 2 * HEAT, hm: down ? LEAST_HIGH : HEAT };
+        };
+        const fits = (w) => {
+          measure(tree, sizes(w));
+          return tree.w <= width && tree.h <= height;
+        };
+        if (!fits(least)) continue;
+        let w = least;
+        for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (fits(w + by)) w += by;
+        const score = w + 22 * (across + down);
+        if (!best || score > best.score + 0.5) best = { tree, sizes: sizes(w), score, w };
       }
-      if (best.low >= 1.15 * least && best.score > 100) break;
     }
-    measure(best.tree, best.sizes);
+    if (best) measure(best.tree, best.sizes);
     return best;
   }
 
@@ -500,16 +496,16 @@ class Stage {
   arrange() {
     this.room = this.board.clientWidth || 1068; this.narrow = this.room < 760;
     this.root.classList.toggle("narrow", this.narrow);
+    this.root.classList.toggle("close", this.room < 960);
     this.root.classList.toggle("slim", this.room < 500);
     const tall = this.narrow ? 660 : 390;
     const plans = range(LAST, (k) => {
       const step = k + 1, dock = step > 1 && this.dock(step);
       if (dock) measure(dock, {});
       const aside = dock && !this.narrow ? dock.w + 20 : 0, above = dock && this.narrow ? dock.h + 16 : 0;
-      let width = this.room - aside - 10, plan = this.fit(step, width, tall - above - 8);
-      for (let more = 1; plan.score < 100 && more < 5; more++) {
-        width *= 1.25; // it has to be scrolled
-        plan = this.fit(step, width, tall - above - 8);
+      let plan = null; // where nothing fits it has to be scrolled
+      for (let more = 1; !plan; more *= 1.25) {
+        plan = this.fit(step, (this.room - aside - 10) * more, (tall - above - 8) * Math.max(1, more / 2));
       }
       return { ...plan, dock, aside, above, need: Math.max(this.room, aside + plan.tree.w + 10,
         (dock.w ?? 0) + 4) };
@@ -1437,7 +1433,7 @@ const FOUND = ["",
     `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
   (it) => `Every row fills up to exactly 1; −∞ gets nothing. ${it.token(0).replace("t", "T")} has only itself.`,
   (it) => mixture(it),
-  () => "Each token's heads lie together: axes 1 and 2 have swapped back. No number changed.",
+  () => "Axes 1 and 2 have swapped back: each token's heads lie together again.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
   ({ sizes }) => `Here: each number of out mixes all ${sizes.dOut} of its token's context, of all heads.`];
 

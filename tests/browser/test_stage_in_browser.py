@@ -15,7 +15,7 @@ from helpers.trace import trace
 
 SOURCES = ["from eleven_steps.sliders.stage import explore_stage", "explore_stage('scores')"]
 PAGE = """<!doctype html><html lang="en"><title>The stage</title><style>{css}</style>
-<h1>The stage</h1><main></main>
+<main><h1>The stage</h1></main>
 <script type="module">{js}
 window.steps = trace;
 window.data = {data};
