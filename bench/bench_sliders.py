@@ -3,10 +3,9 @@
 Usage: python bench/bench_sliders.py [--presses N]
 Prints, for each: from a key press to the new picture painted (p50 and p95), and from the last of
 20 fast presses to the right picture. Both draw the same tensors; presses alternate between them.
-Then, of a picture whose numbers can be touched: from the pointer's move to the marks painted, and
-from a step of a drag to the numbers painted that torch computed for it; of a tip that is dragged:
-from a step to the picture painted that Python drew for it. Beside each: how many times as long a
-key press takes with interact.
+Then: of a stage, from a key press on a number of x to the second frame after it, when all steps'
+numbers are painted; of a tip that is dragged, from a step to the picture painted that Python drew
+for it. Beside each: how many times as long a key press takes with interact.
 """
 
 import argparse
@@ -20,27 +19,29 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
 from lab_page import CHROMIUM, QUIET, open_notebook, run_all, serving
 
-TOUCH = "sliders.explore_numbers()"
+STAGE = "sliders.explore_stage()"
 TIP = "sliders.explore_angle()"
-FILM = "from helpers import sliders\nsliders.explore_scores_tokens()"
+FILM = "from eleven_steps import sliders\nsliders.explore_blocks()"
 INTERACT = """
 import matplotlib.pyplot as plt
-from ipywidgets import IntSlider, interact
-from eleven_steps.sliders import run
+from ipywidgets import SelectionSlider, interact
+from eleven_steps.sliders import run, tokens
 
-def draw(num_tokens):
-    scores = run(num_tokens=num_tokens)[1]["scores"]["scores"][0]
-    figure, panels = plt.subplots(1, 2, figsize=(7, 3))
-    for head, panel in enumerate(panels):
-        panel.imshow(scores[head], vmin=-1, vmax=1)
-        panel.set_title(f"head {head}")
-        for query in range(num_tokens):
-            for key in range(num_tokens):
-                panel.text(key, query, f"{scores[head, query, key]:.2f}", ha="center")
+def draw(num_heads):
+    mha, steps = run(num_heads=num_heads)
+    block = mha.W_query.weight.detach().chunk(num_heads)[0].T
+    queries = steps["transpose"]["queries"][0, 0]
+    figure, panels = plt.subplots(1, 3, figsize=(9, 3))
+    for panel, drawn in zip(panels, (tokens()[0], block, queries)):
+        panel.imshow(drawn, vmin=-1, vmax=1)
+        for row, numbers in enumerate(drawn.tolist()):
+            for column, number in enumerate(numbers):
+                panel.text(column, row, f"{number:.2f}", ha="center")
     plt.show()
 
-interact(draw, num_tokens=IntSlider(3, 1, 6))
+interact(draw, num_heads=SelectionSlider(options=[1, 2, 3, 6], value=2))
 """.strip()
+HANDLE = ":is(input[type=range], [role=slider]):visible"
 
 # Watches one output: notes when a key goes down, and when a frame with another picture is painted.
 WATCH = """output => {
@@ -62,6 +63,17 @@ WATCH = """output => {
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
+}"""
+
+# Notes how long each key press takes until the second frame, and the number's value by then.
+WATCH_KEYS = """number => {
+  number.bench = [];
+  number.addEventListener('keydown', () => {
+    const start = performance.now(), before = number.dataset.value;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (number.dataset.value !== before) number.bench.push(['key', performance.now() - start]);
+    }));
+  }, true);
 }"""
 
 # Watches parts of a picture: how long from a pointer's move until what it changed is painted.
@@ -89,7 +101,7 @@ def main() -> None:
     if not CHROMIUM:
         sys.exit("no chromium on this machine: install it (Debian: apt-get install chromium)")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        sources = FILM, INTERACT, TOUCH, TIP
+        sources = FILM, INTERACT, STAGE, TIP
         with serving(Path(folder), "bench.ipynb", sources) as address:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
             page = browser.new_page(viewport={"width": 1280, "height": 1400})
@@ -97,8 +109,8 @@ def main() -> None:
             run_all(page)
             page.wait_for_timeout(3000)
             usual = report(page, options.presses)
-            print("\ntouch                   p50 ms  p95 ms  measured  interact takes")
-            report_touch(page, options.presses, usual)
+            print("\nunder the hand          p50 ms  p95 ms  measured  interact takes")
+            report_stage(page, options.presses, usual)
             report_tip(page, options.presses, usual)
             browser.close()
 
@@ -115,9 +127,8 @@ def report(page, presses: int) -> float:
     settled = {name: [] for name in areas}
     for press in range(presses):
         for name, area in areas.items():
-            single[name].append(
-                one_press(page, area, "ArrowRight" if press // 2 % 2 else "ArrowLeft")
-            )
+            key = "ArrowLeft" if press % 2 else "ArrowRight"
+            single[name].append(one_press(page, area, key))
     for _ in range(5):
         for name, area in areas.items():
             settled[name].append(drag(page, area))
@@ -137,7 +148,7 @@ def report(page, presses: int) -> float:
 def one_press(page, area, key: str) -> float:
     """Press a key and return the milliseconds until another picture is painted."""
     area.evaluate("o => { o.bench.paints = []; }")
-    handle = area.locator("[role=slider]:visible").first
+    handle = area.locator(HANDLE).first
     handle.focus()
     page.keyboard.press(key)
     page.wait_for_function("o => o.bench.paints.length", arg=area.element_handle())
@@ -148,35 +159,28 @@ def one_press(page, area, key: str) -> float:
 
 def drag(page, area) -> float:
     """Press 20 keys 30 ms apart; return the milliseconds from the last to the last new picture."""
-    handle = area.locator("[role=slider]:visible").first
+    handle = area.locator(HANDLE).first
     handle.focus()
     page.keyboard.press("Home")
     page.wait_for_timeout(1000)
     area.evaluate("o => { o.bench.paints = []; }")
     for press in range(20):
-        page.keyboard.press("ArrowRight" if press // 5 % 2 == 0 else "ArrowLeft")
+        page.keyboard.press("ArrowLeft" if press // 2 % 2 else "ArrowRight")
         page.wait_for_timeout(30)
     page.wait_for_timeout(2000)
     last, paint = area.evaluate("o => [o.bench.press, o.bench.paints.at(-1)[1]]")
     return paint - last
 
 
-def report_touch(page, times: int, usual: float) -> None:
-    """Point at numbers of the map and drag one of x; print how long either took."""
-    board = page.locator(".touch .board.live")
-    board.wait_for()
-    cells = board.locator("[data-tensor] > g:first-child path")
-    cells.first.scroll_into_view_if_needed()
-    parts = {"pointing": ".mark-own", "drag": "[data-tensor='out_proj.out']"}
-    board.evaluate(WATCH_PARTS, parts)
-    places = [box for box in (cells.nth(3 * i).bounding_box() for i in range(60)) if box]
-    seen = [box for box in places if 150 < box["y"] < 1300]
+def report_stage(page, times: int, usual: float) -> None:
+    """Press arrow keys on a number of x; print how long it took until all was painted."""
+    number = page.locator("[data-stage] [data-cell='x.0.1.1']")
+    number.focus()
+    number.evaluate(WATCH_KEYS)
     for turn in range(times):
-        box = seen[turn % len(seen)]
-        page.mouse.move(box["x"] + 9, box["y"] + 9)
+        page.keyboard.press("ArrowUp" if turn % 6 < 3 else "ArrowDown")
         page.wait_for_timeout(60)
-    pull(page, cells.nth(8), times)
-    tell(board, parts, usual)
+    tell(number, ["key"], usual)
 
 
 def report_tip(page, times: int, usual: float) -> None:
@@ -202,7 +206,7 @@ def pull(page, part, times: int) -> None:
 
 
 def tell(board, parts, usual: float) -> None:
-    """Print what was measured of each part, and how many times as long a press took in interact."""
+    """Print what was measured of each part, and how many times as long interact takes."""
     measured = board.evaluate("board => board.bench")
     for what in parts:
         times_taken = [took for name, took in measured if name == what]

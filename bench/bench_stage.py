@@ -16,11 +16,10 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "browser"))
-from eleven_steps.sliders.scripts import script, style
 from lab_page import CHROMIUM, QUIET
 from test_stage_in_browser import PAGE
 
-from eleven_steps.sliders.stage import explore_stage
+from eleven_steps.sliders import explore_stage
 
 ROUNDS, KEYS = 4, 25
 SIZES = ({"d": 6, "H": 2, "n": 3}, {"d": 12, "H": 3, "n": 6})
@@ -46,8 +45,8 @@ FRAMES = """() => new Promise(say => {
 
 def main() -> None:
     """Measure both pages in turn, print the table."""
-    data = json.dumps(dict(explore_stage().data))
-    text = PAGE.format(css=style("stage"), js=script("stage"), data=data)
+    stage = explore_stage()
+    text = PAGE.format(css=stage._css, js=stage._esm, data=json.dumps(dict(stage.data)))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         here = Path(folder) / "stage.html"
         here.write_text(text.replace("</script>", OURS + "</script>"), "utf-8")

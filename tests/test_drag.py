@@ -61,10 +61,11 @@ def source(name, beginning):
 def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
     moved = X.clone()
     moved[-1] = torch.tensor(tip)
-    lines = source("00_why_attention", "queries, keys = x, x").partition("draw_matrices")[0]
-    names = {"torch": torch, "x": moved, "values": moved @ WORDS["W_value"]}
-    exec(lines, names)
-    weights, context, y = (names[each][-1].tolist() for each in ("weights", "context", "y"))
+    cell = source("00_why_attention", "example = load_example(").splitlines()
+    names = {"torch": torch, "x": moved, "example": WORDS}
+    exec("\n".join(line for line in cell if line.startswith(("weights", "context"))), names)
+    weights, context = (names[each][-1].tolist() for each in ("weights", "context"))
+    y = (moved[-1] + names["context"][-1]).tolist()
     scores = (moved @ moved[-1] / math.sqrt(2)).tolist()
     shown = texts(ask(MAKE["mix"](), [tip])["svg"])
     table = [number(each) for pair in zip(scores, weights, strict=True) for each in pair]

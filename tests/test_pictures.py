@@ -22,7 +22,6 @@ from eleven_steps.pictures import (
     Head,
     Shown,
     draw_arcs,
-    draw_attention,
     draw_blocks,
     draw_compact,
     draw_heads_over_processes,
@@ -88,7 +87,6 @@ PICTURES = {
         [Head(whiteboard()[6].tensors["weights"][0, head], head, layer=0) for head in (0, 1)],
         ["swimming", "ducks", "swimming"],
     ),
-    "attention": lambda: draw_attention(whiteboard(), head=1, query=2),
     "blocks": draw_blocks,
     "blocks named": lambda: draw_blocks({"A": "W_q, W_k, W_v", "B": "Q_h, K_h, V_h of a head"}),
     "vectors": lambda: draw_vectors(
@@ -310,36 +308,6 @@ def test_a_compact_map_fits_a_screen_and_shows_every_number_as_a_cell():
 
 def test_the_panels_know_the_steps_of_the_trace():
     assert tuple(OPERATIONS) == STEPS
-
-
-def test_attention_is_the_row_of_the_trace():
-    steps = whiteboard()
-    tensors = {name: t for step in steps for name, t in step.tensors.items()}
-    values = steps[3].tensors["values"][0, 1]
-    weights, masked = tensors["weights"][0, 1, 1], tensors["masked"][0, 1, 1]
-    assert torch.allclose(torch.softmax(masked / 3**0.5, -1), weights)
-    weighted = weights[:, None] * values
-    assert torch.allclose(weighted.sum(0), steps[7].tensors["context"][0, 1, 1], atol=1e-6)
-    drawn = texts(draw_attention(steps, head=1, query=1))
-    expected = [tensors["scores"][0, 1, 1], masked, masked / 3**0.5, weights, torch.tensor([1.0])]
-    expected += [*weighted.T, steps[7].tensors["context"][0, 1, 1]]
-    written = [number(v) for row in expected for v in row.tolist()]
-    cells = [
-        t for t in drawn[1:] if t.lstrip("-").replace(".", "").isdigit() or "\N{INFINITY}" in t
-    ]
-    assert cells == written
-
-
-@pytest.mark.parametrize("where", [(2, 0, 0), (0, 3, 0), (0, 0, 1), (-1, 0, 0)])
-def test_attention_to_a_row_that_is_not_there(where):
-    head, query, sequence = where
-    with pytest.raises(ValueError, match=f"sequence {sequence}, head {head}, query {query} is not"):
-        draw_attention(whiteboard(), head, query, sequence)
-
-
-def test_attention_over_too_many_keys():
-    with pytest.raises(ValueError, match="num_tokens is 13: at most 12 can be drawn"):
-        draw_attention(whiteboard(1, 13), 0, 0)
 
 
 RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])

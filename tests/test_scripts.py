@@ -9,11 +9,10 @@ from eleven_steps.sliders.arcs import Arcs
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film
 from eleven_steps.sliders.live import script
-from eleven_steps.sliders.motion import Move
 from eleven_steps.sliders.source import LinkedSource
-from eleven_steps.sliders.touch import Touch
+from eleven_steps.sliders.stage import Stage
 
-PICTURES = [Arcs, Drag, Film, LinkedSource, Move, Touch]
+PICTURES = [Arcs, Drag, Film, LinkedSource, Stage]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
 
 

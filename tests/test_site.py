@@ -63,7 +63,7 @@ def built(tmp_path_factory):
     solution = {"tags": ["solution"]}
     cells = [
         new_markdown_cell("# Small & neat\n\n[on](02_next.ipynb#there)"),
-        new_code_cell("from eleven_steps import sliders\nsliders.explore_heads()"),
+        new_code_cell("from eleven_steps import sliders\nsliders.explore_blocks()"),
         new_code_cell("# Solution\n# forty-two\n42", metadata=solution),
     ]
     nbformat.write(new_notebook(cells=cells), folder / "01_small.ipynb")
@@ -139,14 +139,13 @@ def test_index_begins_with_a_sentence_and_a_map_that_moves():
     assert "sliders.explore_map()" not in html, "the code stays out of sight"
 
 
-def test_index_shows_a_dot_product_that_answers():
+def test_index_shows_the_stage():
     page = front_page(build_site.ROOT)
-    views = [cell.outputs[0].data for cell in page.cells if cell.get("outputs")]
+    (view,) = [cell.outputs[0].data for cell in page.cells if cell.get("outputs")]
     states = page.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    assert len(views) == 2, "the dot product, then the map"
-    state = states[views[0][renew.VIEW]["model_id"]]["state"]
-    assert "render" in state["_esm"] and state["_css"] and state["svg"] == views[0]["image/svg+xml"]
-    assert state["book"]["pairs"], "the pairs that meet"
+    state = states[view[renew.VIEW]["model_id"]]["state"]
+    assert "render" in state["_esm"] and state["_css"] and view["image/svg+xml"]
+    assert set(state["data"]["scenes"]) == {"whiteboard", "sentence"}
 
 
 def test_a_page_has_its_sliders_and_folds_its_solution(built):

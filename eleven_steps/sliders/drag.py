@@ -27,7 +27,7 @@ class Drag(Live):
     """
 
     _esm = script("ask", "listen", "fit", "drag")
-    _css = style("look", "fit", "touch", "drag")
+    _css = style("look", "fit", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
 

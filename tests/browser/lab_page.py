@@ -128,6 +128,14 @@ def run_all(page: Page) -> None:
     settle(page)
 
 
+def unfold(page: Page) -> None:
+    """Unfold every heading under which a notebook's depth is folded."""
+    lines = page.locator(".jp-showHiddenCellsButton")
+    while lines.count():
+        lines.first.click()
+    settle(page)
+
+
 def close(page: Page) -> None:
     """Shut down the kernel of the notebook that a page shows, so that memory stays free."""
     page.evaluate(

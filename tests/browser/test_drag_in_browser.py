@@ -34,7 +34,8 @@ table = dict(zip(words.rows["embedding"], words["embedding"], strict=True))
 x = torch.stack([table[word] for word in {WORDS}])
 sliders.explore_mix({WORDS}, x, "bank")"""
 SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
-SOURCES = (SET_UP, MIX, "sliders.explore_angle()", SHARES)
+STAGE = "sliders.explore_stage()"  # its style stands on the same page
+SOURCES = (SET_UP, STAGE, MIX, "sliders.explore_angle()", SHARES)
 NONE = "Nothing can be dragged here, for no kernel answers."
 MIXED, ANGLE, BARS = range(3)
 

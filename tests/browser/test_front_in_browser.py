@@ -1,6 +1,4 @@
-"""The site's first page: a dot product that answers a click, and nothing wrong by axe."""
-
-import re
+"""The site's first page: a stage that answers a finger and a key, and nothing wrong by axe."""
 
 import build_site
 import pytest
@@ -23,25 +21,26 @@ def opened(front, chromium, request):
     page = visit(chromium, request.param, 844)
     page.context.set_offline(True)
     page.goto(front)
-    page.locator(".touch .board").wait_for()
+    page.locator("[data-stage] [data-cell]").first.wait_for()
     yield page
     page.context.close()
 
 
 @pytest.mark.browser
-def test_a_score_is_made_pair_by_pair(opened):
-    board = opened.locator(".touch .board")
-    score = board.locator("[data-tensor='scores.scores'] > g").first.locator("path").nth(3)
-    score.click()
-    line = board.locator(".card p").last
-    expect(line).to_have_text(re.compile(r".+ x .+ \+ .+ x .+ \+ .+ x .+ = .+"))
-    whole = line.inner_text()
-    expect(board.locator(".mark-from")).to_have_attribute("d", re.compile("M"))
-    score.click()
-    expect(board.locator(".mark-pair")).to_have_attribute("d", re.compile("M"))
-    expect(line).to_have_text(whole)
-    board.press("Escape")
-    expect(line).to_be_hidden()
+def test_a_number_moves_and_its_step_happens(opened):
+    stage = opened.locator("[data-stage]")
+    x = stage.locator("[data-cell='x.0.0.0']")
+    box = x.bounding_box()
+    opened.mouse.move(box["x"] + 9, box["y"] + 9)
+    opened.mouse.down()
+    opened.mouse.move(box["x"] + 9, box["y"] - 21)
+    opened.mouse.up()
+    expect(x).to_have_attribute("data-value", "0.73")
+    x.press("Escape")
+    expect(x).to_have_attribute("data-value", "0.43")
+    expect(stage).to_have_attribute("data-answered", "false")
+    stage.get_by_role("slider", name="Playhead").press(" ")
+    expect(stage).to_have_attribute("data-answered", "true")
 
 
 @pytest.mark.browser

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 import torch
 from axe import ask_axe
-from lab_page import NOTEBOOKS, check_film, make_dark, open_notebook, run_all
+from lab_page import NOTEBOOKS, check_film, make_dark, open_notebook, run_all, unfold
 from look import check_whole, see
 from playwright.sync_api import expect
 from waits import resize, soon, until
@@ -12,12 +12,13 @@ from waits import resize, soon, until
 from eleven_steps import sliders
 
 SVG = "image/svg+xml"
+STAGE = "sliders.explore_stage("
 PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
 
 
 # Together these have every kind of picture; all the others are opened at night.
-EACH_KIND = {"07_softmax", "08_context", "12_the_class"}
+EACH_KIND = {"00_why_attention", "08_context", "12_the_class"}
 EVERY = [
     pytest.param(path, id=path.stem, marks=[] if path.stem in EACH_KIND else pytest.mark.nightly)
     for path in NOTEBOOKS
@@ -32,10 +33,12 @@ def test_notebook(lab, page, path):
     open_notebook(page, lab, path.name)
     # It opens in the theme that the notebook before it was left in.
     dark = page.locator("body").get_attribute("data-jp-theme-light") == "false"
+    unfold(page)
     check_pictures_before_running(page, code)
     run_all(page)
     check_errors(page, code)
     check_films(page, code)
+    check_stages(page, code)
     check_pictures(page, code)
     check_names(page)
     resize(page, 1024, 900)
@@ -83,6 +86,19 @@ def check_films(page, code):
         check_film(outputs(page, index).locator(".film"), film)
 
 
+def check_stages(page, code):
+    """Find each stage with a number under the hand."""
+    for index, cell in enumerate(code):
+        if not cell.source.startswith(STAGE):
+            continue
+        number = outputs(page, index).locator("[data-cell='x.0.0.0']")
+        before = number.get_attribute("aria-valuetext")
+        number.press("ArrowUp")
+        expect(number).not_to_have_attribute("aria-valuetext", before)
+        number.press("Escape")
+        expect(number).to_have_attribute("aria-valuetext", before)
+
+
 def film_of(code, index):
     """Make the film of a cell here; where it needs them, run the cells before it first."""
     names = {"sliders": sliders}
@@ -96,7 +112,9 @@ def film_of(code, index):
 
 
 def check_pictures(page, code):
-    wanted = sum(pictures_in_sight(cell) > 0 for cell in code)
+    # A stage is a canvas, and no picture to be read like these.
+    drawn = [cell for cell in code if not cell.source.startswith(STAGE)]
+    wanted = sum(pictures_in_sight(cell) > 0 for cell in drawn)
     until(lambda: len(see(page)) >= wanted, "not every picture is in sight")
 
 

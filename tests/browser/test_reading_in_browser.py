@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from lab_page import make_dark, open_7, open_notebook, run_all
+from lab_page import make_dark, open_7, open_notebook, run_all, unfold
 from playwright.sync_api import expect
 from waits import soon
 
@@ -55,6 +55,7 @@ def test_formulas(lab, page):
 @pytest.mark.parametrize("opens", [open_notebook, open_7], ids=["JupyterLab", "Notebook 7"])
 def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opens):
     opens(page, lab, "05_scores.ipynb")
+    unfold(page)
     hints = page.locator(".jp-MarkdownOutput details", has=page.get_by_text("Hint", exact=True))
     lines = page.locator(".jp-InputPlaceholder", has_text="# Solution")
     expect(hints).to_have_count(3)

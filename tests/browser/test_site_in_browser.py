@@ -1,7 +1,6 @@
 """The web pages from a folder, without network or kernel: pictures, sliders, links, folds."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -17,14 +16,15 @@ from test_notebooks_in_browser import (
     check_films,
     check_pictures,
     check_pictures_before_running,
+    check_stages,
 )
 from waits import resize, settle, until
 
-# Two that follow each other, one with sliders in sliders. WHOLE_SITE=1 takes all, and minutes.
+# Two that follow each other, with films, drags and a stage. WHOLE_SITE=1 takes all, and minutes.
 SOME = [
     path
     for path in NOTEBOOKS
-    if path.stem in {"04_transpose", "05_scores"} or "WHOLE_SITE" in os.environ
+    if path.stem in {"00_why_attention", "01_shape"} or "WHOLE_SITE" in os.environ
 ]
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
@@ -56,7 +56,7 @@ def test_site(site, page):
         check_pictures_before_running(page, code)
         check_errors(page, code)
         check_films(page, code)
-        check_touch(page)
+        check_stages(page, code)
         # Where a picture answers, its still is gone.
         expect(page.locator("img.jupyter-widget:visible")).to_have_count(0)
         for scheme in "dark", "light":
@@ -78,35 +78,15 @@ def check_phone(page):
 
 
 def check_front(page):
-    """The first page: its map moves by finger, on a phone its cards stand one below the other."""
+    """The first page: on a phone its cards stand one below the other."""
     resize(page, 390, 844)
-    slider = page.get_by_label("output features (d_out)")
-    slider.scroll_into_view_if_needed()
-    track = slider.bounding_box()
-    shown = "() => document.querySelector('.film svg').ariaLabel"
-    before = page.evaluate(shown)
-    drag(page, track, track["x"] + track["width"])  # its handle is in the middle
-    until(lambda: page.evaluate(shown) != before, "the map does not move")
-    until(lambda: "d_out = 12" in page.evaluate(shown), "the map does not move to the end")
-    check_phone(page)
+    expect(page.locator("[data-stage]")).to_be_visible()
+    settle(page)
     assert page.evaluate(OVERFLOW) <= 0
     lefts = page.locator(".cards li").evaluate_all("all => all.map(e => e.offsetLeft)")
     assert len(set(lefts)) == 1
     resize(page, 1280, 900)
     check_axe(page)
-
-
-def drag(page, box, x):
-    """Drag from the middle of a box to x with one finger."""
-    touch = page.context.new_cdp_session(page)
-    start, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    send = lambda kind, *points: touch.send(  # noqa: E731
-        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)}
-    )
-    send("touchStart", {"x": start, "y": y})
-    for part in range(1, 11):
-        send("touchMove", {"x": start + (x - start) * part / 10, "y": y})
-    send("touchEnd")
 
 
 def check_folds(page, cells):
@@ -121,20 +101,3 @@ def check_folds(page, cells):
         expect(inside).to_be_hidden()
         fold.locator("summary").press("Enter")
         expect(inside).to_be_visible()
-
-
-def check_touch(page):
-    """Point at a number by keyboard, and find it said that none can be dragged without a kernel."""
-    board = page.locator(".touch .board")
-    board.press("ArrowRight")
-    words = re.compile(r"^x\[0, 0, 0\] = 0\.43 at step 1")
-    expect(board.locator(".card p").first).to_have_text(words)
-    expect(board.locator(".mark-to")).to_have_attribute("d", re.compile("."))
-    alone = page.get_by_text("Nothing can be dragged here, for no kernel answers.")
-    expect(alone).to_have_count(1)
-    board.press("Escape")
-    for glide in page.locator(".touch:has(.controls)").all():
-        glide.locator("input").press("End")
-        expect(glide.locator("input")).to_have_value("1")
-        expect(glide.locator(".moves[transform]")).not_to_have_count(0)
-        glide.locator("input").press("Home")

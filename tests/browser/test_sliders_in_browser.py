@@ -1,12 +1,17 @@
-"""Sliders as a learner meets them: on a phone, after a restart, before anything is saved."""
+"""Sliders as a learner meets them: on a phone, after a restart, moved by a cell."""
 
-import lab as course
 import pytest
-from lab_page import NOTEBOOKS, fold_files, open_notebook, put, run_all
+from lab_page import fold_files, run_all
 from playwright.sync_api import expect
 from waits import resize, settle, soon, turn, until
 
-START = next(path for path in NOTEBOOKS if path.stem == "00_start_here")
+SOURCES = [
+    "from eleven_steps import sliders\nblocks = sliders.explore_blocks()\nblocks",
+    "blocks.num_heads = 3",
+    "try:\n    blocks.head = 4\nexcept Exception as error:\n    print(error)",
+    "blocks.position",
+    "blocks.num_heads = 6\nprint('below\\n' * 40)",
+]
 UNSAVED = ".jp-Document.jp-mod-dirty, .lm-DockPanel .jp-mod-dirty"
 
 # Where the parts of each slider in sight stand, from the left and the top of the film.
@@ -22,19 +27,29 @@ PARTS = """film => [...film.querySelectorAll('.sliders > div')].map(slider => {
 
 
 @pytest.mark.browser
-def test_sliders(lab, folder, page, tmp_path):
-    copy = tmp_path / f"my_{START.name}"
-    course.copy(START, copy)  # as `make lab` copies it
-    open_notebook(page, lab, put(folder, copy))
-    page.wait_for_timeout(1000)  # nothing tells that it will not ask later
-    assert not page.locator(UNSAVED).count(), "an untouched notebook asks to be saved"
-    run_all(page)
-    fold_files(page)
-    check_save(page)
-    check_tab(page)
-    check_room(page)
-    check_in_sight(page)
-    check_restarted(page)
+def test_a_cell_moves_a_film_and_sees_it_moved(opened):
+    run_all(opened)
+    cells, output = opened.locator(".jp-CodeCell"), opened.locator(".film output")
+    says = "head is 4: expected one of 0, 1, 2 where num_heads is 3"
+    expect(cells.nth(2)).to_contain_text(says)
+    expect(cells.nth(3)).to_contain_text("(3, 0)")
+    expect(output).to_have_text(["6", "0"])
+    opened.get_by_label("head", exact=True).press("End")
+    expect(output).to_have_text(["6", "5"])
+    cells.nth(3).locator(".cm-content").click()
+    opened.keyboard.press("Control+Enter")
+    expect(cells.nth(3)).to_contain_text("(6, 5)")
+
+
+@pytest.mark.browser
+def test_sliders(opened):
+    run_all(opened)
+    fold_files(opened)
+    check_save(opened)
+    check_tab(opened)
+    check_room(opened)
+    check_in_sight(opened)
+    check_restarted(opened)
 
 
 def check_save(page):
@@ -113,27 +128,3 @@ def check_restarted(page):
     before = film.evaluate(shown)
     film.locator("input:visible").first.press("ArrowLeft")
     until(lambda: film.evaluate(shown) != before, "without its kernel it does not move")
-
-
-SOURCES = [
-    "from eleven_steps import sliders\nview = sliders.explore_view()\nview",
-    "view.num_heads = 3",
-    "try:\n    view.num_heads = 4\nexcept Exception as error:\n    print(error)",
-    "view.position",
-    "view.d_out = 4",
-]
-
-
-@pytest.mark.browser
-def test_a_cell_moves_a_film_and_sees_it_moved(opened):
-    run_all(opened)
-    cells, output = opened.locator(".jp-CodeCell"), opened.locator(".film output")
-    says = "num_heads is 4: expected one of 1, 2, 3, 6 where d_out is 6"
-    expect(cells.nth(2)).to_contain_text(says)
-    expect(cells.nth(3)).to_contain_text("(6, 3)")
-    expect(output).to_have_text(["4", "2"])
-    opened.get_by_label("number of heads").press("End")
-    expect(output).to_have_text(["4", "4"])
-    cells.nth(3).locator(".cm-content").click()
-    opened.keyboard.press("Control+Enter")
-    expect(cells.nth(3)).to_contain_text("(4, 4)")

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from axe import check_axe
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import script, style
 from lab_page import run_all
 from playwright.sync_api import expect
 from waits import settle, soon

@@ -54,11 +54,10 @@ def bundles():
         pictures.draw_vectors([pictures.Arrow("key", (3, 1), "strong")], "A vector"),
         pictures.draw_running(torch.tensor([1.0, 3, 2]), x.tensor[:, :2], size=2, block=0),
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
-        sliders.explore_scores_tokens(),
-        sliders.explore_numbers("mask", "softmax"),
+        sliders.explore_blocks(),
+        sliders.explore_stage("mask"),
         sliders.explore_arcs(weights, ["a", "dog", "runs"]),
         sliders.explore_source(),
-        *(sliders.explore_motion(step) for step in ("view", "mask", "softmax", "context")),
         sliders.explore_angle(),
         sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ]
@@ -130,7 +129,7 @@ def test_jupyter(served, gallery, page, opens, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(10)
+        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(6)
     expect(page.locator("#probe")).to_have_count(int(trust == "trusted"))
 
 
