@@ -964,11 +964,14 @@ class Stage {
     const products = (pairs, more = "") => {
       const few = pairs.slice(0, this.narrow ? 3 : pairs.length > 6 ? 5
         : 6).map(([a, b]) => `${written(a)}·${written(b)}`);
-      return `${few.join(" + ")}${pairs.length > few.length ? ` + … (${pairs.length} products)` : ""}${more} = <b>${text}</b>`;
+      const rest = pairs.length > few.length ? ` + … (${pairs.length} products)` : "";
+      return `${few.join(" + ")}${rest}${more} = <b>${text}</b>`;
     };
     const same = `${text}, the same number as before: only its place is new`;
     const words = {
-      x: () => `${text}, feature ${c} of ${this.token(r)}; it reaches ${this.token(r)}${tokens > r + 1 ? " and those after it" : ""}`,
+      x: () =>
+        `${text}, feature ${c} of ${this.token(r)}; it reaches ${this.token(r)}` +
+        (tokens > r + 1 ? " and those after it" : ""),
       matrix: () => `${text}, learned; the same for every token`,
       part: () => (then > 2 && then < 5 ? same
         : products(range(dIn, (j) => [input[r * dIn + j],
@@ -976,7 +979,8 @@ class Stage {
       scores: () => products(head.map((f) => [tensors.queries[of(r)(f)], tensors.keys[of(c)(f)]])),
       masked: () => (c > r ? `−∞, for ${this.token(c)} comes after ${this.token(r)}`
         : `${text}, the score stays: ${this.token(c)} is not after ${this.token(r)}`),
-      weights: () => `exp(${written(tensors.masked[at])} / √${dim}) / the sum of exp over its row = <b>${text}</b>`,
+      weights: () =>
+        `exp(${written(tensors.masked[at])} / √${dim}) / the sum of exp over its row = <b>${text}</b>`,
       context: () => (then > 8 ? same : products(before.map((j) => [tensors.weights[square(r, j)],
         tensors.values[of(j)(c)]]))),
       out: () => products(places.map((f) => [tensors.context[of(r)(f)], weights.out_proj[of(c)(f)]]),
@@ -1031,13 +1035,15 @@ class Stage {
       step)) > 1e-9).length;
     const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 ? ""
       : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
-    this.tell(`<b>${this.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> <span class="${way}">` +
+    this.tell(`<b>${this.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> ` +
+      `<span class="${way}">` +
       `${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}</span> ` +
       (step > 1 ? `<i>here it moves ${moved} of ${count(made.length, "number")}${blind}</i>` : ""));
     const [x, y, w] = this.steps[step].rest.subarray(5 * this.cells.indexOf(cell));
     Object.assign(this.call, { textContent: `${written(before)} → ${written(now)}`, className: `call ${way}`,
       hidden: false });
-    this.call.style.transform = `translate(${clamp(x + w / 2 - 60, 0, this.across - 120)}px, ${Math.max(0, y - 26)}px)`;
+    const left = clamp(x + w / 2 - 60, 0, this.across - 120);
+    this.call.style.transform = `translate(${left}px, ${Math.max(0, y - 26)}px)`;
     this.worth(); this.later(() => this.miniatures(), 40);
   }
 
@@ -1124,19 +1130,24 @@ class Stage {
   page(el) {
     const { data } = this;
     this.root = document.createElement("div");
-    this.root.innerHTML = `<div class="top"><div class="title" aria-live="polite"></div><div class="choices"></div></div>
-      <div class="desk"><pre class="code" tabindex="0"></pre><button class="back" hidden>Back to the start</button>
+    this.root.innerHTML = `<div class="top">
+      <div class="title" aria-live="polite"></div><div class="choices"></div></div>
+      <div class="desk"><pre class="code" tabindex="0"></pre>
+        <button class="back" hidden>Back to the start</button>
         <div class="knobs"></div></div>
       <div class="board" tabindex="0" role="application"
         aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><div aria-hidden="true">${"<div class=layer></div>".repeat(2 * LAST)}</div>
+        <div class="field"><canvas></canvas>
+        <div aria-hidden="true">${"<div class=layer></div>".repeat(2 * LAST)}</div>
         <div class="cells"></div><div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
         <button class="pace"></button></div>
-        <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1" aria-valuemax="11">
+        <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step"
+          aria-valuemin="1" aria-valuemax="11">
         <canvas></canvas><div class="tiles">${data.steps.map(({ name }, k) =>
-    `<div class="tile">${k + 1} <span>${name}</span></div>`).join("")}</div><div class="handle"></div></div></div>`;
+    `<div class="tile">${k + 1} <span>${name}</span></div>`).join("")}</div>
+        <div class="handle"></div></div></div>`;
     const names = "title choices code back knobs board field card one all pace strip handle call".split(" ");
     for (const name of names) this[name] = this.root.querySelector(`.${name}`);
     this.over = this.root.querySelector(".cells");
@@ -1147,7 +1158,8 @@ class Stage {
     const layers = [...this.root.querySelectorAll(".layer")];
     this.layers = [null, ...data.steps.map((_, k) => layers.slice(2 * k, 2 * k + 2))];
     this.now = new Float32Array(5);
-    const said = { role: "group", "aria-label": "The stage: eleven steps of multi-head attention, one after the other",
+    const said = { role: "group",
+      "aria-label": "The stage: eleven steps of multi-head attention, one after the other",
       class: "stage", "data-stage": "", "data-lm-suppress-shortcuts": true }; // keys are none of JupyterLab's
     for (const [name, value] of Object.entries(said)) this.root.setAttribute(name, value);
     el.append(this.root);
@@ -1164,7 +1176,8 @@ class Stage {
       return hex || pen.fillStyle.match(/[\d.]+/g).map(Number);
     };
     const paper = colour("--paper");
-    const mix = (one, other, s) => `rgb(${[0, 1, 2].map((z) => Math.round(one[z] + (other[z] - one[z]) * s))})`;
+    const mix = (one, other, s) =>
+      `rgb(${[0, 1, 2].map((z) => Math.round(one[z] + (other[z] - one[z]) * s))})`;
     const ramp = (name, most) => range(21, (k) => mix(paper, colour(name), 0.05 + (most - 0.05) * k / 20));
     for (const name of ["paper", "ink", "soft", "line", "accent", "up", "down", "band"]) {
       this[name] = mix(paper, colour(`--${name}`), colour(`--${name}`)[3] ?? 1);
@@ -1204,7 +1217,8 @@ class Stage {
           head >= 0 && "head"].filter(Boolean).join(" ");
         const line = (parts) => parts.map(([each, font]) => `<span class="${font}">${each}</span>`).join("")
           || "&nbsp;";
-        html[out ? 1 : 0] += `<div class="${kind}" style="left:${x.toFixed(1)}px;top:${y.toFixed(1)}px;width:${Math.ceil(w)}px` +
+        const at = `left:${x.toFixed(1)}px;top:${y.toFixed(1)}px;width:${Math.ceil(w)}px`;
+        html[out ? 1 : 0] += `<div class="${kind}" style="${at}` +
           `;--head:${this.heads[head]}">${text.map((parts) => `<div>${line(parts)}</div>`).join("")}</div>`;
       }
       this.layers[n].forEach((layer, z) => { layer.innerHTML = html[z]; });
@@ -1258,7 +1272,8 @@ class Stage {
       const scenes = Object.keys(this.data.scenes);
       if (scenes[1]) this.choices.innerHTML = scenes.map((name) => `<button>${name}</button>`).join("");
       this.knobs.innerHTML = Object.entries(names).map(([key, name]) => `<label><span>${name}</span>
-        <input type="range" min="0" aria-label="${name}" data-size="${key}"><output></output></label>`).join("");
+        <input type="range" min="0" aria-label="${name}" data-size="${key}"
+        ><output></output></label>`).join("");
     }
     for (const input of this.knobs.querySelectorAll("input")) {
       const key = input.dataset.size, values = legal[key];
@@ -1327,7 +1342,8 @@ class Stage {
         this.scrubbing = { x: event.clientX, moved: false };
       },
       pointermove: (event) => {
-        if (!this.scrubbing || !this.scrubbing.moved && Math.abs(event.clientX - this.scrubbing.x) < 4) return;
+        if (!this.scrubbing) return;
+        if (!this.scrubbing.moved && Math.abs(event.clientX - this.scrubbing.x) < 4) return;
         if (!this.scrubbing.moved) this.stop();
         this.scrubbing.moved = true; this.show(this.reached(event));
       },
@@ -1410,14 +1426,16 @@ class Stage {
 const ASK = ["",
   () => "Which sizes does the code read from x, and which were chosen before?",
   () => "One token plays three parts. How many numbers of x make one number of queries?",
-  ({ sizes }) => `How does a row of ${sizes.dOut} become ${count(sizes.heads, "head")} without changing a number?`,
+  ({ sizes }) =>
+    `How does a row of ${sizes.dOut} become ${count(sizes.heads, "head")} without changing a number?`,
   () => "Each head wants its tokens side by side. Which two axes have to swap?",
   () => "How well does what a token looks for fit what each token shows?",
   () => "Which scores look into the future?",
   () => "How does a row of scores become shares of one whole?",
   () => "What does a token take home from itself and those before it?",
   () => "The heads are done. Whose numbers should lie side by side now?",
-  ({ sizes, headDim }) => `How do ${count(sizes.heads, "head")} of ${headDim} become one row of ${sizes.dOut}?`,
+  ({ sizes, headDim }) =>
+    `How do ${count(sizes.heads, "head")} of ${headDim} become one row of ${sizes.dOut}?`,
   () => "So far no head knows of another. Where do they meet?"];
 
 const FOUND = ["",
@@ -1425,13 +1443,17 @@ const FOUND = ["",
     `Read: b = 1, num_tokens = ${tokens}, d_in = ${dIn}. Chosen: head_dim = ${dOut} / ${heads} = ${headDim}.`,
   ({ sizes }) => `All ${sizes.dIn} numbers of one row of x make each number of queries. No other row does.`,
   ({ sizes, headDim }) =>
-    `Features 0 to ${headDim - 1} are head 0${sizes.heads > 1 ? `, the next ${headDim} head 1` : ""}. Not one number changed.`,
-  ({ sizes, headDim }) => `Axes 1 and 2 have swapped: each head is a matrix of its own, ${sizes.tokens} × ${headDim}.`,
+    `Features 0 to ${headDim - 1} are head 0${sizes.heads > 1 ? `, the next ${headDim} head 1` : ""}. ` +
+    "Not one number changed.",
+  ({ sizes, headDim }) =>
+    `Axes 1 and 2 have swapped: each head is a matrix of its own, ${sizes.tokens} × ${headDim}.`,
   ({ sizes: { heads, tokens } }) =>
-    `Every query met every key in its own head: ${heads} × ${tokens} × ${tokens} = ${heads * tokens ** 2} scores.`,
+    `Every query met every key in its own head: ${heads} × ${tokens} × ${tokens} = ` +
+    `${heads * tokens ** 2} scores.`,
   ({ sizes: { tokens } }) =>
     `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`,
-  (it) => `Every row fills up to exactly 1; −∞ gets nothing. ${it.token(0).replace("t", "T")} has only itself.`,
+  (it) =>
+    `Every row fills up to exactly 1; −∞ gets nothing. ${it.token(0).replace("t", "T")} has only itself.`,
   (it) => mixture(it),
   () => "Axes 1 and 2 have swapped back: each token's heads lie together again.",
   ({ headDim }) => `They click together: features 0 to ${headDim - 1} come from head 0. No number changed.`,
@@ -1444,7 +1466,8 @@ function mixture({ sizes: { tokens, heads }, tensors, token, scene }) {
   const all = range(heads, (h) => range(last, (j) => [tensors.weights[(h * tokens + last) * tokens + j], h,
     j])).flat();
   const [share, head, from] = all.reduce((one, other) => (other[0] > one[0] ? other : one));
-  return `A mixture: in head ${head}, ${name(last)} takes ${Math.round(100 * share)} % from the values of ${name(from)}.`;
+  const part = `${Math.round(100 * share)} % from the values of ${name(from)}`;
+  return `A mixture: in head ${head}, ${name(last)} takes ${part}.`;
 }
 
 // Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.
