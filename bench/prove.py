@@ -142,7 +142,7 @@ def copy_random(pairs: Iterable[tuple], back: bool, *modules: nn.Module) -> None
 
 
 class casts_to(TorchFunctionMode):
-    """Let casts to float32 lead to a dtype instead, and new tensors have it, while it is entered."""
+    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
 
     def __init__(self, dtype: torch.dtype):
         super().__init__()
@@ -181,6 +181,7 @@ def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
 def main() -> int:
     """Print a row for each proof; return 0 if there are rows and all are equal."""
     torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
     verdicts = []
     for line, equal in rows():
         print(line, flush=True)

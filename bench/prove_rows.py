@@ -191,7 +191,7 @@ MLA = [Latent(10, 4), QueryLatent(6), Rope(500.0, "neighbours", 4)]
 
 LONG = {"original_max_position_embeddings": 64}
 LOW = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
-HALF = {"partial_rotary_factor": 0.5}
+HALF, FIRST = {"partial_rotary_factor": 0.5}, Rope(500.0, width=4, first=True)
 
 
 def scaled(kind: str, **more: float) -> dict:
@@ -236,7 +236,7 @@ PROOFS = [
         [long(YarnScaling(8, 64, whole=False))],
         scaled("yarn", truncate=False, **LONG),
     ),
-    Proof("first turn", "GPTNeoX", [Rope(500.0, width=4, first=True)], scaled("default", **HALF)),
+    Proof("first turn", "GPTNeoX", [FIRST], {"rope_parameters": THETA | HALF}),
     Proof("no positions", "SmolLM3", [GroupedHeads(2)], GQA | {"no_rope_layers": [0]}, 6),
     Proof(
         "gate",
