@@ -88,9 +88,9 @@ RELEASED = {
     "gpt-oss 20B": Released(
         "GptOss", {"num_hidden_layers": 24, "rope_parameters": OSS}, 8, 4, BOTH
     ),
-    "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 32),
+    "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 16),
     "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8),
-    "Qwen3.5 9B": Released("Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 32),
+    "Qwen3.5 9B": Released("Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16),
 }
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 DIVISORS = {

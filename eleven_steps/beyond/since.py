@@ -92,7 +92,8 @@ class Published:
 
     def positions(self) -> str:
         """Say how RoPE turns."""
-        which = f" on {self.rope_width} features" * bool(self.rope_width)
+        end = "first" if self.rope_first else "last"
+        which = f" on the {end} {self.rope_width} features" * bool(self.rope_width)
         name = ("", "linear", "YaRN")[self.scaling]
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
