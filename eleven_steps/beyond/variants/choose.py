@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
+from eleven_steps.beyond.variants.project import OtherSequence
 from eleven_steps.beyond.variants.turn import Rope
 from helpers.attention import check_sizes
 
@@ -38,6 +39,10 @@ class TopKeys(Part):
 
     def check(self, mha):  # noqa: D102
         check_sizes(size=self.size, index_heads=self.index_heads, index_dim=self.index_dim)
+        if mha.part(OtherSequence):
+            raise ValueError(
+                "TopKeys rates tokens of x: no TopKeys is expected beside OtherSequence"
+            )
 
     def learn(self, mha):  # noqa: D102
         width = mha.W_query.out_features if hasattr(mha, "W_query_up") else mha.d_in

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.look import distances
+from eleven_steps.beyond.variants.keep import Cache
+from eleven_steps.beyond.variants.look import Alibi, Padding, Window, distances
 from eleven_steps.beyond.variants.module import Call, Part
 
 
@@ -70,6 +71,9 @@ class State(Part):
     def check(self, mha):  # noqa: D102
         if not mha.part(Linear):
             raise ValueError("State keeps sums for Linear: a Linear part is expected beside it")
+        for kind in (Cache, Alibi, Window, Padding):
+            if mha.part(kind):
+                raise ValueError(f"State and {kind.__name__}: one of them is expected")
 
     def transpose(self, call: Call, queries, keys, values):
         """Note what step 8 needs."""
