@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 
 import torch
 import transformers
+from prove_kinds import HEADS, TOKENS, D, FunctionProof, Proof, TorchProof
 from prove_pairs import PAIRS, torch_pairs
-from prove_rows import HEADS, PROOFS, TOKENS, D, FunctionProof, Proof, TorchProof
+from prove_rows import PROOFS
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from transformers.models.minimax.modeling_minimax import MiniMaxCache

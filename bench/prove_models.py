@@ -6,8 +6,8 @@ ratio and every switch stays; bench/prove.py then proves the two equal.
 """
 
 from dataclasses import dataclass, replace
-
-import transformers
+from importlib import import_module
+from typing import Any
 
 from eleven_steps.beyond.since import Published, load_since
 from eleven_steps.beyond.variants import Cache, LatentCache
@@ -45,10 +45,10 @@ class Released:
     layers: tuple[str, ...] = ("full",)
 
     @property
-    def config(self) -> transformers.PreTrainedConfig:
-        """The configuration in its full size."""
+    def config(self) -> Any:
+        """The configuration in its full size, a transformers.PreTrainedConfig."""
         name = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text"}.get(self.model, self.model)
-        return getattr(transformers, f"{name}Config")(**self.differs)
+        return getattr(import_module("transformers"), f"{name}Config")(**self.differs)
 
 
 BOTH = "window", "full"

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import replace
+from importlib import import_module
 
-import prove
 import prove_pairs
 import pytest
 import torch
+from prove_kinds import FunctionProof, ModelProof, Proof
 from prove_models import MODELS, RELEASED
-from prove_rows import PROOFS, FunctionProof, ModelProof, Proof
+from prove_rows import PROOFS
 
 from eleven_steps.beyond.since import load_since
 from eleven_steps.beyond.variants import (
@@ -24,8 +25,14 @@ from eleven_steps.beyond.variants import (
 )
 
 
+@pytest.fixture(scope="module")
+def prove():
+    """bench/prove.py, which imports transformers: seconds that only these tests pay."""
+    return import_module("prove")
+
+
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.change} {proof.module}")
-def test_equal_to_the_modules_people_run(proof):
+def test_equal_to_the_modules_people_run(prove, proof):
     ((line, equal),) = prove.rows([proof])
     assert equal, line
 
@@ -92,13 +99,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("proof", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_not_equal(proof):
+def test_what_is_wrong_is_not_equal(prove, proof):
     ((line, equal),) = prove.rows([proof])
     assert not equal
     assert line.endswith("NOT EQUAL")
 
 
-def test_the_exit_status_tells(monkeypatch, capsys):
+def test_the_exit_status_tells(prove, monkeypatch, capsys):
     monkeypatch.setattr(prove, "rows", lambda: iter([("one", True), ("two", True)]))
     assert prove.main() == 0
     monkeypatch.setattr(prove, "rows", lambda: iter([("one", False), ("two", True)]))
@@ -111,7 +118,7 @@ def test_the_exit_status_tells(monkeypatch, capsys):
 # What is NaN, empty or was never run is not equal.
 
 
-def test_no_rows_are_no_proof(monkeypatch):
+def test_no_rows_are_no_proof(prove, monkeypatch):
     monkeypatch.setattr(prove, "rows", lambda: iter([]))
     assert prove.main() == 1
 
@@ -125,13 +132,13 @@ class NanLater(Cache):
         return (queries * math.nan if later else queries), keys, values
 
 
-def test_nan_in_a_later_piece_is_not_equal():
+def test_nan_in_a_later_piece_is_not_equal(prove):
     ((line, equal),) = prove.rows([replace(find("cache", "Llama"), cache=NanLater)])
     assert not equal
     assert "float32 nan  float64 nan  NOT EQUAL" in line
 
 
-def test_nan_in_the_second_direction_is_not_equal(monkeypatch):
+def test_nan_in_the_second_direction_is_not_equal(prove, monkeypatch):
     right = prove.compare_in_model
 
     def wrong(proof, dtype, back):
@@ -144,7 +151,7 @@ def test_nan_in_the_second_direction_is_not_equal(monkeypatch):
     assert not equal
 
 
-def test_nan_on_both_sides_is_not_equal():
+def test_nan_on_both_sides_is_not_equal(prove):
     nan = torch.tensor([math.nan])
     ((_, equal),) = prove.rows([FunctionProof("nan", "nan", lambda dtype: [(nan, nan)])])
     assert not equal
@@ -153,25 +160,25 @@ def test_nan_on_both_sides_is_not_equal():
 @pytest.mark.parametrize(
     "pairs", [[], [(torch.ones(2, 0), torch.ones(2, 0))]], ids=["none", "empty"]
 )
-def test_nothing_compared_is_an_error(pairs):
+def test_nothing_compared_is_an_error(prove, pairs):
     with pytest.raises(ValueError, match="to compare|nothing was compared"):
         list(prove.rows([FunctionProof("empty", "empty", lambda dtype: pairs)]))
 
 
-def test_only_padding_is_an_error():
+def test_only_padding_is_an_error(prove):
     every = torch.ones(2, prove.TOKENS, dtype=torch.bool)
     with pytest.raises(ValueError):
         list(prove.rows([replace(find("padding left", "Llama"), padding=every)]))
 
 
-def test_an_attention_that_never_ran_is_an_error(monkeypatch):
+def test_an_attention_that_never_ran_is_an_error(prove, monkeypatch):
     monkeypatch.setattr(prove, "run_model", lambda *_: None)
     with pytest.raises(AssertionError, match="were to run"):
         list(prove.rows([find("plain", "GPT2")]))
 
 
 @pytest.mark.parametrize("lost", [0, -1])
-def test_a_weight_that_is_not_copied_is_an_error(monkeypatch, lost):
+def test_a_weight_that_is_not_copied_is_an_error(prove, monkeypatch, lost):
     def few(*modules):
         pairs = list(prove_pairs.llama_pairs(*modules))
         del pairs[lost]
@@ -247,7 +254,7 @@ CHANGED = [
 
 
 @pytest.mark.parametrize("proof, switch", CHANGED)
-def test_every_switch_of_every_model_counts(monkeypatch, proof, switch):
+def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
     monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
     try:
         apart = prove.difference(proof, torch.float64)
@@ -262,7 +269,7 @@ def test_a_model_that_cannot_be_shrunk_is_refused(name):
         MODELS[name].shrunk(3, 3)
 
 
-def test_casts_lead_to_the_dtype_asked_for():
+def test_casts_lead_to_the_dtype_asked_for(prove):
     x = torch.ones(2, dtype=torch.float64)
     with prove.casts_to(torch.float64):
         assert x.float().dtype is x.to(torch.float32).dtype is torch.float64
