@@ -14,6 +14,7 @@ from eleven_steps.beyond.variants import (
     Padding,
     Sinks,
     VariantAttention,
+    Window,
 )
 from eleven_steps.sliders import explore_cache
 from helpers.trace import trace
@@ -52,10 +53,19 @@ def test_windows_forget_what_they_hide():
     assert MODELS["Llama 3 8B"].kept_of(8192) == 32 * 8192 * MODELS["Llama 3 8B"].kept
 
 
+SMALL = {name: model.shrunk(1, 8) for name, model in MODELS.items()}
+
+
+def test_a_layer_has_a_window_where_the_model_has_one():
+    windows = {name: model.build(6).part(Window) for name, model in SMALL.items() if model.window}
+    assert windows == {"Mistral 7B": Window(4096)} | dict.fromkeys(
+        ["Gemma 2 9B", "Gemma 3 4B", "gpt-oss 20B"]
+    )
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_keeps_what_the_table_says(name):
-    shrink = 1 if name == "Falcon 7B" else 2
-    small = MODELS[name].shrunk(shrink, 8)
+    small = SMALL[name].shrunk(1 if name == "Falcon 7B" else 2, 1)
     cache = LatentCache() if small.latent_dim else Cache()
     built = small.build(6).plus(cache)
     built(torch.randn(1, 6, small.d_model))

@@ -99,6 +99,7 @@ class Published:
 
     def parts(self, in_window: bool = False) -> list[Part]:
         """Return the parts of a layer, of one with a window or of one without."""
+        in_window |= self.window_layers == self.num_layers  # there are no others
         return [
             *[variants.Latent(self.latent_dim, self.rope_dim)] * bool(self.latent_dim),
             *[variants.QueryLatent(self.query_dim)] * bool(self.query_dim),

@@ -15,8 +15,8 @@ from helpers.attention import check_sizes
 class TopKeys(Part):
     """Let a small indexer rate all keys, and hide all but the size best of each query: step 6.
 
-    The indexer has queries of its own heads and one key for each token. A key's rate is the sum over
-    those heads of a weight, made from x, times the product of query and key, where that is above 0.
+    The indexer has queries of its own heads and one key for each token. A key's rate is the sum
+    over those heads of a weight, made from x, times the product of query and key, if above 0.
 
     Args:
         size: how many keys a query may see at most.
