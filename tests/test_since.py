@@ -95,7 +95,7 @@ def test_the_table_has_a_row_for_each_model():
     lines = table_of_steps(list(MODELS.values())).splitlines()
     assert len(lines) == len(MODELS) + 2
     assert "step 2 | step 4 | step 5 | step 6 | step 7 | step 10 | step 11" in lines[0]
-    assert "4 heads share keys" in next(line for line in lines if "Mistral" in line)
+    assert "8 key heads for 32" in next(line for line in lines if "Mistral" in line)
     assert len({line.count("|") for line in lines}) == 1
 
 

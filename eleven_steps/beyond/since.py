@@ -69,13 +69,13 @@ class Published:
 
     def steps(self) -> dict[int, str]:
         """Return what is changed at each step, in few words."""
-        shared, heads = self.num_heads // self.num_kv_heads, self.num_heads * self.head_dim
+        few, heads = self.num_kv_heads, self.num_heads * self.head_dim
         ends = f"from {heads:,} to {self.d_model:,}" * (heads != self.d_model)
         words = {
             2: [
                 "biases" * self.biases,
                 f"latents of {self.latent_dim} and {self.query_dim:,}" * bool(self.latent_dim),
-                f"{shared} heads share keys" * (shared > 1),
+                f"{few} key head{'s' * (few > 1)} for {self.num_heads}" * (few < self.num_heads),
             ],
             4: ["norm" * self.norm, self.positions() * bool(self.rope_base)],
             5: ["ALiBi" * self.alibi, f"cap at {self.cap}" * bool(self.cap)],
