@@ -14,6 +14,8 @@ from eleven_steps.beyond.sizes import load_models, write_bytes
 TOOLS = Path(many_machines.__file__).parent
 MODELS = {model.name: model for model in load_models()}
 
+pytestmark = pytest.mark.nightly
+
 
 def test_torchrun_runs_the_script():
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
