@@ -4,12 +4,12 @@ ours = theirs + offset. Each theirs is a view into the module's own weights, so 
 in both directions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 
-Pairs = Iterator[tuple[torch.Tensor, torch.Tensor | None, float]]
+Pairs = Iterator[tuple[torch.Tensor, torch.Tensor, float]]
 LAYERS = ("W_query", "W_key", "W_value")
 
 
@@ -22,9 +22,10 @@ def three(ours: nn.Module, weights, biases=None) -> Pairs:
 
 
 def last(ours: nn.Module, weight, bias) -> Pairs:
-    """Pair out_proj."""
+    """Pair out_proj, whose bias both have or neither."""
     yield ours.out_proj.weight, weight, 0
-    yield ours.out_proj.bias, bias, 0
+    if bias is not None:
+        yield ours.out_proj.bias, bias, 0
 
 
 def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
@@ -57,14 +58,35 @@ def one_plus(ours: nn.Module, theirs: nn.Module) -> Pairs:
     return llama_pairs(ours, theirs, norm_offset=1)
 
 
-def bloom_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Bloom: head by head a query, a key and a value."""
-    layer, split = theirs.query_key_value, (ours.num_heads, 3, ours.head_dim)
-    for place, name in enumerate(LAYERS):
+def head_by_head(ours: nn.Module, layer: nn.Linear, names: Sequence[str]) -> Pairs:
+    """Pair several layers of ours with one that holds them head by head."""
+    split = (ours.num_heads, len(names), ours.head_dim)
+    for place, name in enumerate(names):
         mine = getattr(ours, name)
         yield mine.weight.unflatten(0, split[::2]), layer.weight.unflatten(0, split)[:, place], 0
-        yield mine.bias.unflatten(0, split[::2]), layer.bias.unflatten(0, split)[:, place], 0
+        if layer.bias is not None:
+            yield mine.bias.unflatten(0, split[::2]), layer.bias.unflatten(0, split)[:, place], 0
+
+
+def bloom_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Bloom: head by head a query, a key and a value."""
+    yield from head_by_head(ours, theirs.query_key_value, LAYERS)
     yield from last(ours, theirs.dense.weight, theirs.dense.bias)
+
+
+def falcon_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Falcon: all queries, then the one key and the one value."""
+    sizes = [ours.d_out, ours.head_dim, ours.head_dim]
+    yield from three(ours, theirs.query_key_value.weight.split(sizes))
+    yield from last(ours, theirs.dense.weight, None)
+
+
+def lightning_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with MiniMax's linear attention: head by head three, a norm and a gate."""
+    yield from head_by_head(ours, theirs.qkv_proj, LAYERS)
+    yield ours.context_norm.weight, theirs.norm.weight, 0
+    yield ours.W_gate.weight, theirs.output_gate.weight, 0
+    yield from last(ours, theirs.out_proj.weight, None)
 
 
 def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
@@ -75,10 +97,7 @@ def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
 
 def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
     """Pair with Qwen3-Next: head by head a query and a gate, norms that multiply by 1 + weight."""
-    heads = (ours.num_heads, ours.head_dim)
-    both = theirs.q_proj.weight.unflatten(0, (ours.num_heads, 2, ours.head_dim))
-    yield ours.W_query.weight.unflatten(0, heads), both[:, 0], 0
-    yield ours.W_gate.weight.unflatten(0, heads), both[:, 1], 0
+    yield from head_by_head(ours, theirs.q_proj, ("W_query", "W_gate"))
     yield ours.W_key.weight, theirs.k_proj.weight, 0
     yield ours.W_value.weight, theirs.v_proj.weight, 0
     yield from last(ours, theirs.o_proj.weight, None)
@@ -88,14 +107,26 @@ def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
 
 def latent_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
     """Pair with DeepSeek: head by head, what makes a key and a value out of a latent."""
-    heads = (ours.num_heads, ours.head_dim)
-    up = theirs.kv_b_proj.weight.unflatten(0, (ours.num_heads, 2, ours.head_dim))
-    yield ours.W_query.weight, theirs.q_proj.weight, 0
+    if hasattr(ours, "W_query_up"):
+        yield ours.W_query.weight, theirs.q_a_proj.weight, 0
+        yield ours.query_latent_norm.weight, theirs.q_a_layernorm.weight, 0
+        yield ours.W_query_up.weight, theirs.q_b_proj.weight, 0
+    else:
+        yield ours.W_query.weight, theirs.q_proj.weight, 0
     yield ours.W_down.weight, theirs.kv_a_proj_with_mqa.weight, 0
     yield ours.latent_norm.weight, theirs.kv_a_layernorm.weight, 0
-    yield ours.W_key.weight.unflatten(0, heads), up[:, 0], 0
-    yield ours.W_value.weight.unflatten(0, heads), up[:, 1], 0
+    yield from head_by_head(ours, theirs.kv_b_proj, ("W_key", "W_value"))
     yield from last(ours, theirs.o_proj.weight, None)
+
+
+def sparse_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with DeepSeek-V3.2: as before it, and the indexer."""
+    yield from latent_pairs(ours, theirs)
+    yield ours.W_index_query.weight, theirs.indexer.wq_b.weight, 0
+    yield ours.W_index_key.weight, theirs.indexer.wk.weight, 0
+    yield ours.W_index_weight.weight, theirs.indexer.weights_proj.weight, 0
+    yield ours.index_norm.weight, theirs.indexer.k_norm.weight, 0
+    yield ours.index_norm.bias, theirs.indexer.k_norm.bias, 0
 
 
 PAIRS = {
@@ -104,6 +135,13 @@ PAIRS = {
     "Mpt": mpt_pairs,
     "Gemma3": one_plus,
     "Qwen3Next": gated_pairs,
+    "Falcon": falcon_pairs,
+    "GPTNeoX": bloom_pairs,
+    "MiniMaxLightning": lightning_pairs,
+    "Qwen3_5": gated_pairs,
+    "DeepseekV32": sparse_pairs,
     "DeepseekV2": latent_pairs,
     "DeepseekV3": latent_pairs,
-} | dict.fromkeys(["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss"], llama_pairs)
+} | dict.fromkeys(
+    ["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss", "SmolLM3"], llama_pairs
+)

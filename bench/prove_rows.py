@@ -1,10 +1,22 @@
 """What bench/prove.py proves: a row for each change and each module that has it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+import prove_models
 import torch
-from torch import nn
+from prove_kinds import (
+    FEW,
+    HEADS,
+    SHARED,
+    THETA,
+    TOKENS,
+    D,
+    FunctionProof,
+    ModelProof,
+    Proof,
+    TorchProof,
+    delta_pairs,
+)
 
 from eleven_steps.beyond.variants import (
     Alibi,
@@ -14,66 +26,54 @@ from eleven_steps.beyond.variants import (
     GroupedHeads,
     Latent,
     LatentCache,
+    Linear,
+    LinearScaling,
+    Llama3Scaling,
     Norm,
     OtherSequence,
     Padding,
     Part,
+    QueryLatent,
     Rope,
     Sinks,
+    State,
+    TopKeys,
     Window,
+    YarnScaling,
 )
 from helpers.attention import future_mask
-
-D, HEADS, TOKENS = 24, 3, 9  # d_in = d_out, num_heads, num_tokens: no two alike
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What is to be equal: a change, a model of transformers, the parts that make ours the same.
-
-    padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
-    transformers' own.
-    """
-
-    change: str
-    model: str
-    parts: list[Part] = field(default_factory=list)
-    sizes: dict = field(default_factory=dict)
-    heads: int = HEADS
-    padding: torch.Tensor | None = None
-    cache: Callable[[], Part] | None = None
-
-    @property
-    def module(self) -> str:
-        """The name of the module."""
-        return f"transformers {self.model}Attention"
-
-
-@dataclass(frozen=True)
-class TorchProof:
-    """The same for torch's own module, called with what fits the change."""
-
-    change: str
-    call: Callable[[nn.MultiheadAttention, torch.Tensor], torch.Tensor]
-    parts: Callable[[torch.Tensor], list[Part]] = lambda x: []
-    real: torch.Tensor | None = None
-    module = "torch nn.MultiheadAttention"
-
 
 LEFT = torch.tensor([[True] * 3 + [False] * 6, [False] * TOKENS])
 RIGHT = LEFT.flip(1)
 OTHER = torch.randn(2, 5, D, generator=torch.Generator().manual_seed(7))
 OTHER_PADDING = RIGHT[:, :5] | torch.tensor([[False] * 4 + [True], [False] * 5])
-THETA = {"rope_type": "default", "rope_theta": 500.0}
 GQA = {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 4}
 LATENT = {"kv_lora_rank": 10, "q_lora_rank": None, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8}
 LATENT |= {"v_head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1}
 LATENT |= {"num_experts_per_tok": 2, "moe_intermediate_size": 8, "rope_parameters": THETA}
 LATENT |= {"num_key_value_heads": HEADS, "head_dim": 4}
-FEW = {"num_local_experts": 2, "num_experts_per_tok": 1, "num_experts": 2}
-SHARED = {"moe_intermediate_size": 8, "shared_expert_intermediate_size": 8}
 SLIDING = {"sliding_window": 4, "layer_types": ["sliding_attention"]}
 TURN = Rope(500.0)
+SLOPES = tuple(2.0**power * (1 + 1e-5) for power in (-2, -4, -6, -8))  # MiniMax, one layer
+LIGHTNING = {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 6, "block_size": 4}
+LIGHTNING |= {"layer_types": ["linear_attention"]}
+SPARSE = LATENT | {"q_lora_rank": 6, "index_topk": 4, "index_n_heads": 4, "index_head_dim": 6}
+MLA = [Latent(10, 4), QueryLatent(6), Rope(500.0, "neighbours", 4)]
+LONG = {"original_max_position_embeddings": 64}
+LOW = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+HALF, FIRST = {"partial_rotary_factor": 0.5}, Rope(500.0, width=4, first=True)
+CHOOSE = TopKeys(4, 4, 6, FIRST)
+
+
+def scaled(kind: str, **more: float) -> dict:
+    """Return the settings of a model whose positions are scaled in one way, by 8."""
+    parameters = THETA | {"rope_type": kind, "factor": 8.0, **more}
+    return {"rope_parameters": parameters, "max_position_embeddings": 8 * 64}
+
+
+def long(scaling: Callable) -> Rope:
+    """Return how ours turns then."""
+    return Rope(500.0, scaling=scaling)
 
 
 def groups(*more: Part) -> list[Part]:
@@ -97,6 +97,18 @@ PROOFS = [
     Proof("window", "Mistral", groups(Window(4)), GQA | {"sliding_window": 4}, 6),
     Proof("sinks", "GptOss", groups(Sinks()), GQA | FEW | {"layer_types": ["full_attention"]}, 6),
     Proof("sinks window", "GptOss", groups(Sinks(), Window(4)), GQA | FEW | SLIDING, 6),
+    Proof("head_dim", "Llama", [TURN], {"head_dim": 6}, 3, head_dim=6),
+    Proof("linear scaling", "Llama", [long(LinearScaling(8))], scaled("linear")),
+    Proof("llama3 scaling", "Llama", [long(Llama3Scaling(8, 64))], scaled("llama3", **LONG, **LOW)),
+    Proof("yarn", "Llama", [long(YarnScaling(8, 64))], scaled("yarn", **LONG)),
+    Proof(
+        "yarn, not whole",
+        "Llama",
+        [long(YarnScaling(8, 64, whole=False))],
+        scaled("yarn", truncate=False, **LONG),
+    ),
+    Proof("first turn", "GPTNeoX", [FIRST], {"rope_parameters": THETA | HALF}),
+    Proof("no positions", "SmolLM3", [GroupedHeads(2)], GQA | {"no_rope_layers": [0]}, 6),
     Proof(
         "gate",
         "Qwen3Next",
@@ -106,6 +118,11 @@ PROOFS = [
     ),
     Proof("latent", "DeepseekV2", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
     Proof("latent", "DeepseekV3", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
+    Proof("query latent", "DeepseekV3", MLA, LATENT | {"q_lora_rank": 6}),
+    Proof("top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE),
+    Proof("linear", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4),
+    Proof("linear state", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4, cache=State),
+    FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),
     TorchProof(
         "other",
         lambda mha, x: mha(x, OTHER.to(x), OTHER.to(x))[0],
@@ -144,5 +161,11 @@ PROOFS = [
         [Latent(10, 4), Rope(500.0, "neighbours", 4)],
         LATENT,
         cache=LatentCache,
+    ),
+    Proof("cache top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE, cache=LatentCache),
+    *(
+        ModelProof(name, released.model, cache=prove_models.cache_of(name), in_window=window)
+        for name, released in prove_models.RELEASED.items()
+        for window in (layer == "window" for layer in released.layers)
     ),
 ]

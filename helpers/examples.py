@@ -16,7 +16,8 @@ Examples and their tensors:
     models           num_heads, d_out, num_layers, context_length, vocabulary,
                      parameters_published, parameters_counted, attention_parameters
     since            gpt2_smallest, bloom_176b, llama_7b, falcon_7b, mistral_7b, llama_3_8b,
-                     gemma_2_9b, deepseek_v3, gemma_3_4b, qwen3_8b, gpt_oss_20b, qwen3_next_80b
+                     gemma_2_9b, deepseek_v3, gemma_3_4b, qwen3_8b, gpt_oss_20b, qwen3_next_80b,
+                     deepseek_v3_2, qwen3_5_9b
 """
 
 import json

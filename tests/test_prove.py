@@ -1,15 +1,28 @@
 """bench/prove.py: every row is equal, and a row that is not is said so."""
 
+import math
 from dataclasses import replace
 from importlib import import_module
 
+import prove_pairs
 import pytest
 import torch
-from prove_rows import PROOFS, Proof
+from prove_kinds import FunctionProof, ModelProof, Proof
+from prove_models import MODELS, RELEASED
+from prove_rows import PROOFS
 
-from eleven_steps.beyond.variants import GroupedHeads, Rope, Window
-
-pytestmark = pytest.mark.nightly
+from eleven_steps.beyond.since import load_since
+from eleven_steps.beyond.variants import (
+    Cache,
+    GroupedHeads,
+    Linear,
+    LinearScaling,
+    Rope,
+    State,
+    TopKeys,
+    Window,
+    YarnScaling,
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +31,7 @@ def prove():
     return import_module("prove")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.change} {proof.module}")
 def test_equal_to_the_modules_people_run(prove, proof):
     ((line, equal),) = prove.rows([proof])
@@ -43,6 +57,23 @@ class Tiled(GroupedHeads):
         return queries, keys.repeat(repeats), values.repeat(repeats)
 
 
+class BluntYarn(YarnScaling):
+    """Wrong: positions are stretched and scores are not sharpened."""
+
+    attention_factor = 1.0
+
+
+class Forgetful(State):
+    """Wrong: what is kept does not fade."""
+
+    def context(self, call, context):
+        before = self.kept
+        answer = super().context(call, context)
+        self.kept = self.kept if before is None else self.kept + 0.1 * before
+        return answer
+
+
+FIRST = Rope(500.0, width=4, first=True)
 WRONG = {
     "other pairing": swapped(find("rope halves", "Llama"), Rope(500.0, "neighbours")),
     "other pairing, latent": swapped(find("latent", "DeepseekV3"), Rope(500.0, "halves", 4)),
@@ -51,9 +82,24 @@ WRONG = {
     "tiled": replace(find("gqa", "Llama"), parts=[Tiled(2), Rope(500.0)]),
     "no position": replace(find("alibi", "Mpt"), parts=[]),
     "all features turn": swapped(find("latent", "DeepseekV2"), Rope(500.0, "neighbours")),
+    "last for first": swapped(find("first turn", "GPTNeoX"), Rope(500.0, width=4)),
+    "not scaled": swapped(find("linear scaling", "Llama"), Rope(500.0)),
+    "linear for llama3": swapped(
+        find("llama3 scaling", "Llama"), Rope(500.0, scaling=LinearScaling(8))
+    ),
+    "other yarn": swapped(
+        find("yarn", "Llama"), Rope(500.0, scaling=YarnScaling(8, 64, whole=False))
+    ),
+    "blunt yarn": swapped(find("yarn", "Llama"), Rope(500.0, scaling=BluntYarn(8, 64))),
+    "turned": replace(find("no positions", "SmolLM3"), parts=[GroupedHeads(2), Rope(500.0)]),
+    "a key too many": swapped(find("top keys", "DeepseekV32"), TopKeys(5, 4, 6, FIRST)),
+    "indexer not turned": swapped(find("top keys", "DeepseekV32"), TopKeys(4, 4, 6)),
+    "no decay": swapped(find("linear", "MiniMaxLightning"), Linear((0.0,) * 4)),
+    "forgetful": replace(find("linear state", "MiniMaxLightning"), cache=lambda: Forgetful()),
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("proof", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_not_equal(prove, proof):
     ((line, equal),) = prove.rows([proof])
@@ -66,7 +112,164 @@ def test_the_exit_status_tells(prove, monkeypatch, capsys):
     assert prove.main() == 0
     monkeypatch.setattr(prove, "rows", lambda: iter([("one", False), ("two", True)]))
     assert prove.main() == 1
-    assert "one\ntwo\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "one\ntwo\n2 of 2 rows are equal" in out
+    assert "1 of 2 rows are equal" in out
+
+
+# What is NaN, empty or was never run is not equal.
+
+
+def test_no_rows_are_no_proof(prove, monkeypatch):
+    monkeypatch.setattr(prove, "rows", lambda: iter([]))
+    assert prove.main() == 1
+
+
+class NanLater(Cache):
+    """Wrong: every later piece of more than one token gives NaN."""
+
+    def transpose(self, call, queries, keys, values):
+        later = self.past and queries.shape[2] > 1
+        queries, keys, values = super().transpose(call, queries, keys, values)
+        return (queries * math.nan if later else queries), keys, values
+
+
+def test_nan_in_a_later_piece_is_not_equal(prove):
+    ((line, equal),) = prove.rows([replace(find("cache", "Llama"), cache=NanLater)])
+    assert not equal
+    assert "float32 nan  float64 nan  NOT EQUAL" in line
+
+
+def test_nan_in_the_second_direction_is_not_equal(prove, monkeypatch):
+    right = prove.compare_in_model
+
+    def wrong(proof, dtype, back):
+        return [
+            (ours * math.nan if back else ours, other) for ours, other in right(proof, dtype, back)
+        ]
+
+    monkeypatch.setattr(prove, "compare_in_model", wrong)
+    ((_, equal),) = prove.rows([find("plain", "GPT2")])
+    assert not equal
+
+
+def test_nan_on_both_sides_is_not_equal(prove):
+    nan = torch.tensor([math.nan])
+    ((_, equal),) = prove.rows([FunctionProof("nan", "nan", lambda dtype: [(nan, nan)])])
+    assert not equal
+
+
+@pytest.mark.parametrize(
+    "pairs", [[], [(torch.ones(2, 0), torch.ones(2, 0))]], ids=["none", "empty"]
+)
+def test_nothing_compared_is_an_error(prove, pairs):
+    with pytest.raises(ValueError, match="to compare|nothing was compared"):
+        list(prove.rows([FunctionProof("empty", "empty", lambda dtype: pairs)]))
+
+
+def test_only_padding_is_an_error(prove):
+    every = torch.ones(2, prove.TOKENS, dtype=torch.bool)
+    with pytest.raises(ValueError):
+        list(prove.rows([replace(find("padding left", "Llama"), padding=every)]))
+
+
+def test_an_attention_that_never_ran_is_an_error(prove, monkeypatch):
+    monkeypatch.setattr(prove, "run_model", lambda *_: None)
+    with pytest.raises(AssertionError, match="were to run"):
+        list(prove.rows([find("plain", "GPT2")]))
+
+
+@pytest.mark.parametrize("lost", [0, -1])
+def test_a_weight_that_is_not_copied_is_an_error(prove, monkeypatch, lost):
+    def few(*modules):
+        pairs = list(prove_pairs.llama_pairs(*modules))
+        del pairs[lost]
+        return pairs
+
+    monkeypatch.setitem(prove.PAIRS, "Llama", few)
+    with pytest.raises(AssertionError, match="weights of .* are copied"):
+        list(prove.rows([find("gqa", "Llama")]))
+
+
+# The table of models
+
+
+def test_every_model_of_the_table_has_its_rows():
+    proven = [(proof.change, proof.in_window) for proof in PROOFS if isinstance(proof, ModelProof)]
+    wanted = [
+        (model.name.partition(" (")[0], in_window)
+        for model in load_since()
+        for in_window in (True, False)
+        if (model.window_layers if in_window else model.num_layers - model.window_layers)
+    ]
+    assert sorted(proven) == sorted(wanted)
+    assert len(PROOFS) >= 45
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_the_table_says_what_the_configuration_says(name):
+    model, config = MODELS[name], RELEASED[name].config
+    assert (model.d_model, model.num_heads) == (config.hidden_size, config.num_attention_heads)
+    few = 1 if name == "Falcon 7B" else getattr(config, "num_key_value_heads", model.num_heads)
+    assert model.num_kv_heads == few
+    kinds = getattr(config, "layer_types", None)
+    if kinds and "linear_attention" in kinds:
+        assert model.num_layers == kinds.count("full_attention")
+    else:
+        assert model.num_layers == config.num_hidden_layers
+    if kinds and "sliding_attention" in kinds:
+        assert model.window_layers == kinds.count("sliding_attention")
+    if model.window:
+        assert model.window == config.sliding_window
+    if model.latent_dim:
+        assert config.qk_nope_head_dim == config.v_head_dim == model.head_dim
+        latents = config.kv_lora_rank, config.q_lora_rank, config.qk_rope_head_dim
+        assert latents == (model.latent_dim, model.query_dim, model.rope_dim)
+    else:
+        each = getattr(config, "head_dim", None) or model.d_model // model.num_heads
+        assert model.head_dim == each
+    if model.top_keys:
+        index = config.index_topk, config.index_n_heads, config.index_head_dim
+        assert index == (model.top_keys, model.index_heads, model.index_dim)
+    assert model.cap == (getattr(config, "attn_logit_softcapping", None) or 0)
+
+
+def other(model, name):
+    """Return a model with one of its changes left out, or put in."""
+    if name == "scaling":
+        return replace(model, scaling=0)
+    if name == "rope_width":
+        return replace(model, rope_width=model.rope_width // 2)
+    return replace(model, **{name: 1 - getattr(model, name)})
+
+
+SWITCHES = "biases", "rope_first", "neighbours", "scaling", "norm", "alibi", "sinks", "gate"
+CHANGED = [
+    pytest.param(proof, switch, id=f"{proof.change}, {switch}")
+    for proof in PROOFS
+    if isinstance(proof, ModelProof) and not proof.in_window
+    for switch in (*SWITCHES, "whole")
+    if getattr(MODELS[proof.change], switch)
+    or (switch == "neighbours" and MODELS[proof.change].rope_base)
+    or (switch == "whole" and MODELS[proof.change].scaling == 2)
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("proof, switch", CHANGED)
+def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
+    monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
+    try:
+        apart = prove.difference(proof, torch.float64)
+    except (AssertionError, AttributeError):
+        return  # there are other weights
+    assert not apart <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["DeepSeek-V3", "gpt-oss 20B", "Gemma 2 9B", "Qwen3.5 9B"])
+def test_a_model_that_cannot_be_shrunk_is_refused(name):
+    with pytest.raises(ValueError, match="is no multiple of"):
+        MODELS[name].shrunk(3, 3)
 
 
 def test_casts_lead_to_the_dtype_asked_for(prove):

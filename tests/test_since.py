@@ -10,9 +10,11 @@ from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
     GroupedHeads,
+    LatentCache,
     Padding,
     Sinks,
     VariantAttention,
+    Window,
 )
 from eleven_steps.sliders import explore_cache
 from helpers.trace import trace
@@ -27,7 +29,47 @@ def test_models_stand_in_order_of_years_and_each_has_a_source():
 
 
 def test_only_gpt2_is_the_lectures_class():
-    assert [name for name, model in MODELS.items() if not model.steps()] == ["GPT-2 smallest"]
+    same = [name for name, model in MODELS.items() if not model.parts() and not model.window]
+    assert same == ["GPT-2 smallest"]
+    assert MODELS["GPT-2 smallest"].steps() == {2: "biases"}
+
+
+def test_an_empty_field_is_the_lectures_step():
+    """What the notebook says of all rows: steps 1, 3, 8 and 9 are in no row's changes."""
+    assert {step for model in MODELS.values() for step in model.steps()} == {2, 4, 5, 6, 7, 10, 11}
+    for model in MODELS.values():
+        small = model.shrunk(1 if "Falcon" in model.name else 2, 8).build(6)
+        empty = 11 not in model.steps()
+        square = small.out_proj.in_features == small.out_proj.out_features
+        assert empty == (square and small.out_proj.bias is not None), model.name
+        assert (small.W_query.bias is not None) == ("biases" in model.steps().get(2, ""))
+
+
+def test_windows_forget_what_they_hide():
+    mistral, gemma = MODELS["Mistral 7B"], MODELS["Gemma 2 9B"]
+    assert mistral.kept_of(8192) == 32 * 4096 * mistral.kept
+    assert gemma.kept_of(8192) == 21 * (4096 + 8192) * gemma.kept
+    assert gemma.kept_of(100) == 42 * 100 * gemma.kept
+    assert MODELS["Llama 3 8B"].kept_of(8192) == 32 * 8192 * MODELS["Llama 3 8B"].kept
+
+
+SMALL = {name: model.shrunk(1, 8) for name, model in MODELS.items()}
+
+
+def test_a_layer_has_a_window_where_the_model_has_one():
+    windows = {name: model.build(6).part(Window) for name, model in SMALL.items() if model.window}
+    assert windows == {"Mistral 7B": Window(4096)} | dict.fromkeys(
+        ["Gemma 2 9B", "Gemma 3 4B", "gpt-oss 20B"]
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_keeps_what_the_table_says(name):
+    small = SMALL[name].shrunk(1 if name == "Falcon 7B" else 2, 1)
+    cache = LatentCache() if small.latent_dim else Cache()
+    built = small.build(6).plus(cache)
+    built(torch.randn(1, 6, small.d_model))
+    assert cache.nbytes == 4 * 6 * small.kept
 
 
 @pytest.mark.parametrize(
@@ -52,8 +94,8 @@ def test_heads_are_shared_evenly():
 def test_the_table_has_a_row_for_each_model():
     lines = table_of_steps(list(MODELS.values())).splitlines()
     assert len(lines) == len(MODELS) + 2
-    assert "step 2 | step 4 | step 5 | step 6 | step 7 | step 10" in lines[0]
-    assert "4 heads share keys" in next(line for line in lines if "Mistral" in line)
+    assert "step 2 | step 4 | step 5 | step 6 | step 7 | step 10 | step 11" in lines[0]
+    assert "8 key heads for 32" in next(line for line in lines if "Mistral" in line)
     assert len({line.count("|") for line in lines}) == 1
 
 

@@ -19,11 +19,15 @@ from eleven_steps.beyond.variants import (
     GroupedHeads,
     Latent,
     LatentCache,
+    Linear,
     OtherSequence,
     Padding,
     Part,
+    QueryLatent,
     Rope,
     Sinks,
+    State,
+    TopKeys,
     VariantAttention,
     Window,
     alibi_slopes,
@@ -190,6 +194,41 @@ def test_a_window_holds_size_tokens(size):
     assert seen.tolist() == [min(size, token + 1) for token in range(TOKENS)]
 
 
+def test_top_keys_are_the_best_of_those_seen():
+    mha, x = make([TopKeys(2, 3, 4), Window(4)])
+    seen = trace(mha, x)[6].tensors["weights"][:, 0] > 0  # (b, num_tokens, num_keys)
+    assert seen.sum(dim=-1).tolist() == [[1, *[2] * (TOKENS - 1)]] * len(x)
+    assert not (seen & (distances(TOKENS, TOKENS) >= 4)).any()
+    assert not (seen & (distances(TOKENS, TOKENS) < 0)).any()
+    every = make([TopKeys(TOKENS, 3, 4)])[0]
+    plain = make([])[0]
+    plain.load_state_dict(every.state_dict(), strict=False)
+    torch.testing.assert_close(every(x), plain(x))
+
+
+def test_linear_attention_takes_any_order():
+    mha, x = make([Linear((0.0,) * HEADS)], dtype=torch.float64)
+    steps = trace(mha, x)
+    queries, keys, values = steps[3].tensors.values()
+    context = [
+        queries[:, :, token, None]
+        @ (keys[:, :, : token + 1].transpose(2, 3) @ values[:, :, : token + 1])
+        for token in range(TOKENS)
+    ]
+    torch.testing.assert_close(torch.cat(context, dim=2), steps[7].tensors["context"])
+
+
+def test_the_delta_rule_lets_a_later_value_take_the_place():
+    key = torch.nn.functional.one_hot(torch.tensor([[[0, 1, 0]]]), 4).double()
+    values = torch.arange(12.0, dtype=torch.float64).view(1, 1, 3, 4)
+    ones, empty = torch.ones(1, 1, 3).double(), torch.zeros(1, 1, 4, 4).double()
+    context, state = variants.delta_rule(key, key, values, ones, ones, empty)
+    assert torch.equal(context, values)
+    assert torch.equal(state[0, 0, :2], values[0, 0, [2, 1]])
+    half = variants.delta_rule(key, key, values, ones / 2, ones, empty)[1]
+    assert torch.equal(half[0, 0, 0], (values[0, 0, 0] / 2 + values[0, 0, 2]) / 2)
+
+
 def test_sinks_take_weight_and_give_nothing():
     mha, x = make([Sinks()])
     nn.init.zeros_(mha.sinks)
@@ -234,6 +273,15 @@ def test_sinks_take_weight_and_give_nothing():
         ([OtherSequence(OTHER[..., :4])], ValueError, "(b, num_keys, 5) is expected"),
         ([OtherSequence(OTHER), Rope()], ValueError, "no Rope is expected"),
         ([OtherSequence(OTHER), Cache()], ValueError, "no Cache is expected"),
+        ([OtherSequence(OTHER), TopKeys(2, 2, 2)], ValueError, "no TopKeys is expected"),
+        ([TopKeys(0, 2, 2)], ValueError, "size is 0"),
+        ([TopKeys(2, 2, 2.0)], TypeError, "index_dim is 2.0"),
+        ([QueryLatent(3)], ValueError, "Latent part is expected"),
+        ([Latent(4), QueryLatent(0)], ValueError, "query_dim is 0"),
+        ([Linear((0.5,))], ValueError, "1 decays: one for each of 3 heads"),
+        ([Linear((0.0,) * 3), Sinks()], ValueError, "one part that does step softmax"),
+        ([State()], ValueError, "Linear part is expected"),
+        ([State(), Cache(), Linear((0.0,) * 3)], ValueError, "one of them is expected"),
         ([OtherSequence(OTHER), Latent(4)], ValueError, "one part that does step project"),
         ([Rope(), Rope()], ValueError, "one part that is a Rope"),
         ([Rope], TypeError, "such as Rope()"),
@@ -245,6 +293,21 @@ def test_bad_parts_are_refused(parts, error, words):
     with pytest.raises(error) as caught:
         make(parts)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("head_dim, error", [(0, ValueError), (2.0, TypeError)])
+def test_a_bad_head_dim_is_refused(head_dim, error):
+    with pytest.raises(error, match=f"head_dim is {head_dim}"):
+        VariantAttention(6, 5, 6, 0.0, 2, head_dim=head_dim)
+
+
+def test_d_out_over_heads_is_what_head_dim_is_unless_given():
+    torch.manual_seed(0)
+    plain = VariantAttention(5, 6, 6, 0.0, 2)
+    torch.manual_seed(0)
+    given = VariantAttention(5, 6, 6, 0.0, 2, head_dim=3)
+    assert all(map(torch.equal, plain.state_dict().values(), given.state_dict().values()))
+    assert list(plain.state_dict()) == list(given.state_dict())
 
 
 def test_an_odd_head_dim_cannot_turn():

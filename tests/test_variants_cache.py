@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from parts import D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
+from parts import D_IN, D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
 from torch import nn
 
 from eleven_steps.beyond.variants import (
@@ -15,6 +15,8 @@ from eleven_steps.beyond.variants import (
     Padding,
     Rope,
     Sinks,
+    State,
+    TopKeys,
     VariantAttention,
     Window,
 )
@@ -47,9 +49,9 @@ def test_padding_changes_nothing_and_keeps_gradients_finite(cls, more, is_paddin
 # The cache
 
 CHUNKS = {"one by one": [1] * TOKENS, "in chunks": [3, 1, 2, 1], "all at once": [TOKENS]}
-CACHES = [(name, Cache) for name in SELF] + [
-    (name, LatentCache) for name in ("latent", "latent with rope")
-]
+CACHES = [(name, Cache) for name in SELF]
+CACHES += [(name, LatentCache) for name in PARTS if "latent" in name]
+CACHES += [("linear", State)]
 
 
 @pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
@@ -70,6 +72,7 @@ def test_pieces_give_what_all_at_once_gives(cls, name, cache, sizes):
         ([], Cache, 2 * D_OUT),
         ([GroupedHeads(1)], Cache, 2 * D_OUT // HEADS),
         ([Latent(4, 2), Rope(width=2)], LatentCache, 4 + 2),
+        ([TopKeys(2, 3, 5)], Cache, 2 * D_OUT + 5),
     ],
 )
 def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
@@ -78,6 +81,15 @@ def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
     mha.plus(kept)(x)
     assert kept.past == TOKENS
     assert kept.nbytes == B * TOKENS * numbers * 4
+
+
+def test_a_state_does_not_grow():
+    mha, x = make(PARTS["linear"][0])
+    linear = mha.plus(state := State())
+    for token in range(TOKENS):
+        linear(x[:, token : token + 1])
+        assert state.kept.shape == (B, HEADS, D_OUT // HEADS, D_OUT // HEADS)
+    assert state.past == TOKENS
 
 
 def test_a_cache_keeps_keys_that_are_turned():
@@ -115,6 +127,26 @@ def test_the_fused_path_is_equal(name):
     real = ~mha.part(Padding).is_padding if mha.part(Padding) else torch.ones(B, TOKENS).bool()
     torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
     assert [step.name for step in trace(fused, x)] == list(STEPS)
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("sizes", [(5, 7), (12, 4)], ids=["wide heads", "narrow heads"])
+@pytest.mark.parametrize("out_bias", [True, False])
+def test_heads_may_be_of_any_width(name, sizes, out_bias):
+    out_features, head_dim = sizes
+    if any(isinstance(part, Rope) for part in PARTS[name][0]):
+        head_dim += head_dim % 2  # features turn in pairs
+    torch.manual_seed(0)
+    options = {"parts": PARTS[name][0], "head_dim": head_dim, "out_bias": out_bias}
+    mha = VariantAttention(D_IN, out_features, TOKENS + 2, 0.0, HEADS, **options)
+    fused = FusedVariantAttention(D_IN, out_features, TOKENS + 2, 0.0, HEADS, **options)
+    fused.load_state_dict(mha.state_dict())
+    x = torch.randn(B, TOKENS, D_IN)
+    real = ~mha.part(Padding).is_padding if mha.part(Padding) else torch.ones(B, TOKENS).bool()
+    assert mha(x).shape == (B, TOKENS, out_features)
+    torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
+    assert (mha.out_proj.bias is None) == (not out_bias)
+    assert (mha.head_dim, mha.out_proj.in_features) == (head_dim, HEADS * head_dim)
 
 
 @pytest.mark.nightly

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from eleven_steps.beyond.variants.choose import TopKeys
+from eleven_steps.beyond.variants.linear import Linear
 from eleven_steps.beyond.variants.look import Alibi, Cap, Padding, Window
 from eleven_steps.beyond.variants.module import Call, VariantAttention, check_end, replacing
 from eleven_steps.beyond.variants.project import GroupedHeads, OtherSequence
@@ -16,8 +18,8 @@ class FusedVariantAttention(VariantAttention):
     """Do what VariantAttention does with scaled_dot_product_attention for steps 5 to 8.
 
     Few heads of keys are not repeated (enable_gqa), what is hidden becomes attn_mask, what ALiBi
-    subtracts and what a sink scores become numbers in it. There is no such way for Cap: with it,
-    or with a record, the eleven steps are taken one by one.
+    subtracts and what a sink scores become numbers in it. There is no such way for Cap and Linear:
+    with one of them, or with a record, the eleven steps are taken one by one.
 
     Args and errors as in VariantAttention.
     """
@@ -26,7 +28,7 @@ class FusedVariantAttention(VariantAttention):
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
         """Take x (b, num_tokens, d_in) to out (b, num_tokens, d_out); errors as above."""
-        if record is not record_nothing or self.part(Cap):
+        if record is not record_nothing or self.part(Cap) or self.part(Linear):
             return super().forward(x, record)
         check_input(x, self.W_query, self.context_length)
         b, num_tokens, _ = x.shape
@@ -46,7 +48,7 @@ class FusedVariantAttention(VariantAttention):
 
     def attend(self, call: Call, queries, keys, values) -> torch.Tensor:
         """Return context (b, num_heads, num_tokens, head_dim) in one call of torch."""
-        changed = any(map(self.part, (Window, Padding, OtherSequence, Alibi, Sinks)))
+        changed = any(map(self.part, (Window, Padding, TopKeys, OtherSequence, Alibi, Sinks)))
         causal = not changed and queries.shape[2] == keys.shape[2]
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
@@ -60,9 +62,15 @@ class FusedVariantAttention(VariantAttention):
             attn_mask=mask,
             dropout_p=self.dropout.p if self.dropout.training else 0.0,
             is_causal=causal,
+            scale=self.sharpened(call) / self.key_dim**0.5,
             enable_gqa=self.part(GroupedHeads) is not None,
         )
         return context[..., : self.head_dim]
+
+    def sharpened(self, call: Call) -> float:
+        """Return what a scaled score of 1 is made of before the softmax."""
+        (one,) = call.change("scaled", 1.0)
+        return one
 
     def attn_mask(self, call: Call, queries, keys) -> torch.Tensor | None:
         """Return what torch is to hide, True where a key may be seen, or to add to scaled scores.
@@ -74,11 +82,12 @@ class FusedVariantAttention(VariantAttention):
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
         if not (self.part(Alibi) or self.part(Sinks)):
             all_seen = num_tokens == 1 or self.part(OtherSequence)
-            narrowed = self.part(Window) or self.part(Padding)
+            narrowed = self.part(Window) or self.part(Padding) or self.part(TopKeys)
             return None if all_seen and not narrowed else ~hidden
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)
         (scores,) = call.change("scores", scores)
-        bias = (scores / self.key_dim**0.5).masked_fill(hidden, -torch.inf)
+        (bias,) = call.change("scaled", scores / self.key_dim**0.5)
+        bias = bias.masked_fill(hidden, -torch.inf)
         if not self.part(Sinks):
             return bias
         sinks = self.sinks.view(-1, 1, 1).expand(*bias.shape[:-1], 1)

@@ -17,9 +17,11 @@ class Cache(Part):
 
     Attributes:
         kept: what earlier calls left, keys and values, each (b, num_kv_heads, past, head_dim).
+        indexed: the keys of TopKeys, if it stands beside, (b, past, index_dim).
     """
 
     kept: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
+    indexed: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     turn = 3  # after norm and rotation, before groups share: what is kept is never done again
 
     @property
@@ -30,7 +32,7 @@ class Cache(Part):
     @property
     def nbytes(self) -> int:
         """Bytes that are kept."""
-        return sum(tensor.nbytes for tensor in self.kept)
+        return sum(tensor.nbytes for tensor in (*self.kept, *self.indexed))
 
     def keep(self, *new: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Put new tokens behind those kept, on the axis of tokens, the last but one."""
@@ -43,6 +45,11 @@ class Cache(Part):
     def transpose(self, call: Call, queries, keys, values):
         """Answer the new queries with all keys and values, old and new."""
         return queries, *self.keep(keys, values)
+
+    def index_keys(self, call: Call, keys):
+        """Keep what TopKeys chooses by, and return it for all tokens, old and new."""
+        self.indexed = (torch.cat([*self.indexed, keys], dim=-2),)
+        return self.indexed
 
 
 class LatentCache(Cache):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from helpers.attention import MultiHeadAttention, check_input, record_nothing
+from helpers.attention import MultiHeadAttention, check_input, check_sizes, record_nothing
 
 REPLACED = ("project", "softmax")
 
@@ -15,8 +15,9 @@ REPLACED = ("project", "softmax")
 class Part:
     """One change to one step, or to two: a method for each, named as the step it belongs to.
 
-    project and softmax (REPLACED) do their step alone; transpose, scores, mask and combine add to
-    theirs. What a part learns becomes a layer of the module, so that parts hold numbers only.
+    project and softmax (REPLACED) do their step alone; transpose, scores, mask, scaled (step 7,
+    before the softmax), context and combine add to theirs. What a part learns becomes a layer of
+    the module, so that parts hold numbers only.
     """
 
     turn: ClassVar[int] = 0  # within a step, parts act in this order
@@ -56,6 +57,12 @@ class VariantAttention(MultiHeadAttention):
     Args:
         d_in, d_out, context_length, dropout, num_heads, qkv_bias: as in MultiHeadAttention.
         parts: the changes, in any order, one of a kind.
+        head_dim: features of each head, d_out / num_heads unless given. d_out need then be no
+            multiple of num_heads: out_proj leads from num_heads * head_dim features to d_out.
+        out_bias: whether out_proj adds a bias.
+
+    Attributes:
+        d_out: features of all heads together, num_heads * head_dim; out_proj.out_features come out.
 
     Raises:
         TypeError, ValueError: as MultiHeadAttention; or a part is no Part, comes twice, replaces a
@@ -71,8 +78,16 @@ class VariantAttention(MultiHeadAttention):
         num_heads: int,
         qkv_bias: bool = False,
         parts: Iterable[Part] = (),
+        head_dim: int | None = None,
+        out_bias: bool = True,
     ):
-        super().__init__(d_in, d_out, context_length, dropout, num_heads, qkv_bias)
+        check_sizes(d_out=d_out, num_heads=num_heads)
+        if head_dim is not None:
+            check_sizes(head_dim=head_dim)
+        heads = d_out if head_dim is None else num_heads * head_dim
+        super().__init__(d_in, heads, context_length, dropout, num_heads, qkv_bias)
+        if heads != d_out or not out_bias:
+            self.out_proj = torch.nn.Linear(heads, d_out, bias=out_bias)
         self.num_kv_heads = num_heads  # heads of keys and values
         self.key_dim = self.head_dim  # features of a query and of a key
         self.parts = in_turn(parts)
@@ -151,12 +166,14 @@ class VariantAttention(MultiHeadAttention):
 
         # 7 softmax
         scaled = masked.div_(self.key_dim**0.5)  # (b, num_heads, num_tokens, num_keys)
+        (scaled,) = call.change("scaled", scaled)
         weights = replacing("softmax", self)(call, scaled)
         weights = self.dropout(weights)  # (b, num_heads, num_tokens, num_keys)
         record("softmax", weights=weights)
 
         # 8 context
         context = weights @ values  # (b, num_heads, num_tokens, head_dim)
+        (context,) = call.change("context", context)
         record("context", context=context)
 
         # 9 reformat

@@ -1,5 +1,6 @@
 """Step 4: what happens to queries and keys once they stand by head."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +41,9 @@ class Rope(Part):
         pairing: which two features turn together: "halves", feature p and p + P, or "neighbours",
             2 p and 2 p + 1. Weights trained with one are wrong with the other.
         width: the last so many features of a head turn; all unless given.
+        first: the first width features turn instead.
+        scaling: how positions are stretched for longer texts: a LinearScaling, Llama3Scaling or
+            YarnScaling.
 
     Raises:
         TypeError, ValueError: pairing is unknown, base not positive, or width odd or too large.
@@ -50,6 +54,8 @@ class Rope(Part):
     base: float = 10_000.0
     pairing: str = "halves"
     width: int | None = None
+    first: bool = False
+    scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None
     turn = 2
 
     def check(self, mha):  # noqa: D102
@@ -72,19 +78,30 @@ class Rope(Part):
         """Turn the tokens that end at position end: (b, heads, tokens, key_dim) as before."""
         width = vectors.shape[-1] if self.width is None else self.width
         positions = torch.arange(end - vectors.shape[2], end, device=vectors.device)
-        turning = rotate(vectors[..., -width:], positions, self.base, self.pairing)
-        return torch.cat([vectors[..., :-width], turning], dim=-1)
+        begin = 0 if self.first else vectors.shape[-1] - width
+        before, turning, after = vectors.tensor_split([begin, begin + width], dim=-1)
+        turning = rotate(turning, positions, self.base, self.pairing, self.scaling)
+        return torch.cat([before, turning, after], dim=-1)
+
+    def scaled(self, call: Call, scaled):
+        """Sharpen scaled scores where the scaling of positions asks for it, as YaRN does."""
+        factor = getattr(self.scaling, "attention_factor", 1.0)
+        return (scaled if factor == 1 else scaled * factor**2,)
 
 
 def rotate(
-    vectors: torch.Tensor, positions: torch.Tensor, base: float = 10_000.0, pairing: str = "halves"
+    vectors: torch.Tensor,
+    positions: torch.Tensor,
+    base: float = 10_000.0,
+    pairing: str = "halves",
+    scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None,
 ) -> torch.Tensor:
     """Turn each pair of features by its position times its own angle.
 
     Args:
         vectors: (..., num_tokens, features), an even number of features.
         positions: (num_tokens,), how many tokens stand before each.
-        base, pairing: as in Rope.
+        base, pairing, scaling: as in Rope.
 
     Returns:
         As vectors. Lengths are kept, and the product of two depends on their distance alone.
@@ -98,7 +115,9 @@ def rotate(
     pairs = vectors.shape[-1] // 2
     exact = torch.promote_types(vectors.dtype, torch.float32)
     powers = torch.arange(pairs, dtype=exact, device=vectors.device) / pairs
-    angles = positions.to(exact)[:, None] / base**powers  # (num_tokens, pairs)
+    radian = base**powers  # the tokens in which a pair turns by one radian
+    radian = scaling(radian, base) if scaling else radian
+    angles = positions.to(exact)[:, None] / radian  # (num_tokens, pairs)
     cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
     shape, axis = ((2, pairs), -2) if pairing == "halves" else ((pairs, 2), -1)
     first, second = vectors.unflatten(-1, shape).unbind(axis)  # (..., num_tokens, pairs) each

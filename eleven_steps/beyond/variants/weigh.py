@@ -35,6 +35,8 @@ class Gate(Part):
     Attention-Sink-Free" (2025), as in Qwen3-Next (2025).
     """
 
+    turn = 1  # after a norm of what the heads bring
+
     def learn(self, mha):  # noqa: D102
         mha.W_gate = nn.Linear(mha.d_in, mha.d_out, bias=mha.W_query.bias is not None)
 

@@ -1,0 +1,146 @@
+"""Kinds of proof that bench/prove.py knows: what runs, beside what, with which settings."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+
+import prove_models
+import torch
+from torch import nn
+
+from eleven_steps.beyond.variants import FusedVariantAttention, Part, VariantAttention, delta_rule
+
+D, HEADS, TOKENS = 24, 3, 9  # d_in = d_out, num_heads, num_tokens: no two alike
+CHUNKS = [[1] * TOKENS, [4, 1, 2, 2], [TOKENS]]  # tokens one by one, in chunks, all at once
+BIASED = ("GPT2", "Bloom", "GptOss", "GPTNeoX")  # in all four layers; the others have none
+COMMON = {"vocab_size": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+COMMON |= {"num_hidden_layers": 1}
+THETA = {"rope_type": "default", "rope_theta": 500.0}
+FEW = {"num_local_experts": 2, "num_experts_per_tok": 1, "num_experts": 2}
+SHARED = {"moe_intermediate_size": 8, "shared_expert_intermediate_size": 8}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is to be equal: a change, a model of transformers, the parts that make ours the same.
+
+    padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
+    transformers' own. head_dim: that of ours, if heads * head_dim is not D.
+    """
+
+    change: str
+    model: str
+    parts: list[Part] = field(default_factory=list)
+    sizes: dict = field(default_factory=dict)
+    heads: int = HEADS
+    padding: torch.Tensor | None = None
+    cache: Callable[[], Part] | None = None
+    head_dim: int | None = None
+    classes = (VariantAttention,)
+
+    @property
+    def module(self) -> str:
+        """The name of the module."""
+        return f"transformers {self.model}Attention"
+
+    @property
+    def ways(self) -> list[tuple[list[int], bool]]:
+        """In which pieces tokens come, and whether keys and values are kept."""
+        return [(sizes, True) for sizes in CHUNKS] if self.cache else [([TOKENS], False)]
+
+    def settings(self) -> dict:
+        """Return the settings of the model's configuration."""
+        each = D // self.heads
+        sizes = COMMON | {"hidden_size": D, "num_attention_heads": self.heads, "head_dim": each}
+        sizes |= {"query_pre_attn_scalar": each}
+        if self.model not in ("GPT2", "Mpt", "Bloom"):
+            sizes |= {"intermediate_size": 16, "rope_parameters": THETA}
+        if self.model == "Gemma2":
+            sizes["attn_logit_softcapping"] = 0.5
+        if self.model == "Gemma3":
+            sizes["rope_parameters"] = {"full_attention": THETA, "sliding_attention": THETA}
+        return sizes | self.sizes
+
+    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+        """Return ours, untrained."""
+        biases, more = self.model in BIASED, {"head_dim": self.head_dim}
+        return cls(D, D, 16, 0.0, self.heads, biases, self.parts, out_bias=biases, **more)
+
+
+@dataclass(frozen=True)
+class ModelProof(Proof):
+    """A row of the table of models, as its configuration in transformers says, made small.
+
+    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one.
+    """
+
+    in_window: bool = False
+    classes = (VariantAttention, FusedVariantAttention)
+
+    @property
+    def module(self) -> str:
+        """The name of the module, and of the kind of layer where there are two."""
+        two = len(prove_models.RELEASED[self.change].layers) == 2
+        return super().module + (", window" if self.in_window else ", full") * two
+
+    @property
+    def ways(self) -> list[tuple[list[int], bool]]:
+        return [([TOKENS], False), *((sizes, True) for sizes in CHUNKS)]
+
+    def settings(self) -> dict:
+        sizes = COMMON | FEW | SHARED | {"intermediate_size": 16}
+        if self.model in ("DeepseekV3", "DeepseekV32"):
+            sizes |= {"n_routed_experts": 4, "n_group": 1, "topk_group": 1}
+        if len(prove_models.RELEASED[self.change].layers) == 2:
+            kind = "sliding_attention" if self.in_window else "full_attention"
+            sizes |= {"sliding_window": 4, "layer_types": [kind]}
+        elif self.in_window:
+            sizes["sliding_window"] = 4
+        elif self.model in ("Qwen3Next", "Qwen3_5"):
+            sizes["layer_types"] = ["full_attention"]
+        if self.model == "DeepseekV32":
+            sizes["index_topk"] = 4
+        return prove_models.small_settings(prove_models.RELEASED[self.change]) | sizes
+
+    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+        return prove_models.shrunk(self.change, 4, 4).build(16, self.in_window, cls)
+
+
+@dataclass(frozen=True)
+class TorchProof:
+    """The same for torch's own module, called with what fits the change."""
+
+    change: str
+    call: Callable[[nn.MultiheadAttention, torch.Tensor], torch.Tensor]
+    parts: Callable[[torch.Tensor], list[Part]] = lambda x: []
+    real: torch.Tensor | None = None
+    module = "torch nn.MultiheadAttention"
+
+
+@dataclass(frozen=True)
+class FunctionProof:
+    """The same for a function: compare yields pairs, of ours and the function's, for a dtype."""
+
+    change: str
+    module: str
+    compare: Callable[[torch.dtype], Iterator[tuple[torch.Tensor, torch.Tensor]]]
+
+
+def delta_pairs(dtype: torch.dtype) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Compare context and table of the delta rule, in pieces of several sizes."""
+    generator = torch.Generator().manual_seed(1)
+    made = [torch.randn(2, HEADS, TOKENS, 8, generator=generator).to(dtype) for _ in range(3)]
+    gates = [torch.rand(2, HEADS, TOKENS, generator=generator).to(dtype) for _ in range(2)]
+    queries, keys, values = made
+    module = import_module("transformers.models.qwen3_next.modeling_qwen3_next")
+    rule = module.torch_recurrent_gated_delta_rule
+    for sizes in CHUNKS:
+        ours, theirs = torch.zeros(2, HEADS, 8, 8, dtype=dtype), None
+        for q, k, v, share, fade in zip(
+            *(each.split(sizes, dim=2) for each in (queries, keys, values, *gates)), strict=True
+        ):
+            out, ours = delta_rule(q / 8**0.5, k, v, share, fade, ours)
+            their_out, theirs = rule(
+                *(each.transpose(1, 2) for each in (q, k, v, fade.log(), share)), theirs, True
+            )
+            yield from [(out, their_out.transpose(1, 2)), (ours, theirs)]

@@ -1,0 +1,129 @@
+"""Attention without a softmax, which needs no cache that grows: (Q K^T) V = Q (K^T V)."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from eleven_steps.beyond.variants.keep import Cache
+from eleven_steps.beyond.variants.look import Alibi, Padding, Window, distances
+from eleven_steps.beyond.variants.module import Call, Part
+
+
+@dataclass(frozen=True)
+class Linear(Part):
+    """Weigh by the scores themselves, without softmax and scale: steps 4, 7 and 10.
+
+    A bend (SiLU) of queries, keys and values and a norm of what the heads bring keep numbers in
+    bounds in the softmax's place. What lies back counts less with each token.
+
+    Args:
+        decays: for each head, the price of a token of distance: a weight is multiplied by
+            exp(-price * distance). ALiBi takes the same from a score, before the softmax.
+
+    Raises:
+        ValueError: there are not as many decays as heads.
+
+    Source: "Transformers are RNNs" (2020); bend, norm and decay as in the lightning attention of
+    MiniMax-01 (2025), transformers' MiniMaxLightningAttention.
+    """
+
+    decays: tuple[float, ...]
+
+    def check(self, mha):  # noqa: D102
+        if len(self.decays) != mha.num_heads:
+            raise ValueError(f"{len(self.decays)} decays: one for each of {mha.num_heads} heads")
+
+    def learn(self, mha):  # noqa: D102
+        mha.context_norm = nn.RMSNorm(mha.d_out, eps=1e-6)
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Bend all three, feature by feature."""
+        return tuple(map(nn.functional.silu, (queries, keys, values)))
+
+    def softmax(self, call: Call, scaled):
+        """Make weights of scores: hidden ones 0, the others less with each token of distance."""
+        scores = scaled.masked_fill(scaled == -torch.inf, 0) * call.mha.key_dim**0.5
+        back = distances(*scores.shape[-2:], scores.device).clamp(min=0)
+        return scores * decay(self, scores, back)
+
+    def combine(self, call: Call, context):
+        """Norm what all heads bring together."""
+        return (call.mha.context_norm(context),)
+
+
+@dataclass(eq=False)
+class State(Part):
+    """Keep one table for each head in place of keys and values: the sum of key times value.
+
+    It stands beside Linear. x holds the tokens that are new: among themselves they take the eleven
+    steps, and the table answers for all tokens before them. A new sequence needs a new State.
+
+    Attributes:
+        kept: (b, num_heads, head_dim, head_dim), however many tokens were read; None at first.
+        past: tokens read so far.
+    """
+
+    kept: torch.Tensor | None = field(default=None, init=False, repr=False)
+    past: int = field(default=0, init=False)
+    turn = 9  # what is kept has been bent
+
+    def check(self, mha):  # noqa: D102
+        if not mha.part(Linear):
+            raise ValueError("State keeps sums for Linear: a Linear part is expected beside it")
+        for kind in (Cache, Alibi, Window, Padding):
+            if mha.part(kind):
+                raise ValueError(f"State and {kind.__name__}: one of them is expected")
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Note what step 8 needs."""
+        self.new = queries, keys, values
+        return queries, keys, values
+
+    def mask(self, call: Call, hidden):
+        """Cut the old tokens' columns off: no key of theirs is there."""
+        return (hidden[..., self.past :],)
+
+    def context(self, call: Call, context):
+        """Add what the table answers for older tokens, and add the new ones to it."""
+        queries, keys, values = self.new
+        count = torch.arange(1, call.x.shape[1] + 1, device=context.device)[:, None]
+        fade = [decay(call.mha.part(Linear), keys, n) for n in (count, count[-1:] - count)]
+        new = (keys * fade[1]).transpose(2, 3) @ values
+        old = torch.zeros_like(new) if self.kept is None else self.kept
+        self.kept, self.past = old * fade[0][..., -1:, :] + new, call.end
+        return (context + (queries * fade[0]) @ old,)
+
+
+def decay(part: Linear, like: torch.Tensor, distance: torch.Tensor) -> torch.Tensor:
+    """Return exp(-price * distance) for each head, (num_heads, *distance.shape)."""
+    prices = torch.tensor(part.decays, dtype=like.dtype, device=like.device)
+    return torch.exp(-prices[:, None, None] * distance)
+
+
+def delta_rule(queries, keys, values, shares, fades, state):
+    """Read token by token with a table for each head that is corrected, not only added to.
+
+    Each token's key asks the table for a value first; only what its own value differs by is
+    written, and only a share of that. So a later value can take an earlier one's place.
+
+    Args:
+        queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
+        shares, fades: (b, num_heads, num_tokens), from 0 to 1: what of a correction is written,
+            and what of the table stays.
+        state: the table of the tokens before, (b, num_heads, head_dim, head_dim).
+
+    Returns:
+        The context (b, num_heads, num_tokens, head_dim), and the table after the last token.
+
+    Source: "Gated Delta Networks: Improving Mamba2 with Delta Rule" (2024), as transformers'
+    torch_recurrent_gated_delta_rule, in three of four layers of Qwen3-Next and Qwen3.5.
+    """
+    context = []
+    for token in range(queries.shape[2]):
+        query, key, value = (each[:, :, token, None] for each in (queries, keys, values))
+        state = state * fades[:, :, token, None, None]
+        wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
+        state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])
+        context.append(query @ state)
+    return torch.cat(context, dim=2), state

@@ -1,0 +1,88 @@
+"""worst: what is NaN, or was never compared, is not equal."""
+
+import math
+
+import bench_processes
+import bench_rows
+import pytest
+import torch
+
+from eleven_steps.beyond.compare import worst
+
+SAME = torch.ones(2, 3), torch.ones(2, 3)
+NAN = torch.tensor([0.0, math.nan]), torch.zeros(2)
+
+
+def test_the_largest_difference_of_all_pairs():
+    assert worst([SAME]) == 0
+    assert worst([SAME, (torch.tensor([1.0, -2.0]), torch.tensor([1.5, 1.0])), SAME]) == 3
+
+
+@pytest.mark.parametrize(
+    "pairs", [[NAN], [NAN, SAME], [SAME, NAN], [SAME, NAN, SAME], [NAN[::-1]], [(NAN[0], NAN[0])]]
+)
+def test_nan_is_not_lost_wherever_it_stands(pairs):
+    assert math.isnan(worst(pairs))
+    assert not worst(pairs) <= 1e9
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_inf_is_not_equal(number):
+    assert not worst([(torch.tensor([number]), torch.tensor([number]))]) <= 1e9
+    assert not worst([(torch.tensor([number]), torch.zeros(1))]) <= 1e9
+
+
+@pytest.mark.parametrize(
+    "pairs, words",
+    [
+        ([], "nothing was compared"),
+        ([SAME, (torch.ones(0), torch.ones(0))], r"shapes are \(0,\)"),
+        ([(torch.ones(2), torch.ones(1))], r"\(2,\) and \(1,\)"),
+        ([(torch.ones(2, 3), torch.tensor(1.0))], r"\(2, 3\) and \(\)"),
+    ],
+)
+def test_nothing_compared_is_an_error(pairs, words):
+    with pytest.raises(ValueError, match=words):
+        worst(pairs)
+
+
+# Those who compare
+
+
+def test_a_row_of_the_benchmark_with_nan_or_without_anything_is_refused():
+    x = torch.ones(1, 2, 3)
+    bench_rows.prove(torch.nn.Identity(), x, [x])
+    for wrong in ([x * math.nan], []):
+        with pytest.raises(AssertionError):
+            bench_rows.prove(torch.nn.Identity(), x, wrong)
+    with pytest.raises(AssertionError):
+        bench_rows.prove(torch.nn.Identity(), x[:0], [x[:0]])
+
+
+class FakeProcesses:
+    """Stand in for processes: each answers with what it is told to."""
+
+    answers: list[float] = []
+
+    def __init__(self, number, seconds):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def run(self, measure, size):
+        each = {"ms": 1.0, "busy": 1.0, "sent": 8}
+        return [dict.fromkeys(bench_processes.WAYS, each | {"apart": a}) for a in self.answers]
+
+
+@pytest.mark.parametrize("answers", [[1e-6, math.nan], [math.nan, 1e-6], [], [1e-6], [1e-6, 1.0]])
+def test_a_process_that_answers_nan_or_nothing_is_refused(monkeypatch, answers):
+    monkeypatch.setattr(bench_processes.processes, "Processes", FakeProcesses)
+    monkeypatch.setattr(FakeProcesses, "answers", [1e-6, 1e-7])
+    assert len(bench_processes.grown([2], (1, 4, 8, 2))) == 2
+    monkeypatch.setattr(FakeProcesses, "answers", answers)
+    with pytest.raises(AssertionError, match="2 processes"):
+        bench_processes.grown([2], (1, 4, 8, 2))
