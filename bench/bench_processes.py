@@ -8,7 +8,7 @@ import argparse
 import math
 
 import torch
-from many_machines import WAYS, measure
+from many_machines import equal, measure
 
 from bench import print_table
 from eleven_steps.beyond import processes, sizes
@@ -22,10 +22,10 @@ def grown(numbers: list[int], size: tuple[int, int, int, int]) -> dict[str, list
     cells = {}
     for number in numbers:
         with processes.Processes(number, seconds=600) as group:
-            found = group.run(measure, size)
-        for way in WAYS:
-            here = [each[way] for each in found]
-            assert max(each["apart"] for each in here) < 1e-4, f"{number} processes, by {way}"
+            measured = group.run(measure, size)
+        for way in measured[0]:
+            here = [each[way] for each in measured]
+            assert equal([each["apart"] for each in here]), f"{number} processes, by {way}"
             cells[f"{number}, by {way}"] = [
                 f"{max(each['ms'] for each in here):,.0f}",
                 f"{max(each['busy'] for each in here):,.0f}",
