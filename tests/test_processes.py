@@ -278,14 +278,13 @@ def waits_alone():
 
 
 def test_a_process_that_never_joins_in_is_told_within_the_seconds():
-    group = Processes(2, seconds=30)
-    group.seconds = 0.5
+    group = Processes(2)
     told = (
         r"no answer from process 0 within 0\.5 seconds \(process 1 answered\): all 2 were "
         r"stopped\. Do all of them call the same collectives"
     )
     with pytest.raises(RuntimeError, match=told):
-        group.run(waits_alone)
+        group.run(waits_alone, seconds=0.5)
     assert not group.running and repr(group) == "2 processes, ended"
 
 

@@ -50,7 +50,11 @@ class Processes:
         self._gather("meeting with")
 
     def run(
-        self, function: Callable, *arguments: Any, shares: Sequence[Any] | None = None
+        self,
+        function: Callable,
+        *arguments: Any,
+        shares: Sequence[Any] | None = None,
+        seconds: float | None = None,
     ) -> list[Any]:
         """Call a function in every process, and return what each call gave, by rank.
 
@@ -60,6 +64,7 @@ class Processes:
             function: a function of the notebook or of a module; it may use torch.distributed.
             arguments: what every process gets.
             shares: what process 0, 1, ... alone gets, as the first argument of its call.
+            seconds: how long this call may take; those of the group if left out.
 
         Returns:
             A list of num_processes results: tensors, numbers, texts, or lists, tuples and
@@ -82,7 +87,7 @@ class Processes:
             own = () if shares is None else (shares[place],)
             with contextlib.suppress(BrokenPipeError):  # its end is told where answers are awaited
                 send(process.stdin, (luggage, (*own, *arguments)))
-        return self._gather("answer from")
+        return self._gather("answer from", seconds)
 
     def close(self) -> None:
         """End all processes, at once; a second time it does nothing."""
@@ -135,11 +140,12 @@ class Processes:
             answers.put((place, ("raised", f"{type(error).__name__} in its answer")))
         process.stdout.close()
 
-    def _gather(self, awaited: str) -> list[Any]:
+    def _gather(self, awaited: str, seconds: float | None = None) -> list[Any]:
         """Wait for an answer of every process; end all where one does not come."""
         answers: dict[int, Any] = {}
         printed: list[tuple[int, str]] = []
-        end = time.monotonic() + self.seconds
+        seconds = self.seconds if seconds is None else seconds
+        end = time.monotonic() + seconds
         try:
             while len(answers) < self.num_processes:
                 place, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
@@ -151,7 +157,7 @@ class Processes:
                     answers[place] = answer[1]
         except queue.Empty:
             self.close()
-            raise RuntimeError(self._who_is_missing(awaited, sorted(answers))) from None
+            raise RuntimeError(self._who_is_missing(awaited, sorted(answers), seconds)) from None
         except BaseException:
             self.close()
             raise
@@ -160,13 +166,13 @@ class Processes:
                 print(f"process {place}: {line}")
         return [answers[place] for place in range(self.num_processes)]
 
-    def _who_is_missing(self, awaited: str, there: list[int]) -> str:
+    def _who_is_missing(self, awaited: str, there: list[int], seconds: float) -> str:
         """Say what did not come in time, from whom, and who is there."""
         missing = [place for place in range(self.num_processes) if place not in there]
         rest = f" ({named(there)} answered)" if there else ""
         ask = ". Do all of them call the same collectives, in the same order?"
         return (
-            f"no {awaited} {named(missing)} within {self.seconds:g} seconds{rest}: "
+            f"no {awaited} {named(missing)} within {seconds:g} seconds{rest}: "
             f"all {self.num_processes} were stopped{ask * (awaited == 'answer from')}"
         )
 
