@@ -291,8 +291,11 @@ def test_a_process_that_never_joins_in_is_told_within_the_seconds():
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        ("", r"no sign of life from process 1 within 5 seconds \(process 0 answered\): all 2"),
-        ("worker.join = lambda **about: time.sleep(60)", "no meeting with processes 0, 1 within 5"),
+        ("", r"no sign of life from process 1 within 20 seconds \(process 0 answered\): all 2"),
+        (
+            "worker.join = lambda **about: time.sleep(60)",
+            "no meeting with processes 0, 1 within 20",
+        ),
     ],
 )
 def test_a_process_that_never_starts_or_meets_is_told(monkeypatch, before, told):
@@ -300,7 +303,7 @@ def test_a_process_that_never_starts_or_meets_is_told(monkeypatch, before, told)
     late += f"if json.loads(sys.argv[1])['place'] == 1:\n    {before or 'time.sleep(60)'}\n"
     monkeypatch.setattr(processes.group, "WORK", late + "worker.main()")
     with pytest.raises(RuntimeError, match=told):
-        Processes(2, seconds=5)
+        Processes(2, seconds=20)
 
 
 def prints(fails):

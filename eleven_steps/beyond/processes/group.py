@@ -45,8 +45,8 @@ class Processes:
         self.seconds = seconds
         self.folder = tempfile.TemporaryDirectory(prefix="processes", ignore_cleanup_errors=True)
         self.answers: queue.Queue = queue.Queue()
+        self.started: set[int] = set()
         self.running = [self._start(place) for place in range(num_processes)]
-        self._gather("sign of life from")
         self._gather("meeting with")
 
     def run(
@@ -149,7 +149,9 @@ class Processes:
         try:
             while len(answers) < self.num_processes:
                 place, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
-                if answer is not None and answer[0] == "printed":
+                if answer is not None and answer[0] == "started":
+                    self.started.add(place)
+                elif answer is not None and answer[0] == "printed":
                     printed.append((place, answer[1]))
                 elif answer is None or answer[0] == "raised":
                     raise RuntimeError(self._what_happened(place, answer))
@@ -168,7 +170,10 @@ class Processes:
 
     def _who_is_missing(self, awaited: str, there: list[int], seconds: float) -> str:
         """Say what did not come in time, from whom, and who is there."""
-        missing = [place for place in range(self.num_processes) if place not in there]
+        everyone = set(range(self.num_processes))
+        if self.started != everyone:
+            awaited, there = "sign of life from", sorted(self.started)
+        missing = sorted(everyone - set(there))
         rest = f" ({named(there)} answered)" if there else ""
         ask = ". Do all of them call the same collectives, in the same order?"
         return (

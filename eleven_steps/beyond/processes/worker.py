@@ -115,13 +115,13 @@ def main() -> None:
     os.dup2(2, 1)  # what is written there by others than Python must not get among the answers
     about = json.loads(sys.argv[1])
     torch.set_num_threads(1)
-    send(answers, ("gave", "started"))
+    send(answers, ("started", None))
     device = join(**about)
     jobs: queue.Queue = queue.Queue()
     threading.Thread(
         target=listen, args=(sys.stdin.buffer, jobs, device, about["folder"]), daemon=True
     ).start()
-    send(answers, ("gave", "joined"))
+    send(answers, ("gave", None))
     while True:
         job, printed = jobs.get(), Printed(answers)
         try:
