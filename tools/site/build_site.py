@@ -32,7 +32,6 @@ SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
 BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
 ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
-SETTING_UP = re.compile(r"\n\nShould the next code cell not find `helpers`.*")
 UNANSWERED = re.compile("not (answered|repaired) yet")
 
 
@@ -138,7 +137,7 @@ def to_read(cell: NotebookNode) -> NotebookNode:
         return cell
     parts = VERBATIM.split(cell.source)
     parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
-    cell.source = RUNNING.sub("", BEFORE.sub(" read on", SETTING_UP.sub("", "".join(parts))))
+    cell.source = RUNNING.sub("", BEFORE.sub(" read on", "".join(parts)))
     return cell
 
 
