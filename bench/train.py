@@ -13,7 +13,6 @@ line with what eleven_steps.beyond.ablate asks. In a terminal a bar shows how fa
 """
 
 import argparse
-import contextlib
 import json
 import math
 import platform
@@ -30,7 +29,7 @@ from tqdm import tqdm
 from eleven_steps.beyond.ablate import ASKED, look_at
 from eleven_steps.beyond.grammar import Stories, make_stories
 from eleven_steps.beyond.moments import MOMENTS
-from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss, without_head
+from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss
 from eleven_steps.checks import wrong_class
 from helpers.attention import MultiHeadAttention
 from helpers.examples import DATA
@@ -131,14 +130,6 @@ def line(report: Report, seconds: float) -> str:
     )
 
 
-def loss_without(model: TinyModel, heads: Iterable[tuple[int, int]], stories: Stories) -> float:
-    """Return the loss on all words, with these heads taken out."""
-    with contextlib.ExitStack() as out:
-        for layer, head in heads:
-            out.enter_context(without_head(model, layer, head))
-        return measure(model, stories).loss_on_all
-
-
 def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
     """Train each seed and its control; print and return what is asked of them."""
     print("seed", *ASKED, flush=True)
@@ -154,7 +145,11 @@ def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
 
 
 def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) -> None:
-    """Write what was asked of each seed, one line a question, as helpers.examples reads it."""
+    """Write what was asked of each seed, one line a question, as helpers.examples reads it.
+
+    Raises:
+        ValueError: an answer is not a number.
+    """
     source = f"python bench/train.py --seeds {len(answers)}, {versions()}, {today()}"
     rows = [f"seed {seed}" for seed in answers]
     lines = []
@@ -162,7 +157,7 @@ def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) 
         values = [round(each[name], 2) for each in answers.values()]
         entry = {"value": values, "shape": [len(values)], "rows": rows}
         entry |= {"meaning": meaning, "source": source}
-        lines.append(f"    {json.dumps(name)}: {json.dumps(entry)}")
+        lines.append(f"    {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}")
     about = "What trained tiny models of several seeds can do, whole and with something taken out."
     text = f'{{\n  "about": "{about}",\n  "tensors": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
     path.write_text(text, encoding="utf-8")

@@ -297,6 +297,13 @@ def test_several_seeds_are_asked_and_stored_if_wanted(stored, monkeypatch, capsy
         assert all(row.shape == (2,) for row in seeds.tensors.values())
 
 
+def test_what_is_no_number_is_not_stored(tmp_path):
+    answers = {0: dict.fromkeys(ablate.ASKED, 1.0) | {"control": float("nan")}}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        train.store_seeds(answers, tmp_path / "seeds.json")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_stored_can_be_loaded_again(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "STEPS", 2)
     monkeypatch.setattr(train.train, "__defaults__", (2,))
@@ -348,8 +355,8 @@ def test_the_last_moment_reaches_what_it_should(stored):
     assert report.names >= 0.95 and report.agreement >= 0.95
     assert max(p for row in report.prefix for p in row) >= 0.9
     control = float(re.search(r"loss (\d\.\d\d),", moments.load_facts()["control"])[1])
-    without = train.loss_without(model, [report.best], stories)
-    assert without == pytest.approx(control, rel=0.1)
+    with without_head(model, *report.best):
+        assert measure(model, stories).loss_on_all == pytest.approx(control, rel=0.1)
 
 
 def test_the_notebook_shows_what_is_stored(stored):

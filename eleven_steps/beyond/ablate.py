@@ -117,9 +117,10 @@ def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
         with cut:
             return measure(model, stories).names
 
-    def verbs_without(one: int) -> float:
+    verbs_without = []
+    for one in range(model.layers[1].num_heads):
         with without_head(model, 1, one):
-            return measure(model, stories).agreement
+            verbs_without.append(measure(model, stories).agreement)
 
     return {
         "whole": report.names,
@@ -130,7 +131,7 @@ def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
         "queries_cut": names_without(without_path(model, backs, "queries")),
         "values_cut": names_without(without_path(model, backs, "values")),
         "verbs": report.agreement,
-        "verbs_without_one": min(map(verbs_without, range(model.layers[1].num_heads))),
+        "verbs_without_one": torch.tensor(verbs_without).min().item(),  # NaN stays NaN
         "prefix": report.prefix[layer][head],
         "prefix_random": random_words[head].item(),
         "prefix_random_names": names_after_verbs[head].item(),

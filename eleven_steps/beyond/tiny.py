@@ -160,11 +160,6 @@ class Report:
         return max(every, key=every.get)
 
     @property
-    def completing(self) -> list[tuple[int, int]]:
-        """The layers and heads whose prefix matching score is at least 0.5."""
-        return [(i, j) for i, row in enumerate(self.prefix) for j, p in enumerate(row) if p >= 0.5]
-
-    @property
     def looking_back(self) -> list[int]:
         """The heads of layer 0 with a mean weight of 0.25 or more on the token before, best first;
         the best one in any case."""
