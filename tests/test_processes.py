@@ -214,9 +214,9 @@ def reduce_in_ring(part):
     pieces = list(part.clone().chunk(places))
     for turn in range(2 * (places - 1)):
         piece = pieces[(place - turn) % places]
-        came, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
+        incoming, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
         into = (place - turn - 1) % places
-        pieces[into] = pieces[into] + came if turn < places - 1 else came
+        pieces[into] = pieces[into] + incoming if turn < places - 1 else incoming
     return torch.cat(pieces), sent
 
 

@@ -59,9 +59,9 @@ class Exchanged(torch.autograd.Function):
 def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
     """Cut axis give among all processes; lay what they send side by side along axis get."""
     parts = torch.stack(here.detach().chunk(dist.get_world_size(), dim=give))
-    came = torch.empty_like(parts)
-    dist.all_to_all_single(came, parts)
-    return torch.cat(came.unbind(), dim=get)
+    incoming = torch.empty_like(parts)
+    dist.all_to_all_single(incoming, parts)
+    return torch.cat(incoming.unbind(), dim=get)
 
 
 def forward_by_exchange(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:

@@ -59,14 +59,14 @@ class Passed(torch.autograd.Function):
 def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
     """Send a block so many places round the ring, and return the one that comes in for it."""
     place, num_processes = dist.get_rank(), dist.get_world_size()
-    block, came = block.detach().contiguous(), torch.empty_like(block).contiguous()
+    block, incoming = block.detach().contiguous(), torch.empty_like(block).contiguous()
     ways = [
         dist.P2POp(dist.isend, block, (place + places) % num_processes),
-        dist.P2POp(dist.irecv, came, (place - places) % num_processes),
+        dist.P2POp(dist.irecv, incoming, (place - places) % num_processes),
     ]
     for way in dist.batch_isend_irecv(ways):
         way.wait()
-    return came
+    return incoming
 
 
 def forward_in_ring(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""One of several processes: wait for work, do it, answer; end when whoever started it ends.
+"""One of several processes: wait for work, do it, answer; end with the process that started it.
 
 Started by eleven_steps.beyond.processes.group, never by hand. Work comes in on standard input,
 answers leave on standard output, each as its length in eight bytes and then itself.
@@ -73,20 +73,20 @@ def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.d
         store=dist.FileStore(str(Path(folder, "meeting")), num_processes),
         rank=place,
         world_size=num_processes,
-        timeout=datetime.timedelta(seconds=2 * seconds),  # whoever waits for all tells it first
+        timeout=datetime.timedelta(seconds=2 * seconds),  # the group's own limit comes first
     )
     return device
 
 
 def listen(stream: BinaryIO, jobs: queue.Queue, device: torch.device, folder: str) -> None:
-    """Put jobs in the queue; end this process at once when whoever sends them is gone."""
+    """Put jobs in the queue; end this process at once when their sender is gone."""
     try:
         while True:
             jobs.put(receive(stream, map_location=device, weights_only=False))
     except EOFError:
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
-    except Exception as error:  # what came cannot be understood here: a class of the notebook
+    except Exception as error:  # not understood here: a class of the notebook
         jobs.put(error)
 
 
