@@ -45,7 +45,8 @@ class SharedHeads(VariantAttention):
         sizes = mha.d_in, features, mha.context_length, mha.dropout.p, heads, biased
         super().__init__(*sizes, parts=[GroupedHeads(keys_here)])
         self.copies = max(1, num_processes // num_kv_heads)  # processes with the same keys
-        self.out_proj = nn.Linear(features, mha.d_out, bias=place == 0)
+        added_here = place == 0 and mha.out_proj.bias is not None
+        self.out_proj = nn.Linear(features, mha.out_proj.out_features, bias=added_here)
         here = slice(place * features, (place + 1) * features)
         first = place * num_kv_heads // num_processes
         keys = slice(first * mha.head_dim, (first + keys_here) * mha.head_dim)
@@ -56,7 +57,7 @@ class SharedHeads(VariantAttention):
                 if biased:
                     mine.bias.copy_(whole.bias[rows])
             self.out_proj.weight.copy_(mha.out_proj.weight[:, here])  # columns
-            if place == 0:
+            if added_here:
                 self.out_proj.bias.copy_(mha.out_proj.bias)
 
     def forward(
