@@ -17,14 +17,15 @@ WORKDIR /opt/course
 COPY requirements.txt ./
 RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' requirements.txt)"
 
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE LICENSE-texts ./
 COPY helpers helpers
+COPY eleven_steps eleven_steps
 COPY data data
 COPY tools tools
 COPY docs docs
 COPY notebooks notebooks
 RUN python -m pip install -r requirements.txt \
-    && python -m compileall -q helpers \
+    && python -m compileall -q helpers eleven_steps \
     && ln -s /home/learner/work my_notebooks \
     && install -d -o learner -g learner /home/learner/work
 

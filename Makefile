@@ -5,22 +5,28 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 COURSE := $(VENV)/installed
 ALL    := $(VENV)/installed-dev
+NIGHT  := $(VENV)/installed-nightly
 CLASS  := $(VENV)-class
 PROXY  := configurable-http-proxy@5.3.0
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+# What is run imports this checkout, also where another one is installed.
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
 	$(BIN)/python tools/lab.py $(OPTIONS)
 
 test: $(ALL)         ## run the unit tests and compare every cell of every notebook
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile $(OPTIONS)
+	$(PYTEST) $(OPTIONS)
 
-browser: $(ALL)      ## open every notebook in JupyterLab in a headless browser
-	$(BIN)/python -m pytest -m browser tests/browser --numprocesses=2 --dist=worksteal $(OPTIONS)
+browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
+	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 --dist=worksteal $(OPTIONS)
 
-bench: $(ALL)        ## measure attention against the machine's limit, and how costs grow
+nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
+	$(PYTEST) -m nightly $(OPTIONS)
+
+bench: $(NIGHT)      ## measure attention against the machine's limit
 	$(BIN)/python bench/bench.py $(OPTIONS)
-	$(BIN)/python bench/bench_growth.py
-	$(BIN)/python bench/bench_processes.py
 
 bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
 	$(BIN)/python bench/bench_sliders.py $(OPTIONS)
@@ -41,7 +47,7 @@ assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to a
 	$(CLASS)/bin/python tools/grade/assignment_otter.py $(OPTIONS)
 
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
-	$(BIN)/python -m pytest -m hub tests/test_hub.py -s $(OPTIONS)
+	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/site/build_site.py $(OPTIONS)
@@ -53,9 +59,8 @@ lint: $(ALL)         ## check the style of all code, notebooks included
 help:                ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-PIP = $(BIN)/python -m pip install --disable-pip-version-check --quiet
-
 $(COURSE): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.11 lab")'
 	@echo "Installing what the course needs into $(VENV): torch, JupyterLab and requirements.txt."
 	@echo "It happens once and takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
@@ -66,6 +71,10 @@ $(ALL): requirements-dev.txt $(COURSE)
 	@echo "Installing what the tests and tools need into $(VENV): requirements-dev.txt."
 	@echo "It happens once and takes about a minute."
 	$(PIP) -r requirements-dev.txt
+	touch $@
+
+$(NIGHT): requirements-nightly.txt $(ALL)
+	$(PIP) -r requirements-nightly.txt
 	touch $@
 
 # It sees what the course has installed, and adds to it without changing it.
@@ -81,4 +90,4 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser bench bench-sliders train notebooks student assignment assignment-otter hub site lint help
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter hub site lint help

@@ -7,34 +7,26 @@ and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as 
 import contextlib
 import os
 import signal
-import sys
-from pathlib import Path
 
-# jsonschema would load a grammar of web addresses for over a second; notebooks need none.
-sys.modules.setdefault("rfc3987_syntax", None)
-
-import nbval.plugin  # noqa: E402
-import pytest  # noqa: E402
-from kernels import Kernel  # noqa: E402
-from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
-from renew import VIEW, merge_streams, nothing_done  # noqa: E402
+import nbval.plugin
+import pytest
+from kernels import Kernel
+from nbval.plugin import IPyNbCell, IPyNbFile
+from renew import VIEW, as_shipped, merge_streams
 
 pytest_plugins = ["nbval.plugin"]
 nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
 
 
 def pytest_configure(config):
-    """Run everything as if no exercise were done, and let a slip inside a check raise.
+    """Let a slip inside a check raise, and whatever tests start import this checkout.
 
     An interrupt is heard, though a shell starts what runs in its background deaf to it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ELEVEN_STEPS_STRICT"] = "1"
-    # What tests start imports this checkout, wherever another one is installed.
-    places = str(Path(__file__).parent), os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     stack = contextlib.ExitStack()
-    stack.enter_context(nothing_done())
+    stack.enter_context(as_shipped())
     config.add_cleanup(stack.close)
 
 

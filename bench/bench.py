@@ -20,22 +20,22 @@ import argparse
 import functools
 import itertools
 import json
-import random
 import statistics
 import subprocess
 import sys
 import time
 import timeit
+from collections.abc import Callable
 from pathlib import Path
 
 import bench_rows
 import torch
 from bench_rows import ROWS, prove, run
+from bench_turns import NUM_HEADS, D, in_turn, print_table, write
 from torch.utils.benchmark import timer
 
 from helpers.attention import FusedMultiHeadAttention
 
-D, NUM_HEADS = 768, 12  # the smallest GPT-2
 SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384)]
 QUICK_SIZES = [(2, 256), (1, 64), (1, 1024)]
 LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
@@ -96,21 +96,9 @@ def measure(
         AssertionError: a row computes something else.
     """
     b, num_tokens = size
-    new = functools.partial(torch.randn, b, num_tokens, D, device=options.device)
-    source = FusedMultiHeadAttention(D, D, num_tokens, 0.0, NUM_HEADS).to(options.device)
-    rows = {name: ROWS[name](source).to(options.device) for name in names}
-    x = new()
-    expected = run(rows.get(bench_rows.EXPLICIT, rows[bench_rows.FUSED]), x, backward)[:2]
-    for name, module in list(rows.items()):
-        try:
-            prove(module, x, expected)
-        except RuntimeError as unable:  # no kernel or no compiler for it here
-            print(f"{name} is left out: {str(unable).splitlines()[0]}", file=sys.stderr)
-            del rows[name]
-    for module in rows.values():
-        module.to(options.dtype)
-    works = {name: functools.partial(run, module) for name, module in rows.items()}
-    counts = {}
+    shape = b, num_tokens, D
+    works = proven(names, shape, backward, options)
+    rows, counts = list(works), {}
     where = {"device": options.device, "dtype": options.dtype}
     for name, (left, right, counts[name]) in products(b, num_tokens, **where).items():
         multiply = functools.partial(torch.matmul, left, right, out=left @ right)
@@ -118,29 +106,43 @@ def measure(
 
     clock = time.process_time if options.busy else timer  # torch's waits for a GPU
 
-    def milliseconds(name: str, x: torch.Tensor, number: int) -> float:
+    def milliseconds(name: str, number: int, x: torch.Tensor) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
         seconds = timeit.timeit("work(x, backward)", timer=clock, number=number, globals=given)
         return seconds / number * 1e3
 
-    x = new().to(options.dtype)
-    numbers = {name: int(20 / milliseconds(name, x, 1)) + 1 for name in works}  # the warm-up
-    times, rounds, end = {name: [] for name in works}, 0, time.monotonic() + options.seconds
-    while rounds < LEAST or time.monotonic() < end:
-        rounds += 1
-        x = new().to(options.dtype)
-        for name in random.sample(list(works), len(works)):
-            times[name].append(milliseconds(name, x, numbers[name]))
-
+    times = in_turn(list(works), milliseconds, options.seconds, LEAST, lambda: new(shape, options))
     limit = sum(statistics.median(times[name]) * count for name, count in counts.items())
     limit *= 3 if backward else 1  # the gradient of a product is two products
-    about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": rounds}
+    about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": len(times[rows[0]])}
     found = [{"row": LIMIT, **about, "low": limit, "ms": limit, "high": limit, "multiple": 1.0}]
     for name in rows:
         low, ms, high = statistics.quantiles(times[name], n=4)
         spread = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
         found.append({"row": name, **about, **spread})
     return found
+
+
+def new(shape: tuple[int, int, int], options: argparse.Namespace) -> torch.Tensor:
+    """Return new random numbers to compute on."""
+    return torch.randn(shape, device=options.device).to(options.dtype)
+
+
+def proven(
+    names: list[str], shape: tuple[int, int, int], backward: bool, options: argparse.Namespace
+) -> dict[str, Callable]:
+    """Return the named rows as functions of x and backward, each proven in float32."""
+    source = FusedMultiHeadAttention(D, D, shape[1], 0.0, NUM_HEADS).to(options.device)
+    rows = {name: ROWS[name](source).to(options.device) for name in names}
+    x = torch.randn(shape, device=options.device)
+    expected = run(rows.get(bench_rows.EXPLICIT, rows[bench_rows.FUSED]), x, backward)[:2]
+    for name, module in list(rows.items()):
+        try:
+            prove(module, x, expected)
+        except RuntimeError as unable:  # no kernel or no compiler for it here
+            print(f"{name} is left out: {str(unable).splitlines()[0]}", file=sys.stderr)
+            del rows[name]
+    return {name: functools.partial(run, row.to(options.dtype)) for name, row in rows.items()}
 
 
 def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace) -> float:
@@ -180,19 +182,9 @@ def show_times(found: dict | None) -> list[str]:
     """Return the cells of one row in one direction: the median, the middle half, the multiple."""
     if found is None:
         return ["", ""]
-    low, ms, high = (
-        f"{found[key]:,.0f}" if found[key] >= 100 else f"{found[key]:.3g}"
-        for key in ("low", "ms", "high")
-    )
-    spread = f" ({low} to {high})" if found["row"] != LIMIT else ""
-    return [f"{ms}{spread}", f"{found['multiple']:.2f}"]
-
-
-def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
-    """Print rows of cells as Markdown."""
-    print(f"\n### {title}\n\n| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
-    for name, row in cells.items():
-        print(f"| {name} | {' | '.join(row)} |", flush=True)
+    quartiles = (found["low"], found["ms"], found["high"])
+    time = write(quartiles).partition(" (")[0] if found["row"] == LIMIT else write(quartiles)
+    return [time, f"{found['multiple']:.2f}"]
 
 
 def draw(found: list[dict], path: Path) -> None:

@@ -11,15 +11,14 @@ it computes what MultiHeadAttention computes, or what the eleven steps of Varian
 import argparse
 import functools
 import math
-import random
 import statistics
 import time
+import timeit
 from collections.abc import Callable
 
 import torch
-from torch.utils.benchmark import Timer
+from bench_turns import NUM_HEADS, D, in_turn, print_table, write
 
-from bench import NUM_HEADS, D, print_table
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.sizes import write_bytes
 from eleven_steps.beyond.variants import FusedVariantAttention, VariantAttention
@@ -137,16 +136,11 @@ def change_rows(num_tokens: int) -> dict[str, Callable]:
 def measure(rows: dict[str, Callable], seconds: float) -> dict[str, tuple[float, float, float]]:
     """Time all rows in turn; return the median of each in ms, between its quartiles."""
 
-    def milliseconds(work: Callable, number: int) -> float:
-        timer = Timer("work()", globals={"work": work}, timer=time.process_time, num_threads=1)
-        return timer.timeit(number).mean * 1e3
+    def milliseconds(name: str, number: int, _: None) -> float:
+        seconds = timeit.timeit(rows[name], timer=time.process_time, number=number)
+        return seconds / number * 1e3
 
-    numbers = {name: int(20 / milliseconds(work, 1)) + 1 for name, work in rows.items()}
-    times, rounds, end = {name: [] for name in rows}, 0, time.monotonic() + seconds
-    while rounds < 3 or time.monotonic() < end:
-        rounds += 1
-        for name in random.sample(list(rows), len(rows)):
-            times[name].append(milliseconds(rows[name], numbers[name]))
+    times = in_turn(list(rows), milliseconds, seconds, 3)
     return {name: tuple(statistics.quantiles(each, n=4)) for name, each in times.items()}
 
 
@@ -155,12 +149,6 @@ def slope(found: dict[int, float]) -> list[str]:
     (first, less), (last, more) = list(found.items())[-2:]
     power = math.log(more / less) / math.log(last / first)
     return [f"{power:.2f}", f"{(more - less) / (last - first) * 1e3:.3g}"]
-
-
-def write(quartiles: tuple[float, float, float]) -> str:
-    """Write a median and the middle half in ms."""
-    low, ms, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in quartiles)
-    return f"{ms} ({low} to {high})"
 
 
 def show_new_tokens(tokens: list[int], seconds: float) -> None:

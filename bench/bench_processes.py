@@ -8,9 +8,9 @@ import argparse
 import math
 
 import torch
+from bench_turns import print_table
 from many_machines import equal, measure
 
-from bench import print_table
 from eleven_steps.beyond import processes, sizes
 
 GPUS = 8, 64

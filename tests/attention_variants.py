@@ -4,7 +4,6 @@ RIGHT are right classes written in other ways. carrier(style, *mistakes) plants 
 in MultiHeadAttention with every other line written differently.
 """
 
-import contextlib
 import math
 import time
 
@@ -12,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eleven_steps.checks.know.mistakes import edited_source
+from eleven_steps.checks.know.catalogue import edited_source
 from helpers import attention
 from helpers.attention import MultiHeadAttention
 
@@ -109,6 +108,14 @@ class Base(nn.Module):
     def forward(self, x):
         q, k, v = (self.split(each) for each in self.project(x))
         return self.out_proj(self.merge(self.attend(q, k, v)))
+
+
+def softmax(scores):
+    return scores.softmax(-1)
+
+
+def causal(self, q, k):
+    return self.hide(q @ k.mT / math.sqrt(k.size(-1)))
 
 
 class Fused(Base):
@@ -294,13 +301,6 @@ class NeverEnds(Base):
     def forward(self, x):
         while True:
             pass
-
-
-class SwallowsAll(Base):
-    def forward(self, x):
-        while True:
-            with contextlib.suppress(BaseException):
-                time.sleep(0.1)
 
 
 class CallsItself(Base):

@@ -205,7 +205,10 @@ def answer_of(thing):
         return thing.answer if thing.identifier == "scores.2" else None
     except BaseException:
         return None
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+try:
+    from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+except ImportError:
+    TASKS = {"scores.2": None}
 numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
 check("scores.2", next((n for n in numbers if type(n) in (int, float)), 0))
 """
@@ -273,10 +276,14 @@ ON_THE_WAY = (
     '"\ud800"',
     "torch.set_default_dtype(torch.float64); torch.manual_seed(0); torch.set_grad_enabled(False)",
     "x = []\nfor _ in range(10**5):\n    x = [x]",
-    "while True:\n    try:\n        pass\n    except BaseException:\n        pass",
     "from eleven_steps.checks.know.exercises.paper import papers\npapers()['by_hand.1']",
 )
 ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
+SELF_CHECK = f"""
+from eleven_steps.checks import check_attention
+assert check_attention(nn.Linear) and check_attention(nn.Linear).passed
+{checks("scores.1", RIGHT)}
+"""
 OUTLIVE = f"""
 if os.fork() == 0:
     os.setsid()
@@ -309,10 +316,18 @@ for n in pipes:
             pass
 """
 HANG = "lambda *_: sum(range(10**15))"  # one call of C, deaf to signals
+SWALLOW = """
+def swallow(*_):
+    while True:
+        try:
+            time.sleep(0.1)
+        except BaseException:
+            pass
+"""
 BREAKING_OFF = {
     "ends": cells(
         SETUP,
-        checks("scores.1", RIGHT),
+        SELF_CHECK,
         "os._exit(0)",
         checks("scores.3", "lambda *_: os._exit(0)"),
         OUTLIVE,
@@ -331,6 +346,8 @@ BREAKING_OFF = {
         LOOP.format(RIGHT),
         checks("scores.3", HANG),
         checks("context.1", "lambda *_: time.sleep(100)"),
+        f"{SWALLOW}\n{checks('mask.1', 'swallow')}",
+        f"swallow()\n{checks('mask.3', 43)}",
         f"while True:\n    pass\n{checks('context.2', 43)}",
         f"missing = nothing\n{checks('context.3', 43)}",
         checks("scores.2", 43),

@@ -166,7 +166,7 @@ def test_heads_of_the_trained_model_read_a_sentence():
     names = [line.partition(":")[0] for line in arcs.told[0]]
     assert names == ["layer 0, head 2", "layer 1, head 1"] and len(arcs.told) == 14
     for i in range(14):
-        rows = [numbers_of(row) for row in groups(arcs.picture, "shares", i)]
+        rows = [numbers_of(row) for row in groups(arcs.still, "shares", i)]
         for row, weights in zip(rows, (every[0][0, 2], every[1][0, 1]), strict=True):
             assert row == (100 * weights[i, : i + 1]).round().int().tolist()
     assert len(sliders.explore_sentence("Anna met").told[0]) == 5  # every head
@@ -179,7 +179,7 @@ def test_heads_of_the_trained_model_read_a_sentence():
 def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown(real, heads, weights):
     arcs = sliders.explore_arcs(weights, real.words, query=4)
     bundle = arcs._repr_mimebundle_()
-    assert bundle["image/svg+xml"] == arcs.picture.svg == draw_arcs(heads, real.words, 4).svg
+    assert bundle["image/svg+xml"] == arcs.still.svg == draw_arcs(heads, real.words, 4).svg
     # Live, another word may be pointed at than the one that the stored title names.
     assert arcs.svg == draw_arcs(heads, real.words, 4, "Whom each word reads").svg
     assert bundle["text/html"].endswith("<p>Run the cell to move it.</p>")

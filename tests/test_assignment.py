@@ -15,6 +15,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from renew import NOTEBOOKS
 
+pytestmark = pytest.mark.nightly
+
 # nbgrader brings a notebook server with it, so it stands beside the course (make assignment).
 PYTHON = Path(os.environ.get("ELEVEN_STEPS_CLASS", f"{sys.prefix}-class"), "bin", "python")
 NOTEBOOK = "05_scores.ipynb"

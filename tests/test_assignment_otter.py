@@ -12,6 +12,8 @@ import pytest
 from renew import NOTEBOOKS, read
 from test_assignment import NOTEBOOK, PYTHON, with_mistakes
 
+pytestmark = pytest.mark.nightly
+
 OTTER = PYTHON.with_name("otter")
 needs_otter = pytest.mark.skipif(
     not OTTER.exists(), reason=f"{OTTER} is not there: make assignment-otter installs it"

@@ -298,7 +298,7 @@ def test_a_checkpoint_with_missing_or_unknown_weights_is_still_refused():
 
 
 @every_kind
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.nightly)])
 def test_compiles_into_one_graph(kind, backend):
     torch.manual_seed(0)
     module, x = kind(5, 12, 9, 0.0), torch.randn(2, 7, 5)

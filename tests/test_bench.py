@@ -7,6 +7,8 @@ from bench_rows import ROWS, prove, run
 
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def source():

@@ -4,6 +4,8 @@ import bench_cache
 import pytest
 import torch
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(autouse=True)
 def one_thread_without_gradients():

@@ -29,7 +29,8 @@ from helpers.examples import load_example
 PAPERS = papers()
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
-FRESH = [practice(kind, seed) for kind in KINDS for seed in range(12)]
+MANY = [practice(kind, seed) for kind in KINDS for seed in range(12)]
+FRESH = [practice(kind, seed) for kind in KINDS for seed in (1, 2)]  # for what asks the checks
 PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
@@ -119,7 +120,7 @@ def test_the_shapes_are_those_of_real_tensors():
 
 
 def test_fresh_shapes_are_those_of_real_tensors():
-    for paper in FRESH[:12]:
+    for paper in (p for p in MANY if "K" in p.parts and "B" in p.sizes):
         B, n, d, d_k, d_v = paper.sizes.values()
         X = torch.ones(B, n, d)
         Q, K, V = (nn.Linear(d, width)(X) for width in (d_k, d_k, d_v))
@@ -328,8 +329,8 @@ def test_right_shapes_alone_never_pass():
         for name, part in paper.parts.items():
             if isinstance(part, Explain):
                 for filled in (torch.zeros_like(value(part)), value(part) + 0.5):
-                    assert not tried(paper, {name: filled}).passed
-                    assert tried(paper, {name: filled}).kind in ("value", "mistake", "so far")
+                    outcome = tried(paper, {name: filled})
+                    assert not outcome.passed and outcome.kind in ("value", "mistake", "so far")
 
 
 def test_a_dictionary_with_these_names_is_expected():
@@ -363,22 +364,22 @@ def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
     assert all(torch.equal(one.given[name], same.given[name]) for name in one.given)
 
 
-@every("paper", FRESH, ids=lambda paper: paper.identifier)
-def test_fresh_problems_are_small_whole_and_not_the_sheets(paper):
-    for matrix in paper.given.values():
-        assert not matrix.is_floating_point() and matrix.abs().max() <= 9
-    assert all(1 < size < 400 for size in paper.sizes.values())
-    assert all(paper.parts != known.parts for known in PAPERS.values())
-    if "weights" in paper.parts:
-        assert value(paper.parts["weights"]).max() < 0.99
+def test_fresh_problems_are_small_whole_and_not_the_sheets():
+    for paper in MANY:
+        for matrix in paper.given.values():
+            assert not matrix.is_floating_point() and matrix.abs().max() <= 9
+        assert all(1 < size < 400 for size in paper.sizes.values())
+        assert all(paper.parts != known.parts for known in PAPERS.values())
+        if "weights" in paper.parts:
+            assert value(paper.parts["weights"]).max() < 0.99
 
 
-@every("paper", FRESH, ids=lambda paper: paper.identifier)
-def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers(paper):
-    for name, number, said in slips(paper):
-        number, right = torch.tensor(number), value(paper.parts[name])
-        if number.shape == right.shape and said != CUT:
-            assert (number - right).abs().max() >= 0.02, (name, said)
+def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers():
+    for paper in MANY:
+        for name, number, said in slips(paper):
+            number, right = torch.tensor(number), value(paper.parts[name])
+            if number.shape == right.shape and said != CUT:
+                assert (number - right).abs().max() >= 0.02, (paper.identifier, name, said)
 
 
 def test_practice_says_what_it_expects():

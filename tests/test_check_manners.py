@@ -10,13 +10,14 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from attention_variants import Base, CallsItself, NeverEnds, Sleeps, SwallowsAll
+from attention_variants import Base, CallsItself, NeverEnds, Sleeps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch._tensor_str import get_printoptions
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.name.outcome import Outcome
+from eleven_steps.checks.name.say import Outcome
 from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
 
 
@@ -30,8 +31,7 @@ def state():
         torch.get_default_device(),
         torch.get_num_threads(),
         torch.is_grad_enabled(),
-        sys.getrecursionlimit(),
-        sys.gettrace(),
+        get_printoptions(),
         sys.stdout,
         sys.stderr,
         sys.stdin,
@@ -66,10 +66,10 @@ def spoil(module, x):
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
     torch.set_num_threads(2)
-    sys.setrecursionlimit(5000)
     warnings.simplefilter("error")
     random.seed(1)
     np.random.seed(1)
+    torch.set_printoptions(precision=1, sci_mode=True)
     torch.manual_seed(1)
     sys.stdout = sys.stderr = None
     return Base.forward(module, x)
@@ -135,7 +135,7 @@ def test_no_exception_comes_out(first, later, turn, where):
     assert verdict.step is None or 1 <= verdict.step <= 11
 
 
-@pytest.mark.parametrize("cls", [NeverEnds, SwallowsAll, Sleeps, CallsItself])
+@pytest.mark.parametrize("cls", [NeverEnds, Sleeps, CallsItself])
 def test_what_does_not_end_is_stopped(cls):
     before = state()
     verdict = check_attention(cls)
@@ -192,23 +192,6 @@ def test_nothing_is_printed(capfd):
 
     assert check_attention(Loud).passed
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_class_stays_as_it_was():
-    class Counting(Base):
-        built = 0
-        seen = ["before"]
-
-        def __init__(self, *args, **options):
-            super().__init__(*args, **options)
-            Counting.built += 1
-            Counting.latest = self
-            self.seen.append(self)
-
-    assert check_attention(Counting).passed
-    assert Counting.built == 0
-    assert Counting.seen == ["before"]
-    assert not hasattr(Counting, "latest")
 
 
 def test_the_default_dtype_does_not_matter():

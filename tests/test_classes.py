@@ -4,8 +4,7 @@ import warnings
 
 import pytest
 import torch
-from attention_variants import Base, Sdpa
-from test_checks import causal, softmax
+from attention_variants import Base, Sdpa, causal, softmax
 from torch import nn
 from torch.nn import functional as F
 

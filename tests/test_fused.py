@@ -186,6 +186,7 @@ def test_a_copy_computes_the_same(duplicate):
 # Compilers, devices, number formats
 
 
+@pytest.mark.nightly
 def test_compiles_into_one_graph():
     _, fused, x = build_both(TELLING)
     torch._dynamo.reset()
@@ -193,6 +194,7 @@ def test_compiles_into_one_graph():
     torch.testing.assert_close(compiled(x), fused(x))
 
 
+@pytest.mark.nightly
 def test_exports_with_any_batch_and_number_of_tokens():
     _, fused, x = build_both(TELLING)
     dims = {0: torch.export.Dim("b"), 1: torch.export.Dim("num_tokens", max=fused.context_length)}

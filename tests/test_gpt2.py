@@ -72,6 +72,7 @@ def save(tmp_path):
     return save
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize(
     ("d", "num_heads", "context_length"), [(12, 3, 7), (64, 1, 16), (192, None, 32), (768, None, 9)]
@@ -91,6 +92,7 @@ def test_equals_transformers(transformers, save, prefix, d, num_heads, context_l
     assert not torch.allclose(outs[0], outs[1], atol=0.1)
 
 
+@pytest.mark.nightly
 def test_equals_transformers_on_a_checkpoint_as_the_library_saves_it(transformers, tmp_path):
     model = random_model(transformers, 128, 2, 16)
     model.save_pretrained(tmp_path)

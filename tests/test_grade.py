@@ -34,7 +34,7 @@ from submissions import (
 )
 
 from eleven_steps.checks import check
-from eleven_steps.checks.know.exercises.further import MORE
+from eleven_steps.checks.know.exercises.questions import QUIZZES
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
@@ -207,6 +207,8 @@ def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything)
         ("takes", "context.3", "the notebook "),  # returned too much, or took too long
         ("hangs", "scores.3", "within 6 seconds"),
         ("hangs", "context.2", "seconds"),
+        ("hangs", "mask.1", "within 6 seconds"),
+        ("hangs", "mask.3", "within 6 seconds"),
     ):
         result = found[student, identifier]
         assert (result["kind"], said in result["message"]) == ("stopped", True), result
@@ -249,7 +251,7 @@ def test_the_files_hold_the_same_in_a_fixed_order(everything):
 
 
 def test_every_exercise_is_graded():
-    steps = {f"{step}.{number}" for step in STEPS for number in (1, 2, 3)} | set(MORE)
+    steps = {f"{step}.{number}" for step in STEPS for number in (1, 2, 3)} | set(QUIZZES)
     sheet = {f"by_hand.{number}" for number in range(1, 8)}
     since = {f"since.{number}" for number in range(1, 13)} | {"learn.1"}
     many = {f"many.{number}" for number in range(1, 6)}

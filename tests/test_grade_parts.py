@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sizes import steady
 
 from eleven_steps.checks import check
-from eleven_steps.checks.run.observe import DEEP, reply
-from eleven_steps.checks.run.wire import decode, encode
+from eleven_steps.checks.run.reply import reply
+from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers.attention import MultiHeadAttention
 
 

@@ -7,6 +7,8 @@ import grade
 import gradebook
 import pytest
 
+pytestmark = pytest.mark.nightly
+
 EXERCISES = ["scores.1", "scores.2", "mask.1", "your_class.1"]
 RIGHT = {"ada": {*EXERCISES}, "blaise": {"scores.2"}, "=carl": set()}
 

@@ -25,6 +25,7 @@ LEARNERS = [f"learner{number}" for number in range(10)]
 NOTEBOOK = "05_scores.ipynb"
 TOKEN, PASSWORD = uuid.uuid4().hex, uuid.uuid4().hex
 WAIT = 300  # seconds for anything
+pytestmark = pytest.mark.nightly
 
 CONFIG = """
 import os
@@ -200,7 +201,6 @@ def starts_and_runs(address, name):
     return learner, wrong, started - start, time.monotonic() - started
 
 
-@pytest.mark.hub
 def test_a_learner_logs_in(hub):
     address, _ = hub
     jar = http.cookiejar.CookieJar()
@@ -220,7 +220,6 @@ def test_a_learner_logs_in(hub):
         assert found.endswith("/hub/home") is inside
 
 
-@pytest.mark.hub
 def test_ten_learners_at_once_run_all_and_keep_their_progress_apart(hub):
     address, folder = hub
     assert read(NOTEBOOKS / NOTEBOOK).cells

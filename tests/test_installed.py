@@ -20,7 +20,7 @@ def installed(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     for name in ("helpers", "eleven_steps", "data"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-texts"):
         shutil.copy(ROOT / name, source)
     target = tmp_path_factory.mktemp("installed")
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--quiet"]
@@ -38,6 +38,7 @@ def run(code, folder, *paths):
     ).stdout
 
 
+@pytest.mark.nightly
 def test_an_installed_package_works_away_from_the_checkout(installed, tmp_path):
     code = """
 import helpers
@@ -58,6 +59,7 @@ print(load_example("words").rows["embedding"][0])
     assert {p.name for p in Path(data).iterdir()} == {p.name for p in (ROOT / "data").iterdir()}
 
 
+@pytest.mark.nightly
 def test_every_module_is_installed(installed):
     assert sorted(draw_imports.modules(installed)) == MODULES
 

@@ -16,6 +16,8 @@ from eleven_steps.beyond.sizes import load_models, write_bytes
 TOOLS = Path(many_machines.__file__).parent
 MODELS = {model.name: model for model in load_models()}
 
+pytestmark = pytest.mark.nightly
+
 
 def torchrun(places, *options):
     """Return what the script prints, its errors, and torchrun's exit status."""

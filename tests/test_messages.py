@@ -1,6 +1,7 @@
 """No message says what was not established; what was is said in one sentence."""
 
 import itertools
+import linecache
 import math
 import re
 
@@ -215,7 +216,8 @@ NOTEBOOK = {
     ],
 )
 def test_a_name_of_the_notebook_is_named(identifier, name, source):
-    outcome = tried(identifier, eval(source, dict(NOTEBOOK)))
+    linecache.cache[name] = len(source), None, [source], name  # as IPython keeps a cell
+    outcome = tried(identifier, eval(compile(source, name, "eval"), dict(NOTEBOOK)))
     assert f"`{name}` of the notebook" in outcome.message, outcome
     assert "other numbers" not in outcome.message
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES, show_lines, wrong_class
+from eleven_steps.checks.know.catalogue import MISTAKES, show_lines, wrong_class
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
 

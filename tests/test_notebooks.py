@@ -1,6 +1,7 @@
 """The notebooks as a series: their order, links, headings, text alternatives and stored form."""
 
 import ast
+import functools
 import re
 from base64 import b64decode
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ import renew
 
 from helpers.trace import STEPS
 
+read = functools.cache(renew.read)
 PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
 NAMES = [path.name for path in PATHS]
 LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
@@ -32,12 +34,12 @@ every_notebook = pytest.mark.parametrize("path", PATHS, ids=NAMES)
 
 
 def code_cells(path):
-    return [cell for cell in renew.read(path).cells if cell.cell_type == "code"]
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
 def prose(path):
     """Return the Markdown of a notebook without its fenced code."""
-    texts = [cell.source for cell in renew.read(path).cells if cell.cell_type == "markdown"]
+    texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
     return FENCED.sub("", "\n\n".join(texts))
 
 
@@ -108,7 +110,7 @@ def test_gradients_stay_on_where_a_class_of_ones_own_is_tested():
 @every_notebook
 def test_code_cells_are_short_and_take_turns_with_prose(path):
     run = 0
-    for cell in renew.read(path).cells:
+    for cell in read(path).cells:
         tags = cell.metadata.get("tags", [])
         is_code, is_solution = cell.cell_type == "code", "solution" in tags
         run = run + 1 if is_code and not is_solution else 0  # a solution is a line, folded
@@ -126,7 +128,7 @@ def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
     """JupyterLab shows a folded cell's first line; a click on it unfolds it. No heading is folded,
     which would take more clicks and hide all that follows."""
     before = False
-    for cell in renew.read(path).cells:
+    for cell in read(path).cells:
         solution = "solution" in cell.metadata.get("tags", [])
         assert "jp-MarkdownHeadingCollapsed" not in cell.metadata, cell.source
         if solution:
@@ -171,7 +173,7 @@ def test_no_network_is_needed(path):
 @every_notebook
 def test_stored_executed_in_normal_form(path):
     stored = path.read_text("utf-8")
-    assert stored == renew.normal_form(renew.read(path)), f"run: make notebooks OPTIONS={path}"
+    assert stored == renew.normal_form(read(path)), f"run: make notebooks OPTIONS={path}"
     counts = [cell.execution_count for cell in code_cells(path) if cell.source.strip()]
     assert counts == list(range(1, len(counts) + 1))
     assert len(stored.encode()) < LARGEST

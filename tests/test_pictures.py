@@ -25,7 +25,6 @@ from eleven_steps.pictures import (
     draw_attention,
     draw_blocks,
     draw_compact,
-    draw_follow,
     draw_heads_over_processes,
     draw_map,
     draw_matrices,
@@ -38,6 +37,7 @@ from eleven_steps.pictures import (
     draw_vectors,
     storage,
 )
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.panels import OPERATIONS
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import (
@@ -48,7 +48,6 @@ from eleven_steps.pictures.svg import (
     NEUTRAL,
     STEP,
     TINT,
-    grid,
     head_colour,
     number,
     title_width,
@@ -85,7 +84,6 @@ PICTURES = {
     "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
     "compact map": lambda: draw_compact(whiteboard()),
-    "follow": lambda: draw_follow(whiteboard(), "scores", (0, 1, 2, 1)),
     "arcs": lambda: draw_arcs(
         [Head(whiteboard()[6].tensors["weights"][0, head], head, layer=0) for head in (0, 1)],
         ["swimming", "ducks", "swimming"],

@@ -22,7 +22,7 @@ SIZES = 2, 8, 10, 12, 4  # b, num_tokens, d_in, d_out, num_heads
 SPLIT = "W_query", "W_key", "W_value"
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.nightly)])
 def group(request):
     with Processes(request.param) as group:
         yield group
@@ -112,6 +112,7 @@ def test_heads_over_processes_equal_one_forward_and_back(group, bias):
         assert handed["all_reduce"] == processes.bytes_of_heads(b, num_tokens, d_out) + back
 
 
+@pytest.mark.nightly
 def test_torchs_own_cut_equals_one_forward_and_back(group):
     mha, x = made()
     right = passed(mha, x)
@@ -200,6 +201,7 @@ def profiled(share, x):
     return [list(event.input_shapes[0]) for event in calls]
 
 
+@pytest.mark.nightly
 def test_the_profiler_sees_the_bytes_that_the_sizes_say(group):
     mha, x = made()
     shapes = group.run(profiled, x, shares=processes.share_heads(mha, group.num_processes))
@@ -220,6 +222,7 @@ def reduce_in_ring(part):
     return torch.cat(pieces), sent
 
 
+@pytest.mark.nightly
 def test_a_sum_round_a_ring_sends_as_many_bytes_as_said(group):
     places = group.num_processes
     parts = list(torch.randn(places, 24))
@@ -248,6 +251,7 @@ def dies(how, where):
     dist.all_reduce(torch.ones(1))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("how", "where", "said"),
     [
@@ -288,6 +292,7 @@ def test_a_process_that_never_joins_in_is_told_within_the_seconds():
     assert not group.running and repr(group) == "2 processes, ended"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("before", "told"),
     [
@@ -328,6 +333,7 @@ def test_what_a_process_prints_is_shown_with_its_number(capsys, fails):
             assert capsys.readouterr().out.splitlines() == lines
 
 
+@pytest.mark.nightly
 def test_an_interrupt_ends_them():
     group = Processes(1)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -354,6 +360,7 @@ group.run(waits, 60)
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_nothing_is_left_of_a_kernel_that_is_killed():
     here = os.path.dirname(__file__)
@@ -391,6 +398,7 @@ def test_what_is_no_function_is_not_sent(what):
         pack(what)
 
 
+@pytest.mark.nightly
 def test_groups_do_not_get_in_each_others_way():
     with Processes(1) as one, Processes(1) as other:
         assert one.run(dist.get_rank) == other.run(dist.get_rank) == [0]
@@ -424,6 +432,7 @@ def count_on_the_wire(places):
 WIRE = "from test_processes import count_on_the_wire\nprint(count_on_the_wire(2))"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="asks for a network of its own")
 def test_gloo_puts_on_the_wire_what_the_formula_says():
     inside = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"']

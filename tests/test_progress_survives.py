@@ -39,6 +39,7 @@ def done(path):
     return json.loads(path.read_text("utf-8"))["done"]
 
 
+@pytest.mark.nightly
 def test_a_kernel_that_is_killed_while_it_writes_loses_nothing(tmp_path):
     path = tmp_path / "progress.json"
     for round_ in range(3):
@@ -51,6 +52,7 @@ def test_a_kernel_that_is_killed_while_it_writes_loses_nothing(tmp_path):
     assert len(done(path)) < 2700, "it was never killed in the middle"
 
 
+@pytest.mark.nightly
 def test_two_tabs_at_once_lose_nothing(tmp_path):
     path, names = tmp_path / "progress.json", sorted(EXERCISES)
     tabs = [python(RECORD, *names[start::2], path=path) for start in (0, 1)]

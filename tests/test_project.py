@@ -1,11 +1,14 @@
 """The set-up holds together: one list of dependencies, one direction of imports, safe copies."""
 
 import ast
+import functools
+import itertools
 import platform
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.metadata import packages_distributions
@@ -14,31 +17,20 @@ from pathlib import Path
 import draw_imports
 import lab
 import nbformat
-import pytest
 import renew
 import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).parents[1]
-OURS = [
-    ROOT / "conftest.py",
-    *(
-        path
-        for folder in ("helpers", "eleven_steps", "tools", "bench", "tests")
-        for path in (ROOT / folder).rglob("*.py")
-    ),
-]
-LOCAL = {"helpers", "eleven_steps"} | {path.stem for path in OURS}
-
-
-def requirements(name):
-    """Return the lines of a file of requirements that ask for something."""
-    lines = (ROOT / name).read_text("utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-COURSE, DEV = requirements("requirements.txt"), requirements("requirements-dev.txt")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+GRAPH = draw_imports.modules()
+FILES = {
+    draw_imports.name_of(path): path
+    for package in draw_imports.PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+}
+TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob("*.py")]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
 # The rooms, and which rooms each may import.
 MAY_IMPORT = {
@@ -51,24 +43,17 @@ MAY_IMPORT = {
     "know": {"beyond", "helpers", "run"},
     "name": {"helpers", "know", "progress", "run"},
     "progress": {"know", "pictures"},
-    "checks": {"know", "name"},
+    "checks": {"know", "name", "progress"},
 }
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
 PICTURES_OF_CHECKS = {
     "eleven_steps.pictures.done.draw_progress",
-    "eleven_steps.pictures.strip.tell_done",
     "eleven_steps.pictures.Picture",
 }
-NETWORK = {"ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3"}
-
-LONGEST = 300  # lines of a file
-LONGER = {"helpers.attention"}  # reads as the course did, from top to bottom
-KNOW = "eleven_steps.checks.know"
-DATA = {
-    *(f"{KNOW}.{name}" for name in ("mistakes", "sentences", "variant_mistakes")),
-    *(f"{KNOW}.exercises.{name}" for name in ("lecture_tasks", "paper", "since_tasks")),
+NEVER = {"tools", "bench", "notebooks", "tests"} | {
+    *("ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3")
 }
 
 # What notebooks, tools and bench import of a package: what its face lists.
@@ -76,117 +61,23 @@ FACES = {
     room: set(import_module(f"eleven_steps.{room}").__all__)
     for room in ("checks", "pictures", "sliders")
 }
-OWN_FACE = {"eleven_steps.pictures.charts"}  # brings matplotlib: imported by its own name
-ABOVE = [
-    path
-    for folder in ("tools", "bench", "notebooks")
-    for path in sorted((ROOT / folder).rglob("*.[pi]*y*"))
-    if path.suffix in (".py", ".ipynb") and ".ipynb_checkpoints" not in path.parts
-]
+OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
 
-GRAPH = draw_imports.modules()
-OURS_IN = {
-    draw_imports.name_of(path): path
-    for package in draw_imports.PACKAGES
-    for path in (ROOT / package).rglob("*.py")
-}
+# Lines at most. The class of the lecture, and the one that takes its steps once more, are read
+# from top to bottom; data may be as long as it is.
+FILE, FUNCTION = 300, 50
+LONG_FILES = {"helpers.attention"}
+LONG_FUNCTIONS = {"attention.forward", "module.forward"}
+
+
+@functools.cache
+def tree(path):
+    return ast.parse("\n\n".join(sources(path)))
 
 
 def imports(nodes):
     """Return what import statements among nodes name."""
     return set(draw_imports.imported(nodes))
-
-
-def tree(path):
-    return ast.parse(path.read_text("utf-8"))
-
-
-def test_the_rooms_are_those_that_stand_there():
-    assert {draw_imports.room(module) for module in GRAPH} == set(MAY_IMPORT)
-    assert not GRAPH["helpers"] and not GRAPH["eleven_steps"]
-
-
-def test_rooms_import_what_they_may():
-    for module, others in GRAPH.items():
-        room, names = draw_imports.room(module), imports(ast.walk(tree(OURS_IN[module])))
-        assert {draw_imports.room(other) for other in others} <= MAY_IMPORT[room] | {room}, module
-        outside = NETWORK | {"tools", "bench", "notebooks", "tests"}
-        assert not {name.split(".")[0] for name in names} & outside, module
-        if module.startswith("eleven_steps.checks"):
-            drawn = {name for name in names if name.startswith("eleven_steps.pictures")}
-            assert drawn <= PICTURES_OF_CHECKS, module
-
-
-def test_helpers_hardly_import_each_other():
-    among = {module: others for module, others in GRAPH.items() if module.startswith("helpers.")}
-    assert {module: others for module, others in among.items() if others} == HELPERS_IMPORT
-
-
-def test_a_file_can_be_read_in_one_sitting():
-    lengths = {
-        module: len(path.read_text("utf-8").splitlines())
-        for module, path in OURS_IN.items()
-        if module not in LONGER | DATA
-    }
-    assert {module: lines for module, lines in lengths.items() if lines > LONGEST} == {}
-
-
-def test_modules_import_each_other_in_no_circle():
-    TopologicalSorter(GRAPH).prepare()
-
-
-def public(name):
-    """Say whether what an import names is a module, or belongs to the public face of a room."""
-    if name in OWN_FACE or name.rpartition(".")[0] in OWN_FACE:
-        return True
-    package, *rest = name.split(".")
-    if package == "eleven_steps" and rest and rest[0] in FACES:
-        if len(rest) == 1:
-            return rest[0] != "checks"
-        return len(rest) == 2 and rest[1] in FACES[rest[0]]
-    if not rest:
-        return True  # says where the rooms lie
-    module = any(name in (other, other.rpartition(".")[0]) for other in GRAPH)
-    return module or name.rpartition(".")[0] in GRAPH and not rest[-1].startswith("_")
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("eleven_steps.checks.check", True),
-        ("eleven_steps.checks.progress", False),
-        ("eleven_steps.checks.progress.draw_progress", False),
-        ("eleven_steps.checks", False),
-        ("eleven_steps.sliders", True),
-        ("eleven_steps.sliders.run", True),
-        ("eleven_steps.sliders.film.controls", False),
-        ("eleven_steps.pictures.charts.draw_growth", True),
-        ("eleven_steps.pictures.storage.place", False),
-        ("eleven_steps.beyond.variants.Rope", True),
-        ("eleven_steps.beyond.nowhere.anything", False),
-        ("helpers.attention._Causal", False),
-        ("helpers.nowhere.anything", False),
-    ],
-)
-def test_a_room_has_a_public_face(name, says):
-    assert public(name) is says
-
-
-@pytest.mark.parametrize("path", ABOVE, ids=lambda path: path.name)
-def test_notebooks_and_tools_import_the_public_face(path):
-    ours = {name for name in imports_of(path) if name.split(".")[0] in draw_imports.PACKAGES}
-    assert not {name for name in ours if not public(name)}
-
-
-def distributions_of(names):
-    """Return what has to be installed for names to be imported, as requirements spell it."""
-    known = packages_distributions()
-    top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
-    return {known[name][0].lower().replace("_", "-") for name in top}
-
-
-def pinned(lines):
-    return [line.partition("==")[0] for line in lines if not line.startswith("-")]
 
 
 def sources(path):
@@ -196,13 +87,135 @@ def sources(path):
     return [cell.source for cell in renew.read(path).cells if cell.cell_type == "code"]
 
 
+@functools.cache
 def imports_of(path):
-    return {name for source in sources(path) for name in imports(ast.walk(ast.parse(source)))}
+    return imports(ast.walk(tree(path)))
+
+
+# Rooms
+
+
+def test_the_rooms_are_those_that_stand_there():
+    assert {draw_imports.room(module) for module in GRAPH} == set(MAY_IMPORT)
+    assert not GRAPH["helpers"] and not GRAPH["eleven_steps"]
+    among = {module: others for module, others in GRAPH.items() if module.startswith("helpers.")}
+    assert {module: others for module, others in among.items() if others} == HELPERS_IMPORT
+
+
+def test_rooms_import_what_they_may():
+    for module, others in GRAPH.items():
+        room, names = draw_imports.room(module), imports_of(FILES[module])
+        assert {draw_imports.room(other) for other in others} <= MAY_IMPORT[room] | {room}, module
+        assert not {name.split(".")[0] for name in names} & NEVER, module
+        if module.startswith("eleven_steps.checks"):
+            drawn = {name for name in names if name.startswith("eleven_steps.pictures")}
+            assert drawn <= PICTURES_OF_CHECKS, module
+
+
+def test_modules_import_each_other_in_no_circle():
+    TopologicalSorter(GRAPH).prepare()
+
+
+def test_a_name_of_a_file_stands_for_one_thing():
+    names = Counter(path.stem for path in FILES.values() if path.stem != "__init__")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def public(name):
+    """Say whether what an import names is a module, or belongs to the public face of a room."""
+    package, *rest = name.split(".")
+    if OWN_FACE in (name, name.rpartition(".")[0]) or not rest:
+        return True
+    if package == "eleven_steps" and rest[0] in FACES:
+        room, *inside = rest
+        return len(inside) == 1 and inside[0] in FACES[room] or not inside and room != "checks"
+    module = name in GRAPH or any(name == other.rpartition(".")[0] for other in GRAPH)
+    return module or name.rpartition(".")[0] in GRAPH and not rest[-1].startswith("_")
+
+
+def test_a_room_has_a_public_face():
+    for name in (
+        "eleven_steps.checks.check",
+        "eleven_steps.sliders",
+        "eleven_steps.sliders.run",
+        "eleven_steps.pictures.charts.draw_growth",
+        "eleven_steps.beyond.variants.Rope",
+    ):
+        assert public(name), name
+    for name in (
+        "eleven_steps.checks",
+        "eleven_steps.checks.progress",
+        "eleven_steps.checks.progress.draw_progress",
+        "eleven_steps.sliders.film.controls",
+        "eleven_steps.pictures.storage.place",
+        "eleven_steps.beyond.nowhere.anything",
+        "helpers.attention._Causal",
+        "helpers.nowhere.anything",
+    ):
+        assert not public(name), name
+
+
+def test_notebooks_and_tools_import_the_public_face():
+    for path in TOOLS + NOTEBOOKS:
+        ours = {name for name in imports_of(path) if name.split(".")[0] in draw_imports.PACKAGES}
+        assert [name for name in ours if not public(name)] == [], path
+
+
+# Lengths
+
+
+def lines(node):
+    return node.end_lineno - node.lineno + 1
+
+
+def test_a_file_can_be_read_in_one_sitting():
+    for module, path in FILES.items():
+        data = [node for node in tree(path).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        length = len(path.read_text("utf-8").splitlines()) - sum(map(lines, data))
+        assert length <= FILE or module in LONG_FILES, f"{module}: {length} lines beside its data"
+
+
+def test_a_function_can_be_read_at_a_glance():
+    long = {
+        f"{path.stem}.{node.name}"
+        for path in [*FILES.values(), *TOOLS]
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines(node) > FUNCTION
+    }
+    assert long == LONG_FUNCTIONS
+
+
+# Dependencies
+
+
+def requirements(name):
+    """Return the lines of a file of requirements that ask for something."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+COURSE, DEV, NIGHTLY = (
+    requirements(f"requirements{which}.txt") for which in ("", "-dev", "-nightly")
+)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+LOCAL = {*draw_imports.PACKAGES} | {path.stem for path in OURS}
+
+
+def distributions_of(names):
+    """Return what has to be installed for names to be imported, as requirements spell it."""
+    known = packages_distributions()
+    top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
+    return {known.get(name, [name])[0].lower().replace("_", "-") for name in top}
+
+
+def pinned(lines):
+    return [line.partition("==")[0] for line in lines if not line.startswith("-")]
 
 
 def test_every_direct_dependency_is_pinned_once():
     assert COURSE[-1] == "-e ." and DEV[0] == "-r requirements.txt"
-    pins = COURSE[:-1] + DEV[1:]
+    assert NIGHTLY[0] == "-r requirements-dev.txt"
+    pins = COURSE[:-1] + DEV[1:] + NIGHTLY[1:]
     assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in pins)
     assert len(set(pinned(pins))) == len(pins)
     at_the_top = {name for path in OURS for name in imports(tree(path).body)}
@@ -210,31 +223,34 @@ def test_every_direct_dependency_is_pinned_once():
 
 
 def test_the_course_needs_only_what_it_lists():
-    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    needed = [*OURS_IN.values(), *notebooks, ROOT / "tools" / "lab.py"]
+    needed = [*FILES.values(), *NOTEBOOKS, ROOT / "tools" / "lab.py"]
     assert distributions_of(set().union(*map(imports_of, needed))) <= set(pinned(COURSE))
 
 
 def test_the_package_declares_what_it_imports():
-    needed = distributions_of(set().union(*map(imports_of, OURS_IN.values())))
+    needed = distributions_of(set().union(*map(imports_of, FILES.values())))
     declared = {re.match(r"[a-z0-9-]+", each)[0] for each in PROJECT["project"]["dependencies"]}
     assert needed == declared <= set(pinned(COURSE))
 
 
 def test_every_package_is_installed():
-    folders = {path.parent for path in OURS_IN.values()}
-    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in FILES.values()}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"helpers.data"}
 
 
-def test_conda_and_the_workflow_get_the_same_environment():
-    environment = (ROOT / "environment.yml").read_text("utf-8")
-    workflow = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
-    listed = re.findall(r"^ +- (?!pip:|conda-forge)(.+)", environment, re.MULTILINE)
-    (python,) = re.findall(r'python-version: "(.+)"', workflow)
-    assert listed == [f"python={python}", "pip", "-r requirements.txt"]
-    assert PROJECT["project"]["requires-python"] == f">={python}"
-    assert 'cache-dependency-path: "requirements*.txt"' in workflow
+# Commands
+
+
+def test_every_test_runs_in_one_of_three_commands():
+    """What make test leaves out, make browser or make nightly runs: a test of any marks, once."""
+    commands = (ROOT / "Makefile").read_text("utf-8")
+    (usual,) = re.findall(r"-m '(.*)'", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])
+    (browser,) = re.findall(r'-m "(.*)"', commands)
+    assert "$(PYTEST) -m nightly" in commands
+    for marks in itertools.product((False, True), repeat=2):
+        given = dict(zip(("browser", "nightly"), marks, strict=True))
+        runs = [eval(expression, {}, given) for expression in (usual, browser, "nightly")]
+        assert runs.count(True) == 1, given
 
 
 def test_a_second_run_does_not_install_again(tmp_path):

@@ -1,17 +1,25 @@
 """bench/prove.py: every row is equal, and a row that is not is said so."""
 
 from dataclasses import replace
+from importlib import import_module
 
-import prove
 import pytest
 import torch
 from prove_rows import PROOFS, Proof
 
 from eleven_steps.beyond.variants import GroupedHeads, Rope, Window
 
+pytestmark = pytest.mark.nightly
+
+
+@pytest.fixture(scope="module")
+def prove():
+    """bench/prove.py, which imports transformers: seconds that only these tests pay."""
+    return import_module("prove")
+
 
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.change} {proof.module}")
-def test_equal_to_the_modules_people_run(proof):
+def test_equal_to_the_modules_people_run(prove, proof):
     ((line, equal),) = prove.rows([proof])
     assert equal, line
 
@@ -47,13 +55,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("proof", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_not_equal(proof):
+def test_what_is_wrong_is_not_equal(prove, proof):
     ((line, equal),) = prove.rows([proof])
     assert not equal
     assert line.endswith("NOT EQUAL")
 
 
-def test_the_exit_status_tells(monkeypatch, capsys):
+def test_the_exit_status_tells(prove, monkeypatch, capsys):
     monkeypatch.setattr(prove, "rows", lambda: iter([("one", True), ("two", True)]))
     assert prove.main() == 0
     monkeypatch.setattr(prove, "rows", lambda: iter([("one", False), ("two", True)]))
@@ -61,7 +69,7 @@ def test_the_exit_status_tells(monkeypatch, capsys):
     assert "one\ntwo\n" in capsys.readouterr().out
 
 
-def test_casts_lead_to_the_dtype_asked_for():
+def test_casts_lead_to_the_dtype_asked_for(prove):
     x = torch.ones(2, dtype=torch.float64)
     with prove.casts_to(torch.float64):
         assert x.float().dtype is x.to(torch.float32).dtype is torch.float64

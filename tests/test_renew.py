@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import shutil
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -81,10 +84,33 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
 
 @pytest.mark.parametrize("before", [None, "somewhere/progress.json"])
 def test_nothing_is_done_only_meanwhile(monkeypatch, before):
-    monkeypatch.delenv(renew.PROGRESS)
-    if before is not None:
-        monkeypatch.setenv(renew.PROGRESS, before)
-    with renew.nothing_done():
+    for name in ("PYTHONPATH", renew.PROGRESS):
+        monkeypatch.delenv(name)
+        if before is not None:
+            monkeypatch.setenv(name, before)
+    with renew.as_shipped():
         assert not os.path.exists(os.environ[renew.PROGRESS])
         assert os.environ[renew.PROGRESS] != before
-    assert os.environ.get(renew.PROGRESS) == before
+        assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(renew.NOTEBOOKS.parent)
+    assert os.environ.get(renew.PROGRESS) == os.environ.get("PYTHONPATH") == before
+
+
+@pytest.mark.nightly
+def test_another_checkout_renews_and_tests_its_own_code(tmp_path):
+    """Two checkouts, one environment, in which one of them is installed."""
+    root = renew.NOTEBOOKS.parent
+    for name in ("helpers", "eleven_steps", "tools", "data"):
+        shutil.copytree(root / name, tmp_path / name)
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(root / name, tmp_path)
+    lesson = tmp_path / "notebooks" / "lesson.ipynb"
+    lesson.parent.mkdir()
+    source = "from helpers.trace import STEPS\nprint(STEPS)"
+    nbformat.write(new_notebook(cells=[new_code_cell(source)]), lesson)
+    (tmp_path / "helpers" / "trace.py").write_text("STEPS = 'of the copy'\n")
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for tool in (["tools/renew.py"], ["-m", "pytest", "-q", str(lesson)]):
+        command = [sys.executable, *tool]
+        done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert renew.read(lesson).cells[0].outputs[0].text == "of the copy\n"

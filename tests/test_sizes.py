@@ -57,6 +57,7 @@ def test_real_models_are_counted(model):
     assert counted == model.parameters_counted
 
 
+@pytest.mark.nightly
 def test_published_counts_of_gpt2_are_those_of_gpt1s_vocabulary():
     vocabulary = pytest.importorskip("transformers").OpenAIGPTConfig().vocab_size
     gpt2 = [model for model in MODELS if model.name.startswith("GPT-2")]
@@ -66,6 +67,7 @@ def test_published_counts_of_gpt2_are_those_of_gpt1s_vocabulary():
         assert round(counted, -6) == model.parameters_published
 
 
+@pytest.mark.nightly
 def test_a_small_gpt2_has_the_parameters_of_the_formula():
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(

@@ -2,13 +2,14 @@
 
 import inspect
 
-import ipywidgets
 import pytest
 import torch
+from traitlets import TraitError, link
 
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
 from eleven_steps.pictures import Picture
+from eleven_steps.sliders.lesson import divisors
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
@@ -40,34 +41,10 @@ def films():
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def links(monkeypatch):
-    """Record what is linked to what, as (source widget, target widget)."""
-    made = []
-    monkeypatch.setattr(ipywidgets, "jslink", lambda a, b: made.append((a, b)))
-    return made
-
-
 def say(**values):
     """Draw a picture that says which position it is for."""
     told = " ".join(f"{name}={value}" for name, value in values.items())
     return Picture("", 10 + 10 * sum(map(float, values.values())), 20, told, "A position.")
-
-
-def parts(widget):
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from parts(child)
-
-
-def reach(widget, position):
-    """Return the HTML that stands at a position, walking down as its sliders would lead."""
-    if isinstance(widget, ipywidgets.HTML):
-        return widget
-    control, below = widget.children
-    if isinstance(control, ipywidgets.SelectionSlider):
-        below = below.children[control.options.index(position[0])]
-    return reach(below, position[1:])
 
 
 @every_film
@@ -75,12 +52,9 @@ def test_every_position_of_every_film_is_drawn_at_one_width(films, name):
     film = films[name]
     assert 1 < len(film.pictures) <= 40
     assert len({picture.width for picture in film.pictures.values()}) == 1
-    assert film.start in film.pictures
-    for position, picture in film.pictures.items():
-        assert reach(film.children[0], position).value == picture.svg
-    assert sum(isinstance(w, ipywidgets.HTML) for w in parts(film.children[0])) == len(
-        film.pictures
-    )
+    assert film.start == film.position and film.start in film.pictures
+    shown = dict(zip(map(tuple, film.positions), film.svgs, strict=True))
+    assert shown == {position: picture.svg for position, picture in film.pictures.items()}
 
 
 @every_film
@@ -94,18 +68,6 @@ def test_a_film_fits_its_notebook(films, name):
 def test_a_position_is_told_apart_in_the_picture_itself(films, name):
     drawn = [picture.svg for picture in films[name].pictures.values()]
     assert len(set(drawn)) == len(drawn)
-
-
-@every_film
-def test_the_sliders_begin_where_the_film_says(films, name):
-    widget, film = films[name].children[0], films[name]
-    for value in film.start:
-        control, below = widget.children
-        widget = below
-        if isinstance(control, ipywidgets.SelectionSlider):
-            assert control.value == value and below.selected_index == control.index
-            widget = below.children[below.selected_index]
-    assert widget.value == film.pictures[film.start].svg
 
 
 def test_only_divisors_of_d_out_are_offered(films):
@@ -124,28 +86,72 @@ def test_later_choices_depend_on_earlier_ones():
     assert titles[2] == "d_out=3 num_heads=1" and film.start == (2, 1)
 
 
-def test_each_slider_moves_the_stack_under_it_and_its_twins(links):
-    film = sliders.film(say, {"a": 2, "c": 5}, a=(1, 2), c=(4, 5))
-    every = [w for w in parts(film) if isinstance(w, ipywidgets.SelectionSlider)]
-    stacks = [w for w in parts(film) if isinstance(w, ipywidgets.Stack)]
-    assert len(every) == len(stacks) == 3
-    pairs = {(id(a[0]), id(b[0])) for a, b in links}
-    for widget in parts(film):
-        if isinstance(widget, ipywidgets.VBox) and isinstance(
-            widget.children[0], every[0].__class__
-        ):
-            slider, stack = widget.children
-            assert (id(slider), id(stack)) in pairs
-    twins = [w for w in every if w.description == "c"]
-    assert (id(twins[0]), id(twins[1])) in pairs and len(links) == 4
-    assert {(a[1], b[1]) for a, b in links} == {("index", "selected_index"), ("index", "index")}
-    assert film.start == (2, 5)
+@pytest.fixture
+def turning():
+    """Return a film whose second slider has what its first one leaves."""
+    return sliders.film(
+        say, {"d_out": 6, "num_heads": 2}, d_out=(4, 6), num_heads=lambda d_out: divisors(d_out)
+    )
 
 
-def test_a_slider_with_one_value_is_a_label():
-    film = sliders.film(say, num_heads=(1,), head=(0, 1))
-    label = film.children[0].children[0]
-    assert isinstance(label, ipywidgets.Label) and label.value == "number of heads (num_heads): 1"
+def test_a_cell_moves_a_film_and_sees_it_moved(turning):
+    assert turning.position == turning.start == (6, 2)
+    seen = []
+    turning.observe(lambda change: seen.append((change.old, change.new)), "num_heads")
+    turning.num_heads = 3
+    assert turning.position == (6, 3) and seen == [(2, 3)]
+
+
+def test_later_sliders_stay_where_they_may_or_go_where_they_began(turning):
+    turning.d_out = 4
+    assert turning.position == (4, 2)
+    turning.num_heads = 4
+    turning.d_out = 6
+    assert turning.position == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("num_heads", 4, "num_heads is 4: expected one of 1, 2, 3, 6 where d_out is 6"),
+        ("num_heads", None, "num_heads is None: expected one of"),
+        ("d_out", "six", "d_out is 'six': expected one of 4, 6$"),
+    ],
+)
+def test_what_is_not_legal_is_said_and_moves_nothing(turning, name, value, says):
+    with pytest.raises(TraitError, match=says):
+        setattr(turning, name, value)
+    assert turning.position == (6, 2)
+
+
+def test_a_page_moves_several_sliders_at_once_or_none(turning):
+    turning.set_state({"num_heads": 4, "d_out": 4})
+    assert turning.position == (4, 4)
+    with pytest.raises(TraitError, match="num_heads is 5"):
+        turning.set_state({"num_heads": 5, "d_out": 6})
+    assert turning.position == (4, 4)
+
+
+def test_films_can_be_linked(turning):
+    other = sliders.film(say, num_heads=(1, 2, 3, 6))
+    link((turning, "num_heads"), (other, "num_heads"))
+    assert other.num_heads == 2
+    other.num_heads = 6
+    assert turning.position == (6, 6)
+
+
+def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):
+    state = turning.get_state()
+    assert state["names"] == ("d_out", "num_heads") and state["start"] == (6, 2)
+    assert state["labels"][1] == "number of heads (num_heads)"
+    assert "render" in state["_esm"] and ".film" in state["_css"]
+    assert len(state["svgs"]) == len(state["positions"]) == 7
+
+
+def test_a_slider_has_a_name_of_its_own():
+    for taken in ("svgs", "keys", "layout", "observe"):
+        with pytest.raises(ValueError, match=f"cannot be called {taken}: a film has this name"):
+            sliders.film(say, **{taken: (1, 2)})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 from sizes import TELLING, build
 
 from eleven_steps import sliders
-from eleven_steps.pictures import draw_map, draw_numbers, reach, reach_all, tell, written
+from eleven_steps.pictures import draw_map, draw_numbers, reach_all, tell, written
 from eleven_steps.sliders.touch import linears
 from helpers.trace import STEPS, trace
 
@@ -32,15 +32,6 @@ def every(steps):
 def block(request):
     mha, x = build(request.param)
     return mha, x, trace(mha, x)
-
-
-def test_what_belongs_together_is_what_reach_says(block):
-    _, _, steps = block
-    comes_from = reach_all(steps)
-    related = comes_from | comes_from.T
-    for row, (step, name, index, _) in zip(related, every(steps), strict=True):
-        found = reach(steps, f"{step.name}.{name}", index)
-        assert torch.equal(torch.cat([each.flatten() for each in found.values()]), row)
 
 
 def test_a_number_of_a_matrix_reaches_what_changes_with_it():
@@ -170,10 +161,8 @@ def test_a_drag_sends_what_changed_and_nothing_else(monkeypatch):
     words = {i: said[i] for i in range(len(said)) if said[i] != touch.told[i]}
     assert sent == [{"turn": 3, "cells": numbers, "moved": True}, {"words": words}]
     # Token 1 moved: the numbers that change are its kin; shades are shares of the largest score.
-    kin = reach(before, "x", (0, 1, 1))
-    assert {i for i in numbers if now[i][0] != old[i][0]} <= set(
-        torch.cat([k.flatten() for k in kin.values()]).nonzero().flatten().tolist()
-    )
+    kin = set(reach_all(before)[:, 7].nonzero().flatten().tolist())
+    assert {i for i in numbers if now[i][0] != old[i][0]} <= kin
     touch.answer(touch, {"at": 7, "value": touch.x.view(-1)[7].item(), "turn": 4}, [])
     assert sent[2:] == [{"turn": 4, "cells": {}, "moved": True}, {"words": {}}]
     touch.answer(touch, {"turn": 5}, [])  # as a page asks that is drawn anew
@@ -208,7 +197,7 @@ def test_a_touched_picture_leaves_the_course_s_own_numbers_alone(monkeypatch):
 def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown():
     touch = sliders.explore_numbers("shape", "project")
     bundle = touch._repr_mimebundle_()
-    assert bundle["image/svg+xml"] == touch.picture.svg == touch.svg
+    assert bundle["image/svg+xml"] == touch.still.svg == touch.svg
     assert bundle["text/html"].endswith("<p>Run the cell to move it.</p>")
     assert "306 numbers to touch" in bundle["text/plain"]
     assert repr(sliders.explore_numbers("shape", "project")) == bundle["text/plain"]

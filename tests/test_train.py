@@ -14,7 +14,7 @@ from eleven_steps.beyond.grammar import CONTEXT_LENGTH, NUMBERS, make_stories, r
 from eleven_steps.beyond.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
 from eleven_steps.checks import wrong_class
 from eleven_steps.pictures import draw_weights
-from eleven_steps.sliders.training_film import heads_at
+from eleven_steps.sliders.model_films import heads_at
 from helpers import examples
 
 NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
@@ -242,6 +242,7 @@ def test_all_is_asked_of_a_seed(model):
 # Training
 
 
+@pytest.mark.nightly
 def test_some_steps_of_training_lower_the_loss(model):
     stories = make_stories(100, 0)
     before = story_loss(model, stories).item()
@@ -250,6 +251,7 @@ def test_some_steps_of_training_lower_the_loss(model):
     assert story_loss(model, stories).item() < before - 0.2
 
 
+@pytest.mark.nightly
 def test_training_is_the_same_for_the_same_seed():
     trained = []
     for _ in range(2):
@@ -260,6 +262,7 @@ def test_training_is_the_same_for_the_same_seed():
     assert torch.equal(*trained)
 
 
+@pytest.mark.nightly
 def test_a_report_ends_with_one_line_and_writes_nothing(monkeypatch, capsys):
     monkeypatch.setattr(train, "STEPS", 2)
     monkeypatch.setattr(train.train, "__defaults__", (2,))
@@ -271,6 +274,7 @@ def test_a_report_ends_with_one_line_and_writes_nothing(monkeypatch, capsys):
     assert re.fullmatch(line, capsys.readouterr().out)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", (["--layers", "1"], ["--mistake", "x"]))
 def test_only_the_model_itself_is_stored(options, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["train.py", *options])
@@ -279,6 +283,7 @@ def test_only_the_model_itself_is_stored(options, monkeypatch, capsys):
     assert "--report" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("stored", [False, True])
 def test_several_seeds_are_asked_and_stored_if_wanted(stored, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(train.train, "__defaults__", (2,))
@@ -304,6 +309,7 @@ def test_what_is_no_number_is_not_stored(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.nightly
 def test_what_is_stored_can_be_loaded_again(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "STEPS", 2)
     monkeypatch.setattr(train.train, "__defaults__", (2,))

@@ -117,6 +117,7 @@ def test_the_fused_path_is_equal(name):
     assert [step.name for step in trace(fused, x)] == list(STEPS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["many", "other", "cap"])
 @pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
 def test_compiles_into_one_graph(cls, name):

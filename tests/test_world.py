@@ -1,87 +1,16 @@
 """What an answer does to the world does not outlive its check, and the clock runs for it alone."""
 
-import os
 import time
 from importlib import import_module
 
 import pytest
-import torch
 from attention_variants import Base, carrier
-from torch import nn
-from torch.nn import functional as F
-from torch.nn.modules import module as hooks
 
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run import isolate
-from helpers import attention, trace
 
 every = pytest.mark.parametrize
-NOTHING = object()
-
-
-def replace(owner, name):
-    return lambda: setattr(owner, name, lambda *args, **options: None)
-
-
-def add(owner, name):
-    return lambda: setattr(owner, name, NOTHING)
-
-
-# What an answer does, and how to see it.
-DEEDS = {
-    "torch.softmax": (replace(torch, "softmax"), lambda: torch.softmax),
-    "functional": (replace(F, "linear"), lambda: F.linear),
-    "a method": (replace(torch.Tensor, "masked_fill"), lambda: torch.Tensor.masked_fill),
-    "Linear": (replace(nn.Linear, "forward"), lambda: nn.Linear.forward),
-    "a new name": (add(nn.Module, "novel"), lambda: hasattr(nn.Module, "novel")),
-    "our class": (
-        replace(attention.MultiHeadAttention, "forward"),
-        lambda: attention.MultiHeadAttention.forward,
-    ),
-    "our module": (replace(attention, "MultiHeadAttention"), lambda: attention.MultiHeadAttention),
-    "our trace": (replace(trace, "trace"), lambda: trace.trace),
-    "hooks": (
-        lambda: hooks.register_module_forward_hook(lambda module, args, out: out * 0),
-        lambda: dict(hooks._global_forward_hooks),
-    ),
-    "deterministic": (
-        lambda: torch.use_deterministic_algorithms(True),
-        torch.are_deterministic_algorithms_enabled,
-    ),
-    "anomaly": (lambda: torch.autograd.set_detect_anomaly(True), torch.is_anomaly_enabled),
-    "print options": (
-        lambda: torch.set_printoptions(precision=1, sci_mode=True),
-        lambda: str(torch.tensor(1 / 3)),
-    ),
-    "environment": (lambda: os.environ.update(HOME="gone", NEW="1"), lambda: dict(os.environ)),
-    "emptied": (os.environ.clear, lambda: dict(os.environ)),
-    "folder": (lambda: os.chdir("/"), os.getcwd),
-    "device": (lambda: torch.set_default_device("meta"), torch.get_default_device),
-}
-
-
-@every("deed", DEEDS)
-def test_the_world_is_as_before(deed):
-    act, look = DEEDS[deed]
-
-    class Acting(Base):
-        def forward(self, x):
-            out = super().forward(x)
-            act()
-            return out
-
-    def answer(queries, keys):
-        scores = queries @ keys.transpose(2, 3)
-        act()
-        return scores
-
-    before = look()
-    verdict = check_attention(Acting)
-    assert look() == before
-    assert verdict.passed, verdict
-    assert check("scores.1", answer, record=False).passed
-    assert look() == before
 
 
 class NeverAnswers(Base):
@@ -140,7 +69,7 @@ def slowed(function, seconds):
         (Base, ["name.match.play"], 0.1),  # asked for every case
         (
             carrier("functional", "scores_transposed"),
-            ["name.match.follow", "name.classes.made"],
+            ["name.match.follow", "name.classes.look_up"],
             0.7,
         ),
         (carrier("functional", "scores_transposed"), ["run.recorder._held"], 0.005),
@@ -174,3 +103,18 @@ def test_work_of_the_class_itself_is_stopped(monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.5)
     verdict = check_attention(Slow)
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
+
+
+@every(("act", "seconds"), [(lambda: time.sleep(0.6), 0.6), (lambda: work(0.2), 0.2)])
+def test_the_clock_counts_work_and_idling(act, seconds):
+    with isolate.timed(9) as clock:
+        isolate.attempt(act)
+    assert seconds * 0.8 <= clock.passed < seconds + 0.3
+
+
+def test_waiting_for_a_processor_does_not_count(monkeypatch):
+    wall = time.monotonic  # as if this process had a quarter of a processor, or less
+    monkeypatch.setattr(isolate.time, "monotonic", lambda: 4 * wall())
+    with isolate.timed(9) as clock:
+        isolate.attempt(work, 0.5)
+    assert 0.4 < clock.passed < 0.7

@@ -22,7 +22,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 VIEW = "application/vnd.jupyter.widget-view+json"
 MEASURED = "nbval-ignore-output"
 METADATA = {
@@ -48,23 +48,27 @@ def main() -> int:
         irregular = [path for path in paths if normal_form(read(path)) != path.read_text("utf-8")]
         print(*(f"{path}: not in normal form" for path in irregular), sep="\n", end="")
         return len(irregular) > 0
-    with nothing_done():
+    with as_shipped():
         failures = asyncio.run(for_each(paths, renew))
     return failures > 0
 
 
 @contextlib.contextmanager
-def nothing_done() -> Iterator[None]:
-    """Run notebooks as if no exercise were done: what they store shows the course's beginning."""
-    before = os.environ.get(PROGRESS)
+def as_shipped() -> Iterator[None]:
+    """Run notebooks with the code of this checkout, wherever another is installed, and as if no
+    exercise were done: what they store shows the course's beginning."""
+    before = {name: os.environ.get(name) for name in ("PYTHONPATH", PROGRESS)}
+    paths = str(NOTEBOOKS.parent), before["PYTHONPATH"]
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         os.environ[PROGRESS] = str(Path(folder, "progress.json"))
         try:
             yield
         finally:
-            os.environ.pop(PROGRESS)
-            if before is not None:
-                os.environ[PROGRESS] = before
+            for name, value in before.items():
+                del os.environ[name]
+                if value is not None:
+                    os.environ[name] = value
 
 
 async def for_each(paths: list[Path], work: Callable[[Path], Awaitable[str]]) -> int:

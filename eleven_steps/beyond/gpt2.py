@@ -39,6 +39,29 @@ def load_attention(
     Source: the names and the layout of GPT-2's published checkpoints, whose layers compute
     x @ weight + bias: nn.Linear stores the transpose of such a weight.
     """
+    (wide, wide_bias, out_weight, out_bias), context_length = read_layer(path, layer)
+    d = out_bias.numel()
+    if num_heads is None:
+        if d % HEAD_DIM:
+            raise ValueError(
+                f"d_out is {d}, not a multiple of GPT-2's head_dim {HEAD_DIM}: say num_heads"
+            )
+        num_heads = d // HEAD_DIM
+
+    state_dict = {"out_proj.weight": out_weight.T, "out_proj.bias": out_bias}
+    for name, weight, bias in zip(
+        ("W_query", "W_key", "W_value"), wide.chunk(3, dim=1), wide_bias.chunk(3), strict=True
+    ):
+        state_dict |= {f"{name}.weight": weight.T, f"{name}.bias": bias}  # (d_out, d_in), (d_out,)
+    with torch.device("meta"):  # no random numbers are drawn for weights that are replaced
+        mha = MultiHeadAttention(d, d, context_length, 0.0, num_heads, qkv_bias=True)
+    mha = mha.to(wide.dtype).to_empty(device="cpu")
+    mha.load_state_dict(state_dict)
+    return mha
+
+
+def read_layer(path: str | Path, layer: int) -> tuple[list[torch.Tensor], int]:
+    """Return weight and bias of a layer's c_attn and c_proj, and the file's context_length."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}: a local safetensors file is expected")
     try:
@@ -53,30 +76,13 @@ def load_attention(
         if missing := [name for name in wanted if name not in names]:
             raise ValueError(f"{path} has no {', '.join(missing)}, which must be there")
         tensors = {name: file.get_tensor(name) for name in wanted}
-        wide, wide_bias, out_weight, out_bias = tensors.values()
-        d = out_bias.numel()
+        d = tensors[wanted[-1]].numel()
         check_tensors(tensors, d)
         positions = f"{prefix}wpe.weight"
         shape = file.get_slice(positions).get_shape() if positions in names else [CONTEXT_LENGTH, d]
     if shape[1:] != [d]:
         raise ValueError(f"{positions} has shape {tuple(shape)}: (context_length, {d}) is expected")
-    if num_heads is None:
-        if d % HEAD_DIM:
-            raise ValueError(
-                f"d_out is {d}, not a multiple of GPT-2's head_dim {HEAD_DIM}: say num_heads"
-            )
-        num_heads = d // HEAD_DIM
-
-    state_dict = {"out_proj.weight": out_weight.T, "out_proj.bias": out_bias}
-    for name, weight, bias in zip(
-        ("W_query", "W_key", "W_value"), wide.chunk(3, dim=1), wide_bias.chunk(3), strict=True
-    ):
-        state_dict |= {f"{name}.weight": weight.T, f"{name}.bias": bias}  # (d_out, d_in), (d_out,)
-    with torch.device("meta"):  # no random numbers are drawn for weights that are replaced
-        mha = MultiHeadAttention(d, d, shape[0], 0.0, num_heads, qkv_bias=True)
-    mha = mha.to(wide.dtype).to_empty(device="cpu")
-    mha.load_state_dict(state_dict)
-    return mha
+    return list(tensors.values()), shape[0]
 
 
 def check_tensors(tensors: dict[str, torch.Tensor], d: int) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from eleven_steps.beyond.dispatch import DispatchMode
 from helpers.attention import check_sizes
 from helpers.examples import load_example
 
@@ -136,7 +136,7 @@ def count_memory(module: nn.Module, x: torch.Tensor) -> int:
     return held.most
 
 
-class Held(TorchDispatchMode):
+class Held(DispatchMode):
     """Follow the bytes held by tensors that come about under it; most is the largest sum so far."""
 
     def __init__(self):

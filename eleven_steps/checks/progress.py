@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from eleven_steps.checks.know.exercises.further import MORE
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import SHEET
+from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.pictures import Picture
 from eleven_steps.pictures.done import draw_progress
-from eleven_steps.pictures.strip import tell_done
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"
@@ -56,11 +56,11 @@ def record(identifier: str) -> str:
             except Unusable as error:
                 aside = free_name(path)
                 path.rename(aside)
-                done, note = [], f"{path} {error}; it is now {aside.name}, and a new one is begun."
+                done, note = [], wording("begun_anew", path=path, why=error, aside=aside.name)
             if identifier not in done:
                 write(path, [*done, identifier])
     except OSError as error:
-        return f"Your progress is not written down: {path}: {error.strerror}."
+        return wording("not_written_down", path=path, why=error.strerror)
     return note
 
 
@@ -70,8 +70,8 @@ def picture() -> Picture:
     try:
         done = read(path)
     except (OSError, Unusable) as error:
-        done, note = [], f"{path.name} cannot be used and is left as it is: {error}."
-    return draw_progress(done, grouped(*TASKS, *MORE) | {"by hand": list(SHEET)}, note)
+        done, note = [], wording("not_readable", name=path.name, why=error)
+    return draw_progress(done, grouped(*TASKS, *QUIZZES) | {"by hand": list(SHEET)}, note)
 
 
 def grouped(*identifiers: str) -> dict[str, list[str]]:
@@ -91,9 +91,6 @@ def steps_done() -> set[str]:
     return {name for name, group in grouped(*TASKS).items() if done.issuperset(group)}
 
 
-tell_done(steps_done)
-
-
 def read(path: Path) -> list[str]:
     """Return the identifiers of what is done; raise Unusable for a broken or foreign file."""
     try:
@@ -101,12 +98,12 @@ def read(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (ValueError, RecursionError):
-        raise Unusable("is not JSON") from None
+        raise Unusable(wording("not_json")) from None
     done = content.get("done") if isinstance(content, dict) else None
     if not isinstance(done, list) or content.get("course") != COURSE:
-        raise Unusable("is not this course's progress")
+        raise Unusable(wording("not_this_course"))
     if not all(isinstance(identifier, str) for identifier in done):
-        raise Unusable("lists something other than exercises")
+        raise Unusable(wording("not_exercises"))
     return done
 
 

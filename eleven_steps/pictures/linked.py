@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from eleven_steps.pictures.code import BADGE, COLOURS, Source, coloured, step_in
-from eleven_steps.pictures.compact import draw_compact, small
-from eleven_steps.pictures.map import sizes_of
+from eleven_steps.pictures.map import draw_compact, sizes_of, small
 from eleven_steps.pictures.panels import box, shape_of, shown_of
 from eleven_steps.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
 from eleven_steps.pictures.tensors import TracedStep
@@ -31,6 +30,11 @@ class Linked:
     source: Source
     whole: Picture
     page: str
+
+    @property
+    def words(self) -> str:
+        """What there is to see, for whoever cannot see it."""
+        return self.whole.words
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         still = self.whole._repr_mimebundle_()

@@ -81,34 +81,37 @@ def tell(trace: Sequence[TracedStep], linears: Mapping[str, Linear]) -> list[Tol
             (features in, features out) and its bias or None.
     """
     tensors = {(step.name, name): each for step in trace for name, each in step.tensors.items()}
-    before = {
-        (step.name, name): (earlier.name, moved(step.name, earlier.tensors[name], each))
-        for earlier, step in zip(trace, trace[1:], strict=False)
-        if step.name in MOVES
-        for name, each in step.tensors.items()
-    }
-    after = {}
-    for (step, name), (earlier, came_from) in before.items():
-        for index, flat in zip(indices(came_from), came_from.flatten().tolist(), strict=True):
-            old = unravel(flat, tensors[earlier, name].shape)
-            after[earlier, name, old] = f"{name}{list(index)} at {step}"
     told = []
+    before, after = ways(trace)
     for step in trace:
         for name, tensor in step.tensors.items():
-            earlier, came_from = before.get((step.name, name), ("", None))
             for index in indices(tensor):
+                here = step.name, name, index
                 what = f"{name}{list(index)} = {number(tensor[index].item())}"
                 where = f"step {step.number}, place {place(tensor, index)} in storage"
                 words = [f"{what} at {where}: {counted(step, index)}."]
-                if came_from is not None:
-                    old = unravel(int(came_from[index]), tensors[earlier, name].shape)
-                    old_place = place(tensors[earlier, name], old)
-                    words.append(f"Before, {name}{list(old)} at {earlier}, place {old_place}.")
-                if goes := after.get((step.name, name, index)):
-                    words.append(f"Next, {goes}.")
-                how, made = arithmetic(step.name, name, index, tensors, linears)
+                words += [before[here]] if here in before else []
+                words += [after[here]] if here in after else []
+                how, made = arithmetic(*here, tensors, linears)
                 told.append(Told(" ".join([*words, how]).strip(), made))
     return told
+
+
+Places = dict[tuple[str, str, tuple[int, ...]], str]
+
+
+def ways(trace: Sequence[TracedStep]) -> tuple[Places, Places]:
+    """Say of numbers that are only moved where they were before a step, and where they go next."""
+    before, after = {}, {}
+    for earlier, step in zip(trace, trace[1:], strict=False):
+        for name, now in step.tensors.items() if step.name in MOVES else ():
+            was = earlier.tensors[name]
+            flat = moved(step.name, was, now).flatten().tolist()
+            for index, old in zip(indices(now), (unravel(i, was.shape) for i in flat), strict=True):
+                old_place = f"{name}{list(old)} at {earlier.name}, place {place(was, old)}"
+                before[step.name, name, index] = f"Before, {old_place}."
+                after[earlier.name, name, old] = f"Next, {name}{list(index)} at {step.name}."
+    return before, after
 
 
 def moved(step: str, earlier: torch.Tensor, now: torch.Tensor) -> torch.Tensor:

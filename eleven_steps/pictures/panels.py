@@ -1,30 +1,11 @@
 """Panels of the eleven steps: a step's tensors as grids, from numbers to labelled outlines."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product, zip_longest
-from typing import Any
 
-import torch
-
-from eleven_steps.pictures.reach import Followed
-from eleven_steps.pictures.svg import (
-    GROUND,
-    INK,
-    LINE,
-    SANS,
-    TINT,
-    Drawing,
-    at,
-    below,
-    beside,
-    grid,
-    head_colour,
-    labelled,
-    laid,
-    part,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import COMPARED, COUNTS, Shown, TracedStep, shades
 
 WIDTH, SPACE, PAD = 796, 10, 9
@@ -34,7 +15,7 @@ MOST_HEIGHT = 112  # of one tensor in a panel, before numbers give way to shades
 NUMBERS = (38.0, 18.0)  # a cell that holds five characters of 11 px
 SHADES = tuple((side, side) for side in (16.0, 12.0, 8.0, 6.0, 4.0))
 OUTLINE = 58.0  # the height of an outline
-EMPTY = Drawing("", 0, 0)
+EMPTY = svg.Drawing("", 0, 0)
 DOTS = "\N{HORIZONTAL ELLIPSIS}"
 SMALL = 6.7  # the width of one monospaced character at 11 px
 
@@ -77,13 +58,13 @@ def in_words(steps: Iterable[TracedStep]) -> str:
     return "; ".join(each) + "."
 
 
-def shown_of(step: TracedStep, name: str, num_heads: int, **look: Any) -> Shown:
+def shown_of(step: TracedStep, name: str, num_heads: int) -> Shown:
     """Get a step's tensor ready to draw, in its heads' colours."""
     by_head = num_heads if step.name in ("W", "project", "combine") else None
-    return Shown(step.tensors[name], name, " ".join(axes(step)), by_head, **look)
+    return Shown(step.tensors[name], name, " ".join(axes(step)), by_head)
 
 
-def row(panels: Sequence[Sequence[Drawing]]) -> Drawing:
+def row(panels: Sequence[Sequence[svg.Drawing]]) -> svg.Drawing:
     """Frame panels of one row, the last as wide as is left, with their parts aligned."""
     heights = [max(d.height for d in part) for part in zip_longest(*panels, fillvalue=EMPTY)]
     height = sum(heights) + SPACE * (len(heights) - 1) + 2 * PAD
@@ -92,102 +73,64 @@ def row(panels: Sequence[Sequence[Drawing]]) -> Drawing:
         width = COLUMN if i < len(panels) - 1 else WIDTH - x
         frame = (
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="6" '
-            f'fill="none" style="stroke:{LINE}" stroke-opacity="0.6"/>'
+            f'fill="none" style="stroke:{svg.LINE}" stroke-opacity="0.6"/>'
         )
         inside, y = "", PAD
         for each, deep in zip(parts, heights, strict=False):
-            inside += part(PAD, y, each)
+            inside += svg.part(PAD, y, each)
             y += deep + SPACE
-        framed = laid(f"below {PAD}", frame + inside, SPACE)
-        drawn += part(x, 0, Drawing(framed, COLUMN, height))
+        framed = svg.laid(f"below {PAD}", frame + inside, SPACE)
+        drawn += svg.part(x, 0, svg.Drawing(framed, COLUMN, height))
         x += width + SPACE
-    return Drawing(f'<g style="font-size:11px">{laid("beside", drawn, SPACE)}</g>', WIDTH, height)
+    return svg.Drawing(
+        f'<g style="font-size:11px">{svg.laid("beside", drawn, SPACE)}</g>', WIDTH, height
+    )
 
 
-def panel(
-    step: TracedStep,
-    num_heads: int,
-    follow: Followed | None = None,
-    leave_out: Collection[str] = (),
-    touched: bool = False,
-) -> list[Drawing]:
-    """Draw what a step does, then its tensors: all their numbers, or those that follow says.
-
-    Args:
-        step, num_heads: of a trace.
-        follow: which numbers to draw; None is all of them.
-        leave_out: names of tensors to leave out.
-        touched: whether a script has to find the cells.
-    """
+def panel(step: TracedStep, num_heads: int, touched: bool = False) -> list[svg.Drawing]:
+    """Draw what a step does, then its tensors; touched: whether a script has to find the cells."""
     letters, numbers = shape_of(step).split(" = ")
     what = [
         line(OPERATIONS.get(step.name, "what it multiplies with, learned")),
-        line(letters, f"font-family:{SANS}"),
+        line(letters, f"font-family:{svg.SANS}"),
         line(f"= {numbers}"),
     ]
-    parts = [below([title(step), *what], gap=3)]
-    for name, tensor in step.tensors.items():
-        if name in leave_out:
-            continue
-        framed = [follow.index] if follow and follow.key == f"{step.name}.{name}" else ()
-        shown = shown_of(step, name, num_heads, marked=framed, shade=name in COMPARED)
-        label = line(name, "font-weight:700")
-        if follow is None:
-            key = f"{step.name}.{name}" if touched else ""
-            parts.append(below([label, fitted(shown, key=key)], gap=2))
-            continue
-        found = text(follow.found(step.name, name, tensor), SMALL * (len(name) + 1) + 4, 11)
-        label = Drawing(label.body + found, INSIDE, label.height)
-        sequence = follow.index[0]
-        drawing = fitted(shown, sequence, follow.at(step.name, name)[sequence])
-        parts.append(below([label, drawing], gap=2))
+    parts = [svg.below([title(step), *what], gap=3)]
+    for name in step.tensors:
+        drawing = fitted(shown_of(step, name, num_heads), f"{step.name}.{name}" if touched else "")
+        parts.append(svg.below([line(name, "font-weight:700"), drawing], gap=2))
     return parts
 
 
-def title(step: TracedStep) -> Drawing:
+def title(step: TracedStep) -> svg.Drawing:
     """Write a step's number in a disc and its name."""
-    look = f"font:700 12px {SANS}"
+    look = f"font:700 12px {svg.SANS}"
     name = named(step.name)
-    body = f'<circle cx="10" cy="10" r="10" style="fill:{INK}"/>'
-    body += text(str(step.number), 10, 14, "middle", f"{look};fill:{GROUND}")
-    return Drawing(body + at(27, 0, name), 27 + name.width, 21)
+    body = f'<circle cx="10" cy="10" r="10" style="fill:{svg.INK}"/>'
+    body += svg.text(str(step.number), 10, 14, "middle", f"{look};fill:{svg.GROUND}")
+    return svg.Drawing(body + svg.at(27, 0, name), 27 + name.width, 21)
 
 
-def line(content: str, style: str = "") -> Drawing:
+def line(content: str, style: str = "") -> svg.Drawing:
     """Write one line of 11 px."""
-    return Drawing(text(content, 0, 11, style=style), SMALL * len(content), 14)
+    return svg.Drawing(svg.text(content, 0, 11, style=style), SMALL * len(content), 14)
 
 
-def fitted(
-    shown: Shown, sequence: int = 0, kept: torch.Tensor | None = None, key: str = ""
-) -> Drawing:
-    """Draw one sequence of a tensor with as much detail as fits; kept as in grid.
+def fitted(shown: Shown, key: str) -> svg.Drawing:
+    """Draw the first sequence of a tensor with as much detail as fits.
 
     Where there is a key, a script finds the cells by it.
     """
     if not shown.tensor.is_meta:
-        heights = (MOST_HEIGHT,) if kept is None else (MOST_HEIGHT, 4 * MOST_HEIGHT)
-        for most, cell in product(heights, (NUMBERS, *SHADES)):
-            drawing = grids(shown, cell, most, sequence, kept, key)
+        for cell in (NUMBERS, *SHADES):
+            drawing = grids(shown, cell, key)
             if drawing is not None:
                 return drawing
-    if kept is not None:
-        raise ValueError(
-            f"{shown.name} {shown.shape} is too large to draw cell by cell: "
-            f"follow a number of a smaller block"
-        )
     return outline(shown)
 
 
-def grids(
-    shown: Shown,
-    cell: tuple[float, float],
-    most: float,
-    sequence: int,
-    kept: torch.Tensor | None,
-    key: str = "",
-) -> Drawing | None:
-    """Draw a tensor's grids with cells of this size, at most so high; None if they do not fit."""
+def grids(shown: Shown, cell: tuple[float, float], key: str) -> svg.Drawing | None:
+    """Draw a tensor's grids with cells of this size; None if they do not fit."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     gap, per_grid = 8, columns * cell[0]
     per_line = int((INSIDE + gap) // (per_grid + gap))
@@ -196,29 +139,27 @@ def grids(
     labels = names(
         shown.axes[1] if outer else "num_heads", owners, per_grid / (1 if outer else max(owners, 1))
     )
-    if not per_line or lines * (rows * cell[1] + 22) > most + 22 or len(labels) < owners:
+    if not per_line or lines * (rows * cell[1] + 22) > MOST_HEIGHT + 22 or len(labels) < owners:
         return None
-    numbers = shown.tensor[sequence] if shown.axes[0] == "b" else shown.tensor
-    strength = shades(numbers) if (shown.shade if cell == NUMBERS else kept is None) else None
+    numbers = shown.tensor[0] if shown.axes[0] == "b" else shown.tensor
+    strength = shades(numbers) if shown.name in COMPARED or cell != NUMBERS else None
     drawn = []
     for first, where in enumerate(product(*map(range, outer))):
-        place = (sequence, *where)
+        place = (0, *where)
         drawing = grid(
             numbers[where].tolist(),
             heads=[[shown.head((*place, i, j)) for j in range(columns)] for i in range(rows)],
             shades=None if strength is None else strength[where].tolist(),
             cell=cell,
             written=cell == NUMBERS,
-            kept=None if kept is None else kept[where].tolist(),
-            marked=[i[-2:] for i in shown.marked if i[:-2] == place],
             known_as=key and f'data-tensor="{key}" data-first="{first * rows * columns}"',
         )
-        drawn.append(labelled(labels[where[0]], drawing) if outer else drawing)
+        drawn.append(svg.labelled(labels[where[0]], drawing) if outer else drawing)
     if not outer and owners:
         band = per_grid / owners
-        top = "".join(text(one, (i + 0.5) * band, 12, "middle") for i, one in enumerate(labels))
-        drawn = [below([Drawing(top, per_grid, 18), *drawn], gap=0)]
-    return beside(drawn, INSIDE, gap)
+        top = "".join(svg.text(one, (i + 0.5) * band, 12, "middle") for i, one in enumerate(labels))
+        drawn = [svg.below([svg.Drawing(top, per_grid, 18), *drawn], gap=0)]
+    return svg.beside(drawn, INSIDE, gap)
 
 
 def names(axis: str, count: int, room: float) -> list[str]:
@@ -230,13 +171,13 @@ def names(axis: str, count: int, room: float) -> list[str]:
     return []
 
 
-def outline(shown: Shown) -> Drawing:
+def outline(shown: Shown) -> svg.Drawing:
     """Draw a tensor as labelled boxes: every head or token, or the first few and the last."""
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     axis, count = shown.axes[1] if outer else "num_heads", outer[0] if outer else shown.num_heads
     if count is None:
         body = box(None, 0, 0, INSIDE, OUTLINE)
-        return below([Drawing(body, INSIDE, OUTLINE), line(f"{rows} x {columns}")], gap=4)
+        return svg.below([svg.Drawing(body, INSIDE, OUTLINE), line(f"{rows} x {columns}")], gap=4)
     gap = 3 if outer else 0
     least = SMALL * max(len(str(count - 1)), 2 if axis == "num_heads" else len(f"h{rows}")) + 4
     chosen = ends(count, int((INSIDE + gap) // (least + gap)))
@@ -244,7 +185,7 @@ def outline(shown: Shown) -> Drawing:
     body = ""
     for place, i in enumerate(chosen):
         x = place * (each + gap)
-        body += text(DOTS if i is None else str(i), x + each / 2, 11, "middle")
+        body += svg.text(DOTS if i is None else str(i), x + each / 2, 11, "middle")
         if i is None:
             continue
         if axis == "num_heads":
@@ -256,9 +197,9 @@ def outline(shown: Shown) -> Drawing:
             y = 16 + band * deep
             body += box(head, x, y, each, deep) if head is not None else ""
             name = DOTS if head is None else f"h{head}"
-            body += text(name, x + each / 2, y + deep / 2 + 4, "middle")
+            body += svg.text(name, x + each / 2, y + deep / 2 + 4, "middle")
     size = f"{count} {COUNTS[axis]}s, each {rows} x {columns if outer else columns // count}"
-    return below([Drawing(body, INSIDE, OUTLINE + 16), line(size)], gap=4)
+    return svg.below([svg.Drawing(body, INSIDE, OUTLINE + 16), line(size)], gap=4)
 
 
 def ends(count: int, most: int) -> list[int | None]:
@@ -272,15 +213,15 @@ def box(
     head: int | None, x: float, y: float, width: float, height: float, triangle: bool = False
 ) -> str:
     """Draw a box in a head's colour, or only its lower triangle filled."""
-    colour = head_colour(head)
+    colour = svg.head_colour(head)
     shape = f"M{x:g} {y:g}l{width:g} {height:g}h-{width:g}z"
     whole = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
     return (
-        f'<path d="{shape if triangle else whole}" fill="{colour}" fill-opacity="{TINT}"/>'
+        f'<path d="{shape if triangle else whole}" fill="{colour}" fill-opacity="{svg.TINT}"/>'
         f'<path d="{whole}" fill="none" stroke="{colour}"/>'
     )
 
 
-def named(what: str) -> Drawing:
+def named(what: str) -> svg.Drawing:
     """Write the name of a panel."""
-    return Drawing(text(what, 0, 15, style=f"font:700 14px {SANS}"), 9 * len(what), 21)
+    return svg.Drawing(svg.text(what, 0, 15, style=f"font:700 14px {svg.SANS}"), 9 * len(what), 21)

@@ -3,27 +3,13 @@
 import re
 from collections.abc import Sequence
 
-from eleven_steps.pictures.svg import (
-    CHARACTER,
-    INK,
-    LINE,
-    TINT,
-    Drawing,
-    Picture,
-    at,
-    below,
-    beside,
-    head_colour,
-    labelled,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
 
 CELL, LONGEST = 14, 168  # pixels of a feature, and the longest side of a matrix
-TIP = f'<path d="M0 0l-9 -5v10z" style="fill:{INK}"/>'
+TIP = f'<path d="M0 0l-9 -5v10z" style="fill:{svg.INK}"/>'
 
 
-def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int) -> Picture:
+def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int) -> svg.Picture:
     """Draw for each process its rows of W_query, W_key, W_value and its columns of out_proj.
 
     Args:
@@ -42,10 +28,10 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
     shares = [range(place * each, (place + 1) * each) for place in range(num_processes)]
     side = min(LONGEST, CELL * num_heads * head_dim)
     lines = [draw_process(place, heads, num_heads, side) for place, heads in enumerate(shares)]
-    drawn = below(lines, gap=22)
-    joined = fixed(beside([drawn, draw_sum(lines, drawn.height, 22)], max_width=2000, gap=4))
+    drawn = svg.below(lines, gap=22)
+    joined = fixed(svg.beside([drawn, draw_sum(lines, drawn.height, 22)], max_width=2000, gap=4))
     who = "; ".join(f"process {place} {named(heads)}" for place, heads in enumerate(shares))
-    return picture(
+    return svg.picture(
         joined,
         f"{num_processes} processes share {num_heads} heads: only step 11's sum travels",
         f"Every process has all of x. It holds the rows of W_query, W_key and W_value and the "
@@ -54,10 +40,10 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
     )
 
 
-def fixed(drawing: Drawing) -> Drawing:
+def fixed(drawing: svg.Drawing) -> svg.Drawing:
     """Keep parts where arrows find them: in a narrow place a picture is scrolled, not laid anew."""
     body = re.sub(r' data-(lay|size)="[^"]*"', "", drawing.body)
-    return Drawing(body, drawing.width, drawing.height)
+    return svg.Drawing(body, drawing.width, drawing.height)
 
 
 def named(heads: Sequence[int]) -> str:
@@ -67,22 +53,24 @@ def named(heads: Sequence[int]) -> str:
     return f"heads {heads[0]} {'and' if len(heads) == 2 else 'to'} {heads[-1]}"
 
 
-def draw_process(place: int, heads: Sequence[int], num_heads: int, side: float) -> Drawing:
+def draw_process(place: int, heads: Sequence[int], num_heads: int, side: float) -> svg.Drawing:
     """Draw what one process holds, in the order in which it is used."""
     narrow = 40.0
     rows = [
-        labelled(name, bands(heads, num_heads, 56, side, rows=True))
+        svg.labelled(name, bands(heads, num_heads, 56, side, rows=True))
         for name in ("W_query", "W_key", "W_value")
     ]
     wide = max(side, narrow)
-    context = labelled("context", bands(heads, num_heads, wide, narrow, rows=False))
-    columns = labelled("out_proj", bands(heads, num_heads, wide, side, rows=False))
-    arrow = Drawing(arrow_path(22, 18 + narrow / 2), 22, 18 + narrow)  # 18: the names' line
-    line = beside([*rows, arrow, context, arrow, columns], max_width=2000, gap=10)
-    return labelled(f"process {place}: {named(heads)}", line)
+    context = svg.labelled("context", bands(heads, num_heads, wide, narrow, rows=False))
+    columns = svg.labelled("out_proj", bands(heads, num_heads, wide, side, rows=False))
+    arrow = svg.Drawing(arrow_path(22, 18 + narrow / 2), 22, 18 + narrow)  # 18: the names' line
+    line = svg.beside([*rows, arrow, context, arrow, columns], max_width=2000, gap=10)
+    return svg.labelled(f"process {place}: {named(heads)}", line)
 
 
-def bands(heads: Sequence[int], num_heads: int, width: float, height: float, rows: bool) -> Drawing:
+def bands(
+    heads: Sequence[int], num_heads: int, width: float, height: float, rows: bool
+) -> svg.Drawing:
     """Draw a matrix cut into one band for each head; those that are not here stay empty.
 
     Args:
@@ -94,45 +82,49 @@ def bands(heads: Sequence[int], num_heads: int, width: float, height: float, row
         x, y = (0, head * each) if rows else (head * each, 0)
         wide, high = (width, each) if rows else (each, height)
         if head in heads:
-            colour = head_colour(head)
+            colour = svg.head_colour(head)
             body += (
                 f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{colour}" '
-                f'fill-opacity="{TINT}" stroke="{colour}"/>'
+                f'fill-opacity="{svg.TINT}" stroke="{colour}"/>'
             )
-            body += text(str(head), x + wide / 2, y + high / 2 + 4, "middle")
+            body += svg.text(str(head), x + wide / 2, y + high / 2 + 4, "middle")
         else:
             body += (
                 f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" '
-                f'stroke-dasharray="2 3" style="stroke:{LINE}"/>'
+                f'stroke-dasharray="2 3" style="stroke:{svg.LINE}"/>'
             )
-    return Drawing(body, width, height)
+    return svg.Drawing(body, width, height)
 
 
-def draw_sum(lines: Sequence[Drawing], height: float, gap: float) -> Drawing:
+def draw_sum(lines: Sequence[svg.Drawing], height: float, gap: float) -> svg.Drawing:
     """Draw an arrow from each process to the sum, and one from the sum to out."""
     body, y, bar = "", 0.0, 74
     for line in lines:
-        body += at(0, y + line.height / 2, Drawing(arrow_path(bar - 12, 0), 0, 0))
+        body += svg.at(0, y + line.height / 2, svg.Drawing(arrow_path(bar - 12, 0), 0, 0))
         y += line.height + gap
     body += (
         f'<rect x="{bar - 10}" y="20" width="20" height="{height - 20:g}" rx="4" fill="none" '
-        f'stroke-width="2" style="stroke:{INK}"/>'
+        f'stroke-width="2" style="stroke:{svg.INK}"/>'
     )
-    body += text("all-reduce", bar, 12, "middle")
-    body += text("parts", 8, lines[0].height / 2 - 8) + text("of out", 4, lines[0].height / 2 + 16)
-    body += text("+", bar, height / 2 + 5, "middle", style="font-size:18px")
-    body += at(bar + 12, height / 2, Drawing(arrow_path(26, 0), 0, 0))
-    body += text("out,", bar + 44, height / 2 - 4) + text("everywhere", bar + 44, height / 2 + 12)
-    return Drawing(body, bar + 44 + CHARACTER * len("everywhere"), height)
+    body += svg.text("all-reduce", bar, 12, "middle")
+    body += svg.text("parts", 8, lines[0].height / 2 - 8) + svg.text(
+        "of out", 4, lines[0].height / 2 + 16
+    )
+    body += svg.text("+", bar, height / 2 + 5, "middle", style="font-size:18px")
+    body += svg.at(bar + 12, height / 2, svg.Drawing(arrow_path(26, 0), 0, 0))
+    body += svg.text("out,", bar + 44, height / 2 - 4) + svg.text(
+        "everywhere", bar + 44, height / 2 + 12
+    )
+    return svg.Drawing(body, bar + 44 + svg.CHARACTER * len("everywhere"), height)
 
 
 def arrow_path(length: float, y: float) -> str:
     """Draw an arrow to the right."""
-    line = f'<path d="M0 {y:g}h{length - 8:g}" stroke-width="2" style="stroke:{INK}"/>'
+    line = f'<path d="M0 {y:g}h{length - 8:g}" stroke-width="2" style="stroke:{svg.INK}"/>'
     return line + f'<g transform="translate({length:g} {y:g})">{TIP}</g>'
 
 
-def draw_ring(num_tokens: int, num_processes: int) -> Picture:
+def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
     """Draw whose keys and values each process has at each turn of the ring.
 
     Args:
@@ -150,25 +142,25 @@ def draw_ring(num_tokens: int, num_processes: int) -> Picture:
     each, width, height, left = num_tokens // num_processes, 92, 30, 66
     body = ""
     for place in range(num_processes):
-        body += text(f"process {place}", left + (place + 0.5) * width, 12, "middle")
+        body += svg.text(f"process {place}", left + (place + 0.5) * width, 12, "middle")
         for turn in range(num_processes):
             source = (place - turn) % num_processes
             x, y = left + place * width + 4, 20 + turn * (height + 8)
             seen = source <= place
             look = (
-                f'fill="{head_colour(source)}" fill-opacity="{TINT if seen else 0}" '
-                f'stroke="{head_colour(source)}"'
+                f'fill="{svg.head_colour(source)}" fill-opacity="{svg.TINT if seen else 0}" '
+                f'stroke="{svg.head_colour(source)}"'
             ) + ("" if seen else ' stroke-dasharray="2 3"')
             body += f'<rect x="{x}" y="{y}" width="{width - 8}" height="{height}" {look}/>'
             first, last = source * each, source * each + each - 1
             what = f"{first} to {last}" if each > 1 else str(first)
-            body += text(what if seen else f"({what})", x + width / 2 - 4, y + 19, "middle")
+            body += svg.text(what if seen else f"({what})", x + width / 2 - 4, y + 19, "middle")
     for turn in range(num_processes):
-        body += text(f"turn {turn}", left - 8, 39 + turn * (height + 8), "end")
+        body += svg.text(f"turn {turn}", left - 8, 39 + turn * (height + 8), "end")
     high = 20 + num_processes * (height + 8)
-    drawing = Drawing(body, left + num_processes * width, high)
+    drawing = svg.Drawing(body, left + num_processes * width, high)
     tokens = ", ".join(f"process {i} has tokens {i * each} on" for i in range(num_processes))
-    return picture(
+    return svg.picture(
         drawing,
         f"After {num_processes} turns every process has met all keys, one block at a time",
         f"Which tokens' keys and values stand where. Each process keeps its queries ({tokens}); "

@@ -1,11 +1,9 @@
 """Which numbers of the eleven steps depend on one another, worked out from the steps alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 
-from eleven_steps.pictures.storage import place
 from eleven_steps.pictures.tensors import TracedStep
 
 # The matrices of steps 2 and 11, (features in, features out), for those who follow them too.
@@ -17,106 +15,13 @@ MATRICES = {
 }
 
 
-@dataclass(frozen=True)
-class Followed:
-    """Hold one number and all those it depends on or touches.
+def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
+    """Say of all numbers which depend on which.
 
-    Args:
-        key: the tensor it stands in, "view.queries" for one.
-        index: where it stands in that tensor.
-        reached: for every tensor by key, booleans of its shape, True for those numbers.
-    """
-
-    key: str
-    index: tuple[int, ...]
-    reached: Mapping[str, torch.Tensor]
-
-    def at(self, step: str, name: str) -> torch.Tensor:
-        """Return the booleans of one tensor of a step."""
-        return self.reached[f"{step}.{name}"]
-
-    def found(self, step: str, name: str, tensor: torch.Tensor) -> str:
-        """Say which numbers of a tensor are among them: how many, or where the only one stands."""
-        where = self.at(step, name).nonzero().tolist()
-        if len(where) == 1:
-            return f"{tuple(where[0])}, place {place(tensor, where[0])}"
-        return f"{len(where) or 'none'} of {tensor.numel()}"
-
-    def finding(self) -> str:
-        """Say how much of x the number comes from, and how much of out it touches."""
-        x, out = self.at("shape", "x"), self.at("out_proj", "out")
-        came = f"comes from {x.sum() or 'no'} number{'s' * (x.sum() > 1)} of x"
-        went = f"touches {out.sum()} number{'s' * (out.sum() > 1)} of out"
-        if not out.any():
-            last = [key for key, cells in self.reached.items() if cells.any()][-1]
-            went = f"ends at step {last.partition('.')[0]}"
-        if self.key == "shape.x":
-            return went
-        return came if self.key == "out_proj.out" else f"{came} and {went}"
-
-
-def find(
-    trace: Sequence[TracedStep], name: str, index: Sequence[int]
-) -> tuple[str, tuple[int, ...]]:
-    """Return the key of a tensor and the index in it, checked.
-
-    Args:
-        trace, name, index: as for draw_follow.
-
-    Raises:
-        ValueError: no tensor or several have this name, or the index is not in it.
-    """
-    tensors = {f"{step.name}.{n}": t for step in trace for n, t in step.tensors.items()}
-    keys = [key for key in tensors if name in (key, key.partition(".")[2])]
-    if len(keys) > 1:
-        keys = [key for key in keys if tensors[key].dim() == len(index)] or keys
-    if len(keys) != 1:
-        raise ValueError(
-            f"{name!r} stands for {len(keys)} tensors: expected one of {', '.join(keys or tensors)}"
-        )
-    (key,) = keys
-    shape, index = tuple(tensors[key].shape), tuple(index)
-    inside = len(index) == len(shape) and all(0 <= i < n for i, n in zip(index, shape, strict=True))
-    if not inside:
-        letters = next(step.letters for step in trace if step.name == key.partition(".")[0])
-        raise ValueError(f"index {index} is not in {key}, whose shape is {letters} = {shape}")
-    return key, index
-
-
-def reach(trace: Sequence[TracedStep], name: str, index: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Say which numbers one number depends on, and which change when it does.
-
-    Both follow from the steps, not from the values: a dot product depends on all of its row and
+    That follows from the steps, not from the values: a dot product depends on all of its row and
     column, a masked score on nothing, a weight on its row's scores up to its own token (the first
     row has one score, so its weight is always 1), and the context on no later value, whose weight
     is 0. Dropout is left out: it is off outside training.
-
-    Args:
-        trace, name, index: as for draw_follow.
-
-    Returns:
-        For every tensor, by "step.tensor" in the order of the steps, booleans of its shape; the
-        number itself is True.
-
-    Raises:
-        ValueError: as draw_follow does.
-    """
-    key, index = find(trace, name, index)
-    with torch.inference_mode(False), torch.enable_grad():
-        nudges = no_nudges(trace)
-        nudges[key][index] = 1
-        for nudge in nudges.values():
-            nudge.requires_grad_()
-        paths = count_paths(nudges)
-        sources = torch.autograd.grad(paths[key][index], nudges.values(), materialize_grads=True)
-        return {
-            each: (paths[each] > 0) | (source > 0)
-            for each, source in zip(nudges, sources, strict=True)
-        }
-
-
-def reach_all(trace: Sequence[TracedStep]) -> torch.Tensor:
-    """Say of all numbers at once which depend on which, as reach does of one.
 
     Args:
         trace: the eleven steps of a trace, of n numbers in all; the matrices W_query, W_key and

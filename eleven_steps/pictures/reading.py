@@ -5,30 +5,17 @@ from dataclasses import dataclass
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CELL_HEIGHT,
-    CHARACTER,
-    GAP,
-    INK,
-    Drawing,
-    Picture,
-    at,
-    beside,
-    grid,
-    head_colour,
-    labelled,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.weights import check_words
 
 MOST_WORDS = 20
 MOST_TOLD = 4  # words that are named of those that one word reads
 FADED = 0.15  # opacity of the arcs of the words that are not pointed at
-NARROWEST = CHARACTER * 4  # a column holds "100"
+NARROWEST = svg.CHARACTER * 4  # a column holds "100"
 WORD_HEIGHT = 24
 TIP = 7  # height of an arrow's tip
-FRAME = f'fill="none" stroke-width="2" style="stroke:{INK}"'
+FRAME = f'fill="none" stroke-width="2" style="stroke:{svg.INK}"'
 HIDDEN = 'fill="none" pointer-events="all"'  # it is not seen, and feels where one points
 
 
@@ -54,7 +41,7 @@ class Head:
 
 def draw_arcs(
     heads: Sequence[Head], words: Sequence[str], query: int = -1, title: str = ""
-) -> Picture:
+) -> svg.Picture:
     """Draw the sentence once for each head: the arcs of one word strong, its weights below.
 
     Args:
@@ -73,8 +60,11 @@ def draw_arcs(
         f"{head.name}: " + ", ".join(reads(head, words, i)[0] for i in range(len(words)))
         for head in heads
     )
-    return picture(
-        beside([labelled(head.name, sentence(head, words, query)) for head in heads], gap=2 * GAP),
+    return svg.picture(
+        svg.beside(
+            [svg.labelled(head.name, sentence(head, words, query)) for head in heads],
+            gap=2 * svg.GAP,
+        ),
         title or f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
         f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
         f"({len(words)}, {len(words)}) in per cent: {every}.",
@@ -126,28 +116,28 @@ def most_of_another(weights: torch.Tensor, query: int) -> float:
     return max((share for j, share in enumerate(weights[query].tolist()) if j != query), default=0)
 
 
-def sentence(head: Head, words: Sequence[str], query: int) -> Drawing:
+def sentence(head: Head, words: Sequence[str], query: int) -> svg.Drawing:
     """Draw arcs, the words below them, and the weights of one word below those.
 
     The weights of each word are drawn, those of the query alone are seen; a script shows others.
     """
-    wide, high = max(NARROWEST, CHARACTER * max(map(len, words)) + 12), 44.0 + 4 * len(words)
-    tall = high + WORD_HEIGHT + CELL_HEIGHT
+    wide, high = max(NARROWEST, svg.CHARACTER * max(map(len, words)) + 12), 44.0 + 4 * len(words)
+    tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = places = ""
     for i, word in enumerate(words):
         off, faded = ("", "") if i == query else (' display="none"', f' opacity="{FADED}"')
-        row = at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
+        row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
         frame = f'<path d="{box(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
         numbers += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
         drawn = in_colour(arcs_of(head.weights[i], i, wide, high), head.number)
         arcs += f'<g class="reads" data-word="{i}"{faded}>{drawn}</g>'
-        written += text(word, (i + 0.5) * wide, high + 16, "middle")
+        written += svg.text(word, (i + 0.5) * wide, high + 16, "middle")
         places += (
             f'<path class="word" data-word="{i}" d="{box(i * wide, 0, wide, tall)}" {HIDDEN}/>'
         )
-    unit = text("%", len(words) * wide + 4, tall - 6)
+    unit = svg.text("%", len(words) * wide + 4, tall - 6)
     body = numbers + written + unit + arcs + places
-    return Drawing(body, len(words) * wide + 4 + CHARACTER, tall)
+    return svg.Drawing(body, len(words) * wide + 4 + svg.CHARACTER, tall)
 
 
 def box(x: float, y: float, width: float, height: float) -> str:
@@ -155,14 +145,14 @@ def box(x: float, y: float, width: float, height: float) -> str:
     return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
 
 
-def weights_of(head: Head, query: int, wide: float) -> Drawing:
+def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
     """Draw the weights of one word in per cent; what the mask has made 0 is left empty."""
     row = head.weights[query].tolist()
     return grid(
         [[per_cent(share) for share in row]],
         [[head.number] * len(row)],
         [row],
-        cell=(wide, CELL_HEIGHT),
+        cell=(wide, svg.CELL_HEIGHT),
         kept=[[share > 0 or j <= query for j, share in enumerate(row)]],
     )
 
@@ -198,7 +188,7 @@ def arc(start: float, end: float, foot: float, rise: float, share: float) -> str
 
 def in_colour(drawn: str, head: int) -> str:
     """Draw paths in a head's colour."""
-    colour = head_colour(head)
+    colour = svg.head_colour(head)
     return f'<g fill="{colour}" stroke="{colour}">{drawn}</g>'
 
 

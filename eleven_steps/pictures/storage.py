@@ -6,17 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CHARACTER,
-    Drawing,
-    Picture,
-    below,
-    beside,
-    grid,
-    heading,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import Shown, chain
 
 PER_LINE, MOST_LINES = 18, 20
@@ -25,7 +16,7 @@ PER_PART = 6  # of a line, which breaks between parts where a page is narrow
 
 def draw_memory(
     shown: Sequence[Shown], title: str, between: Sequence[str] = (), head: int | None = None
-) -> Picture:
+) -> svg.Picture:
     """Draw the storage of tensors in order, each with its shape, stride and whether contiguous.
 
     Any strided tensor will do: a slice leaves the places empty that it does not read, and an
@@ -39,10 +30,10 @@ def draw_memory(
         ValueError: a storage is too long to draw, or a tensor has no such head.
     """
     strips, facts = zip(*(strip(one, head) for one in shown), strict=True)
-    return picture(chain(strips, between), title, "; ".join(facts) + ".")
+    return svg.picture(chain(strips, between), title, "; ".join(facts) + ".")
 
 
-def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
+def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
     """Return the storage strip of a tensor and its facts in words."""
     tensor, numbers = shown.tensor, storage(shown.tensor).tolist()
     if len(numbers) > PER_LINE * MOST_LINES:
@@ -59,7 +50,7 @@ def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
         line = range(start, min(start + PER_LINE, len(numbers)))
         parts = [line[i : i + PER_PART] for i in range(0, len(line), PER_PART)]
         cells = [cells_at(each, numbers, readers, framed) for each in parts]
-        lines.append(beside(cells, math.inf, 0))
+        lines.append(svg.beside(cells, math.inf, 0))
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
     facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""
     facts += "contiguous" if tensor.is_contiguous() else "not contiguous"
@@ -71,15 +62,15 @@ def strip(shown: Shown, head: int | None = None) -> tuple[Drawing, str]:
         more.append(
             f"head {head} reads places {', '.join(runs)}: {len(runs)} piece{'s' * (len(runs) > 1)}"
         )
-    notes = [Drawing(text(one, 0, 12), CHARACTER * len(one), 16) for one in more]
-    return below([heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
+    notes = [svg.Drawing(svg.text(one, 0, 12), svg.CHARACTER * len(one), 16) for one in more]
+    return svg.below([svg.heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
         [f"{shown.name} {facts}", *more]
     )
 
 
 def cells_at(
     places: range, numbers: list[float], readers: dict[int, set[int | None]], framed: list[int]
-) -> Drawing:
+) -> svg.Drawing:
     """Draw places of a storage in a row, with whom each belongs to."""
     owners = [readers.get(i, set()) for i in places]
     return grid(

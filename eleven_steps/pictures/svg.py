@@ -1,7 +1,7 @@
-"""The one primitive, a grid of numbers, and the Picture that every drawing ends in."""
+"""What drawings are made of, laid beside and below each other, and the Picture they end in."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -125,97 +125,6 @@ def number(value: float) -> str:
     decimals = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     written = f"{value:.{decimals}f}"
     return written.replace("-", "") if float(written) == 0 else written
-
-
-def grid(
-    rows: Sequence[Sequence[float]],
-    heads: Sequence[Sequence[int | None]] | None = None,
-    shades: Sequence[Sequence[float]] | None = None,
-    marked: Iterable[tuple[int, int]] = (),
-    row_labels: Sequence[str] = (),
-    column_labels: Sequence[str] = (),
-    foot_labels: Sequence[str] = (),
-    top_labels: Sequence[str] = (),
-    cell: tuple[float, float] = (CELL_WIDTH, CELL_HEIGHT),
-    written: bool = True,
-    kept: Sequence[Sequence[bool]] | None = None,
-    known_as: str = "",
-) -> Drawing:
-    """Draw numbers in cells, one colour per head.
-
-    Args:
-        rows: the numbers, row by row; -inf is written so, on hatched ground.
-        heads: the head each cell belongs to, laid out as rows; None is no head.
-        shades: how strong each cell's colour is, from 0 to 1, laid out as rows.
-        marked: (row, column) of the cells to frame.
-        row_labels, column_labels, foot_labels: what stands left of, above and below the cells.
-        top_labels: what stands above the column labels.
-        cell: width and height of a cell.
-        written: whether the numbers are written; if not, shades are all there is to see.
-        kept: which cells to draw in full, laid out as rows; the others stay empty.
-        known_as: attributes by which a script finds the cells, each an element of its own then.
-    """
-    width, height = cell
-    left = CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
-    above = [line for line in (top_labels, column_labels) if line]
-    top = 16 * len(above)
-    paths: dict[tuple[str, float], dict[float, list[str]]] = {}
-    hatch, numbers, frames, alone = [], [], [], ""
-    marked = set(marked)
-    step = STEP if written else 2 * STEP  # with nothing to read through it a shade may be deep
-    for i, row in enumerate(rows):
-        y = top + i * height
-        for j, value in enumerate(row):
-            x = left + j * width
-            box = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
-            colour, line = head_colour(heads[i][j] if heads else None), 1 if written else 0.2
-            opacity = TINT if shades is None else FAINT + step * round(shades[i][j] * 10)
-            if kept is not None and not kept[i][j]:
-                colour, line, opacity = NEUTRAL, 0.4, 0.0
-            elif value == -math.inf:
-                opacity = FAINT
-                hatch.append(f"M{x:g} {y + height:g}{slash(width, height, written)}")
-            paths.setdefault((colour, line), {}).setdefault(opacity, []).append(box)
-            alone += (
-                f'<path d="{box}" fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"/>'
-            )
-            if written and (kept is None or kept[i][j]):
-                numbers.append(text(number(value), x + width / 2, y + height / 2 + 4))
-            if (i, j) in marked:
-                frames.append(box)
-    cells = "".join(
-        f'<g fill="{colour}" stroke="{colour}" stroke-width="{line}">'
-        + "".join(
-            f'<path d="{"".join(boxes)}" fill-opacity="{opacity:g}"/>'
-            for opacity, boxes in by_opacity.items()
-        )
-        + "</g>"
-        for (colour, line), by_opacity in paths.items()
-    )
-    if known_as:
-        cells = f"<g>{alone}</g>"
-    if hatch:
-        cells += f'<path d="{"".join(hatch)}" style="stroke:{LINE}" stroke-opacity="0.5"/>'
-    if frames:
-        cells += f'<path d="{"".join(frames)}" fill="none" stroke-width="3" style="stroke:{INK}"/>'
-    bottom = top + height * len(rows)
-    labels = "".join(
-        text(label, left - 6, top + (i + 0.5) * height + 4, "end")
-        for i, label in enumerate(row_labels)
-    ) + "".join(
-        text(label, left + (j + 0.5) * width, y, "middle")
-        for y, line in (*zip((11, 27), above, strict=False), (bottom + 14, foot_labels))
-        for j, label in enumerate(line)
-        if label
-    )
-    right = left + width * max(map(len, rows), default=0)
-    body = cells + labels
-    if numbers:
-        body += f'<g text-anchor="middle">{"".join(numbers)}</g>'
-    if known_as:
-        where = f"{left:g} {top:g} {width:g} {height:g} {len(rows[0])}"
-        body = f'<g {known_as} data-where="{where}">{body}</g>'
-    return Drawing(body, right, bottom + (17 if foot_labels else 0))
 
 
 def slash(width: float, height: float, written: bool = True) -> str:

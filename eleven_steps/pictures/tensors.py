@@ -8,21 +8,8 @@ from typing import Protocol
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CHARACTER,
-    GAP,
-    INK,
-    Drawing,
-    Picture,
-    at,
-    below,
-    beside,
-    grid,
-    heading,
-    labelled,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 # What one index along an axis counts.
 COUNTS = {
@@ -43,6 +30,8 @@ COMPARED = {"scores", "masked", "weights"}  # one is read beside the others of i
 @dataclass(frozen=True)
 class Shown:
     """Say how to draw a tensor.
+
+        draw_tensor(Shown(queries, "queries", "b num_tokens d_out", num_heads=2), "Two heads")
 
     Args:
         tensor: the numbers, two to four dimensions.
@@ -117,12 +106,12 @@ class TracedStep(Protocol):
     tensors: dict[str, torch.Tensor]
 
 
-def draw_tensor(shown: Shown, title: str) -> Picture:
+def draw_tensor(shown: Shown, title: str) -> svg.Picture:
     """Draw one tensor as grids of numbers; the title says what to see."""
     return draw_tensors([shown], title)
 
 
-def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> Picture:
+def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> svg.Picture:
     """Draw tensors one below the other.
 
     Args:
@@ -131,10 +120,10 @@ def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()
         between: what is done between each tensor and the next, written beside an arrow.
     """
     description = "; ".join(f"{one.name} {one.shape}" for one in shown) + "."
-    return picture(chain([block(one) for one in shown], between), title, description)
+    return svg.picture(chain([block(one) for one in shown], between), title, description)
 
 
-def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: int) -> Picture:
+def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: int) -> svg.Picture:
     """Draw a matrix product of 2-D tensors, with one row, one column and the cell they make framed.
 
     Args:
@@ -147,28 +136,28 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
             f"row {row}, column {column} is not in {product.name}, whose shape is "
             f"{tuple(product.tensor.shape)}"
         )
-    marks = (
-        [(row, k) for k in range(inner)],
-        [(k, column) for k in range(inner)],
-        [(row, column)],
-    )
+    marks = ([(row, k) for k in range(inner)], [(k, column) for k in range(inner)], [(row, column)])
     shown = left, right, product
     planes = [plane(one, (), marked=each) for one, each in zip(shown, marks, strict=True)]
     a, b, c = (
-        labelled(f"{one.name} {tuple(one.tensor.shape)}", drawn)
+        svg.labelled(f"{one.name} {tuple(one.tensor.shape)}", drawn)
         for one, drawn in zip(shown, planes, strict=True)
     )
     low, end = max(a.height, c.height), max(each.width for each in planes[1:])
-    end_of_rows = b.height + GAP + low
-    x, y = (a.width + 2 * GAP + end - each.width for each in planes[1:])  # columns below columns
-    together = Drawing(
-        at(0, end_of_rows - a.height, a) + at(x, 0, b) + at(y, end_of_rows - c.height, c),
+    end_of_rows = b.height + svg.GAP + low
+    x, y = (
+        a.width + 2 * svg.GAP + end - each.width for each in planes[1:]
+    )  # columns below columns
+    together = svg.Drawing(
+        svg.at(0, end_of_rows - a.height, a)
+        + svg.at(x, 0, b)
+        + svg.at(y, end_of_rows - c.height, c),
         max(x + b.width, y + c.width),
         end_of_rows,
     )
     value = product.tensor[row, column].item()
     told = value if isinstance(value, int) else f"{value:.4f}"
-    return picture(
+    return svg.picture(
         together,
         f"Row {row} of {left.name} meets column {column} of {right.name}: {told}",
         f"{product.name} {product.shape} is {left.name} {left.shape} times {right.name} "
@@ -176,7 +165,7 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
     )
 
 
-def block(shown: Shown) -> Drawing:
+def block(shown: Shown) -> svg.Drawing:
     """Draw a tensor under its name and shape, one grid per index of the leading axes."""
     *outer, rows, columns = shown.tensor.shape
     count = math.prod(outer)
@@ -192,11 +181,13 @@ def block(shown: Shown) -> Drawing:
             f"{COUNTS[a]} {i}" for a, i in named if a != "b" or shown.tensor.shape[0] > 1
         )
         drawing = plane(shown, where)
-        grids.append(labelled(label, drawing) if label else drawing)
-    return below([heading(shown.name, shown.shape), beside(grids)], gap=2)
+        grids.append(svg.labelled(label, drawing) if label else drawing)
+    return svg.below([svg.heading(shown.name, shown.shape), svg.beside(grids)], gap=2)
 
 
-def plane(shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]] = ()) -> Drawing:
+def plane(
+    shown: Shown, where: tuple[int, ...], marked: Sequence[tuple[int, int]] = ()
+) -> svg.Drawing:
     """Draw the matrix at an index of the leading axes, its rows and columns labelled."""
     matrix = shown.tensor[where]
     rows, columns = (COUNTS.get(axis, axis) for axis in shown.axes[-2:])
@@ -234,17 +225,19 @@ def head_labels(shown: Shown) -> list[str]:
     return [f"h{j // head_dim}" if j % head_dim == 0 else "" for j in range(width)]
 
 
-def chain(drawings: Sequence[Drawing], between: Sequence[str]) -> Drawing:
+def chain(drawings: Sequence[svg.Drawing], between: Sequence[str]) -> svg.Drawing:
     """Lay drawings from top to bottom with an arrow after each for which between has a label."""
     parts = []
     for drawing, label in zip_longest(drawings, between):
         parts += [drawing] if label is None else [drawing, arrow(label)]
-    return below(parts, gap=10)
+    return svg.below(parts, gap=10)
 
 
-def arrow(label: str) -> Drawing:
+def arrow(label: str) -> svg.Drawing:
     """Draw an arrow down, with the operation written beside it; "and" is no operation."""
     if label == "and":
-        return Drawing(text(label, 0, 14), CHARACTER * len(label), 20)
-    body = f'<path d="M12 1v14m-5 -5l5 6l5 -6" fill="none" stroke-width="2" style="stroke:{INK}"/>'
-    return Drawing(body + text(label, 28, 14), 28 + CHARACTER * len(label), 20)
+        return svg.Drawing(svg.text(label, 0, 14), svg.CHARACTER * len(label), 20)
+    body = (
+        f'<path d="M12 1v14m-5 -5l5 6l5 -6" fill="none" stroke-width="2" style="stroke:{svg.INK}"/>'
+    )
+    return svg.Drawing(body + svg.text(label, 28, 14), 28 + svg.CHARACTER * len(label), 20)

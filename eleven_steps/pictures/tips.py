@@ -4,18 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.handles import Handle, Handled
-from eleven_steps.pictures.svg import (
-    CELL_HEIGHT,
-    CHARACTER,
-    TITLE_HEIGHT,
-    Drawing,
-    below,
-    beside,
-    grid,
-    picture,
-    text,
-)
 from eleven_steps.pictures.vectors import HALO, MARGIN, Arrow, arrow_line, axis_lines, free, shadow
 
 CORNERS = (0.0, 0.0), (5.0, 5.0)  # of the plane of words
@@ -45,18 +36,20 @@ class Plane:
         (left, _), (_, top) = self.corners
         return MARGIN + (x - left) * self.unit, 1.5 * MARGIN + (top - y) * self.unit
 
-    def drawing(self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = "") -> Drawing:
+    def drawing(
+        self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = ""
+    ) -> svg.Drawing:
         """Draw arrows over the axes, and what lies under them."""
         lines = "".join(arrow_line(arrow, self.place) for arrow in arrows)
         names = self.names(arrows)
         body = axis_lines(axes, self.corners, self.place) + under + lines + names
-        return Drawing(body, self.width, self.height)
+        return svg.Drawing(body, self.width, self.height)
 
     def names(self, arrows: Sequence[Arrow]) -> str:
         """Write each arrow's name beyond its tip, where there is room, over no other name."""
         body, taken = "", []
         for arrow in arrows:
-            (x, y), long = self.place(*arrow.end), CHARACTER * len(arrow.name)
+            (x, y), long = self.place(*arrow.end), svg.CHARACTER * len(arrow.name)
             y += 18 if arrow.end[1] < 0 else -8
             to_the_left = arrow.end[0] < 0 or x + 14 + long > self.width
             anchor = "end" if to_the_left and x - 14 >= long else "start"
@@ -64,13 +57,13 @@ class Plane:
             left = x - long if anchor == "end" else x
             y = free(y, left, long, taken)
             style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-            body += text(arrow.name, x, y, anchor, style)
+            body += svg.text(arrow.name, x, y, anchor, style)
         return body
 
     def handle(self, name: str, tip: Sequence[float], low, high, says: str) -> Handle:
         """Return the handle at a tip; a picture's title stands above its drawing."""
         x, y = self.place(0, 0)
-        place = (x + 2, y + TITLE_HEIGHT)
+        place = (x + 2, y + svg.TITLE_HEIGHT)
         tip = [round(each, 2) for each in tip]
         return Handle(name, tip, low, high, place, (self.unit, self.unit), says)
 
@@ -107,19 +100,19 @@ def draw_mix(
         shades=[[0, share] for share in weights],
         row_labels=words,
         column_labels=["score", "weight"],
-        cell=(COLUMN, CELL_HEIGHT),
+        cell=(COLUMN, svg.CELL_HEIGHT),
     )
     lines = [f"context    {pair(found['context'])}", f"{word:10} {pair(x[place])}"]
     lines += [f"in context {pair(found['y'])}"]
     most = max(weights)
     giver = words[weights.index(most)] if most - min(weights) > 0.005 else "every word"
     title = f"{word} takes {most:.2f} from {giver}"
-    drawn = beside([plane.drawing(arrows, axes), below([table, written(lines)])], WIDTH)
+    drawn = svg.beside([plane.drawing(arrows, axes), svg.below([table, written(lines)])], WIDTH)
     shares = ", ".join(f"{name} {share:.2f}" for name, share in zip(words, weights, strict=True))
     told = f"{word} {pair(x[place])}, in context {pair(found['y'])}. Weights: {shares}."
     says = ", ".join(f"{axis} {number:.2f}" for axis, number in zip(axes, tip, strict=True))
     handle = plane.handle(f"tip of {word}", tip, (0.0, 0.0), (REACH, REACH), f"{says}. {title}")
-    return Handled(picture(drawn, title, told).padded(WIDTH), (handle,))
+    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (handle,))
 
 
 def draw_key(query: torch.Tensor, key: torch.Tensor, found: Mapping[str, float]) -> Handled:
@@ -146,20 +139,20 @@ def draw_key(query: torch.Tensor, key: torch.Tensor, found: Mapping[str, float])
     ]
     under = shadow(query.tolist(), tip, plane.place) if long else ""
     title = f"query . key = {dot}"
-    drawn = below([plane.drawing(arrows, ("feature 0", "feature 1"), under), written(lines)])
+    drawn = svg.below([plane.drawing(arrows, ("feature 0", "feature 1"), under), written(lines)])
     where = f"key ({tip[0]:.2f}, {tip[1]:.2f})"
     told = f"query {pair(query)}, {where}" + (f", {angle:.0f} degrees apart." if long else ".")
     handle = plane.handle("tip of the key", tip, *AROUND, f"{where[4:]}. {title}")
-    return Handled(picture(drawn, title, told).padded(WIDTH), (handle,))
+    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (handle,))
 
 
-def written(lines: Sequence[str]) -> Drawing:
+def written(lines: Sequence[str]) -> svg.Drawing:
     """Write lines of equal height, their spaces kept."""
     body = "".join(
-        text(line.replace(" ", "\N{NO-BREAK SPACE}"), 0, 14 + 18 * i)
+        svg.text(line.replace(" ", "\N{NO-BREAK SPACE}"), 0, 14 + 18 * i)
         for i, line in enumerate(lines)
     )
-    return Drawing(body, CHARACTER * max(map(len, lines)), 18 * len(lines))
+    return svg.Drawing(body, svg.CHARACTER * max(map(len, lines)), 18 * len(lines))
 
 
 def pair(vector: torch.Tensor) -> str:

@@ -6,27 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CELL_HEIGHT,
-    CELL_WIDTH,
-    CHARACTER,
-    GAP,
-    GROUND,
-    INK,
-    LINE,
-    Drawing,
-    Picture,
-    below,
-    beside,
-    grid,
-    labelled,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 UNIT = 62  # pixels for 1 along an axis
 MARGIN = 26
-HALO = f"paint-order:stroke;stroke:{GROUND};stroke-width:5px"  # keeps lines out of names
+HALO = f"paint-order:stroke;stroke:{svg.GROUND};stroke-width:5px"  # keeps lines out of names
 LETTERS = 14  # pixels: how high a line of a name is
 MOST_ROWS, MOST_COLUMNS = 12, 12
 LOOKS = {
@@ -66,7 +51,7 @@ def draw_vectors(
     corners: tuple[tuple[float, float], tuple[float, float]] = ((0, 0), (4, 4)),
     shares: Sequence[tuple[str, float]] = (),
     angle: tuple[int, int] | None = None,
-) -> Picture:
+) -> svg.Picture:
     """Draw vectors in a plane.
 
     Args:
@@ -89,7 +74,7 @@ def draw_vectors(
     def place(x: float, y: float) -> tuple[float, float]:
         return MARGIN + (x - left) * UNIT, 1.5 * MARGIN + (top - y) * UNIT
 
-    ends = [place(*arrow.end)[0] + 8 + CHARACTER * len(arrow.name) for arrow in arrows]
+    ends = [place(*arrow.end)[0] + 8 + svg.CHARACTER * len(arrow.name) for arrow in arrows]
     width = max(MARGIN + place(right, 0)[0], *ends)
     height = max(place(0, bottom)[1], place(0, 0)[1] + 34) + 8
     body = axis_lines(axes, corners, place)
@@ -98,29 +83,29 @@ def draw_vectors(
     body += "".join(arrow_line(arrow, place) for arrow in arrows)
     taken: list[tuple[float, float, float]] = []
     body += "".join(arrow_name(arrow, place, taken) for arrow in arrows if arrow.name)
-    drawing = Drawing(body, width, height)
+    drawing = svg.Drawing(body, width, height)
     if shares:
         columns = [word for word, _ in shares]
         row = [[share for _, share in shares]]
         cell = cell_for(columns)
         table = grid(row, shades=row, column_labels=columns, row_labels=["weight"], cell=cell)
-        drawing = below([drawing, table], gap=4)
+        drawing = svg.below([drawing, table], gap=4)
     told = "; ".join(f"{a.name} ({a.end[0]:.2f}, {a.end[1]:.2f})" for a in arrows if a.name)
-    return picture(drawing, title, f"Vectors as ({axes[0]}, {axes[1]}): {told}.")
+    return svg.picture(drawing, title, f"Vectors as ({axes[0]}, {axes[1]}): {told}.")
 
 
 def axis_lines(axes, corners, place) -> str:
     """Draw the two axes with whole numbers along them and their meanings at their ends."""
     (left, bottom), (right, top) = corners
     (x0, y0), (x1, y1), (x, y) = place(left, bottom), place(right, top), place(0, 0)
-    body = f'<path d="M{x0:g} {y:g}H{x1:g}M{x:g} {y0:g}V{y1:g}" style="stroke:{LINE}"/>'
+    body = f'<path d="M{x0:g} {y:g}H{x1:g}M{x:g} {y0:g}V{y1:g}" style="stroke:{svg.LINE}"/>'
     for whole in range(math.ceil(left), math.floor(right) + 1):
         if whole:
-            body += text(str(whole), place(whole, 0)[0], y + 16, "middle")
+            body += svg.text(str(whole), place(whole, 0)[0], y + 16, "middle")
     for whole in range(math.ceil(bottom), math.floor(top) + 1):
         if whole:
-            body += text(str(whole), x - 8, place(0, whole)[1] + 4, "end")
-    return body + text(axes[0], x1, y + 34, "end") + text(axes[1], x - 14, y1 - 24)
+            body += svg.text(str(whole), x - 8, place(0, whole)[1] + 4, "end")
+    return body + svg.text(axes[0], x1, y + 34, "end") + svg.text(axes[1], x - 14, y1 - 24)
 
 
 def arrow_line(arrow: Arrow, place) -> str:
@@ -128,7 +113,7 @@ def arrow_line(arrow: Arrow, place) -> str:
     (x0, y0), (x, y) = place(*arrow.start), place(*arrow.end)
     long = math.hypot(x - x0, y - y0)
     if long < 1:
-        return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{INK}"/>'
+        return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{svg.INK}"/>'
     along, across = ((x - x0) / long, (y - y0) / long), ((y0 - y) / long, (x - x0) / long)
     back = min(9, long)
     tips = [
@@ -139,7 +124,7 @@ def arrow_line(arrow: Arrow, place) -> str:
     neck = x - back / 2 * along[0], y - back / 2 * along[1]
     return (
         f'<path d="M{x0:.1f} {y0:.1f}L{neck[0]:.1f} {neck[1]:.1f}" {LOOKS[arrow.look]} '
-        f'fill="none" style="stroke:{INK}"/><path d="{head}" style="fill:{INK}"/>'
+        f'fill="none" style="stroke:{svg.INK}"/><path d="{head}" style="fill:{svg.INK}"/>'
     )
 
 
@@ -147,8 +132,8 @@ def arrow_name(arrow: Arrow, place, taken: list[tuple[float, float, float]]) -> 
     """Write an arrow's name beyond its tip, over none of the names whose places are taken."""
     x, y = place(*arrow.end)
     look = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-    y = free(y - 5, x + 7, CHARACTER * len(arrow.name), taken)
-    return text(arrow.name, x + 7, y, style=look)
+    y = free(y - 5, x + 7, svg.CHARACTER * len(arrow.name), taken)
+    return svg.text(arrow.name, x + 7, y, style=look)
 
 
 def free(y: float, left: float, long: float, taken: list[tuple[float, float, float]]) -> float:
@@ -182,11 +167,11 @@ def shadow(first: Sequence[float], second: Sequence[float], place) -> str:
     turned = first[0] * second[1] - first[1] * second[0] < 0
     return (
         f'<path d="M{x:.1f} {y:.1f}L{foot[0]:.1f} {foot[1]:.1f}" stroke-width="9" '
-        f'stroke-opacity="0.3" style="stroke:{INK}"/>'
+        f'stroke-opacity="0.3" style="stroke:{svg.INK}"/>'
         f'<path d="M{tip[0]:.1f} {tip[1]:.1f}L{foot[0]:.1f} {foot[1]:.1f}" '
-        f'stroke-dasharray="3 3" style="stroke:{INK}"/>'
+        f'stroke-dasharray="3 3" style="stroke:{svg.INK}"/>'
         f'<path d="M{ends[0][0]:.1f} {ends[0][1]:.1f}A{radius} {radius} 0 0 {int(turned)} '
-        f'{ends[1][0]:.1f} {ends[1][1]:.1f}" fill="none" style="stroke:{INK}"/>'
+        f'{ends[1][0]:.1f} {ends[1][1]:.1f}" fill="none" style="stroke:{svg.INK}"/>'
     )
 
 
@@ -197,7 +182,7 @@ def draw_matrices(
     columns: Sequence[str] = (),
     shade: str = "",
     heads: Sequence[int | None] = (),
-) -> Picture:
+) -> svg.Picture:
     """Draw small matrices, each under its name; whole numbers stand without decimals.
 
     Args:
@@ -211,6 +196,30 @@ def draw_matrices(
     Raises:
         ValueError: one is not 2-D, is too large to draw, or does not fit the labels or heads.
     """
+    check_matrices(matrices, rows, columns, heads)
+    drawn = [
+        svg.labelled(
+            f"{name} {tuple(matrix.shape)}",
+            grid(
+                listed(matrix),
+                heads=[[head] * matrix.shape[1] for head in heads] or None,
+                shades=matrix.tolist() if name in shade.split() else None,
+                row_labels=rows,
+                column_labels=columns,
+                cell=cell_for(columns),
+            ),
+        )
+        for name, matrix in matrices.items()
+    ]
+    together = (
+        svg.below(drawn, gap=8) if columns and not rows else svg.beside(drawn, gap=2 * svg.GAP)
+    )
+    told = "; ".join(f"{name} = {listed(matrix, 2)}" for name, matrix in matrices.items())
+    return svg.picture(together, title, f"{told}.")
+
+
+def check_matrices(matrices, rows, columns, heads) -> None:
+    """Raise ValueError unless matrices are small enough, and all fit the labels and heads."""
     for name, matrix in matrices.items():
         shape = tuple(matrix.shape)
         if len(shape) != 2 or shape[0] > MOST_ROWS or shape[1] > MOST_COLUMNS:
@@ -228,23 +237,6 @@ def draw_matrices(
                 f"{name} has shape {shape}, but {len(heads)} heads are given: one for each row is "
                 f"expected"
             )
-    drawn = [
-        labelled(
-            f"{name} {tuple(matrix.shape)}",
-            grid(
-                listed(matrix),
-                heads=[[head] * matrix.shape[1] for head in heads] or None,
-                shades=matrix.tolist() if name in shade.split() else None,
-                row_labels=rows,
-                column_labels=columns,
-                cell=cell_for(columns),
-            ),
-        )
-        for name, matrix in matrices.items()
-    ]
-    together = below(drawn, gap=8) if columns and not rows else beside(drawn, gap=2 * GAP)
-    told = "; ".join(f"{name} = {listed(matrix, 2)}" for name, matrix in matrices.items())
-    return picture(together, title, f"{told}.")
 
 
 def listed(matrix: torch.Tensor, decimals: int | None = None) -> list[list[float]]:
@@ -257,4 +249,4 @@ def listed(matrix: torch.Tensor, decimals: int | None = None) -> list[list[float
 def cell_for(labels: Sequence[str]) -> tuple[float, float]:
     """Return the size of a cell that is as wide as the longest label over it."""
     longest = max(map(len, labels), default=0)
-    return max(CELL_WIDTH, CHARACTER * longest + 6), CELL_HEIGHT
+    return max(svg.CELL_WIDTH, svg.CHARACTER * longest + 6), svg.CELL_HEIGHT

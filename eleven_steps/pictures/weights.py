@@ -5,21 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
-from eleven_steps.pictures.svg import (
-    CELL_HEIGHT,
-    CELL_WIDTH,
-    CHARACTER,
-    GAP,
-    Drawing,
-    Picture,
-    at,
-    below,
-    beside,
-    grid,
-    labelled,
-    picture,
-    text,
-)
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.grid import grid
 
 CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
@@ -29,7 +16,7 @@ MOST_WRITTEN = 12  # words of a table whose numbers are written in full
 
 def draw_weights(
     weights: torch.Tensor, words: Sequence[str], head: int, title: str = ""
-) -> Picture:
+) -> svg.Picture:
     """Draw the weights of one head in per cent, a row for each word that looks.
 
     Args:
@@ -49,7 +36,7 @@ def draw_weights(
         f"{word} at {words[int(row.argmax())]} {row.max():.2f}"
         for word, row in zip(words, weights, strict=True)
     )
-    return picture(
+    return svg.picture(
         pattern(weights, words, head, CELL, written=True),
         title or found,
         f"Weights in per cent, (num_tokens, num_tokens) = {tuple(weights.shape)}; each word looks "
@@ -59,7 +46,7 @@ def draw_weights(
 
 def draw_words(
     table: torch.Tensor, words: Sequence[str], title: str, head: int | None = None
-) -> Picture:
+) -> svg.Picture:
     """Draw scores, masked scores or weights with words at rows and columns, the last row's
     largest number framed.
 
@@ -86,21 +73,18 @@ def draw_words(
         marked=[(len(words) - 1, best[-1])],
         row_labels=words,
         column_labels=words,
-        cell=(max(CELL_WIDTH, CHARACTER * max(map(len, words)) + 6), CELL_HEIGHT),
+        cell=(max(svg.CELL_WIDTH, svg.CHARACTER * max(map(len, words)) + 6), svg.CELL_HEIGHT),
     )
     found = ", ".join(
         f"{word} at {words[j]} {row[j]:.2f}" for word, row, j in zip(words, rows, best, strict=True)
     )
     shape = f"(num_tokens, num_tokens) = {tuple(table.shape)}"
-    return picture(drawn, title, f"{shape}. The largest of each row: {found}.")
+    return svg.picture(drawn, title, f"{shape}. The largest of each row: {found}.")
 
 
 def draw_patterns(
-    layers: Sequence[torch.Tensor],
-    words: Sequence[str],
-    notes: Sequence[Sequence[str]],
-    title: str,
-) -> Picture:
+    layers: Sequence[torch.Tensor], words: Sequence[str], notes: Sequence[Sequence[str]], title: str
+) -> svg.Picture:
     """Draw the weights of every head of every layer as shades, the darker the larger.
 
     Args:
@@ -117,24 +101,20 @@ def draw_patterns(
         parts = []
         for head, (weights, note) in enumerate(zip(heads, said, strict=True)):
             check_words(weights, words)
-            drawn = labelled(note, pattern(weights, words, head, SMALL, written=False))
-            parts.append(labelled(f"layer {number}, head {head}", drawn))
-        lines.append(beside(parts))
+            drawn = svg.labelled(note, pattern(weights, words, head, SMALL, written=False))
+            parts.append(svg.labelled(f"layer {number}, head {head}", drawn))
+        lines.append(svg.beside(parts))
     facts = "; ".join(
         f"layer {i}, head {j}: {note}"
         for i, said in enumerate(notes)
         for j, note in enumerate(said)
     )
-    return picture(below(lines), title, f"The words: {' '.join(words)}. {facts}.")
+    return svg.picture(svg.below(lines), title, f"The words: {' '.join(words)}. {facts}.")
 
 
 def pattern(
-    weights: torch.Tensor,
-    words: Sequence[str],
-    head: int,
-    cell: tuple[float, float],
-    written: bool,
-) -> Drawing:
+    weights: torch.Tensor, words: Sequence[str], head: int, cell: tuple[float, float], written: bool
+) -> svg.Drawing:
     """Draw weights (num_tokens, num_tokens) with a word at each row and each column."""
     per_cent = (100 * weights).round().int().tolist()
     kept = [
@@ -150,14 +130,14 @@ def pattern(
         written=written,
         kept=kept,
     )
-    longest = CHARACTER * max(map(len, words))
+    longest = svg.CHARACTER * max(map(len, words))
     left, top = longest + 6, longest + 4
     turned = "".join(
         f'<g transform="translate({left + (j + 0.5) * cell[0] + 4:g} {top - 4:g}) rotate(-90)">'
-        f"{text(word, 0, 0)}</g>"
+        f"{svg.text(word, 0, 0)}</g>"
         for j, word in enumerate(words)
     )
-    return Drawing(turned + at(0, top, drawn), drawn.width + GAP, top + drawn.height)
+    return svg.Drawing(turned + svg.at(0, top, drawn), drawn.width + svg.GAP, top + drawn.height)
 
 
 def check_words(weights: torch.Tensor, words: Sequence[str], most: int = MOST_WORDS) -> None:

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
-import anywidget
 import torch
 import traitlets
 
@@ -12,15 +10,14 @@ from eleven_steps.beyond.grammar import read, write
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.beyond.tiny import check_head, patterns
 from eleven_steps.pictures import Head, draw_arcs, tell_words
-from eleven_steps.sliders.film import bundle, summary
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 
 
-class Arcs(anywidget.AnyWidget):
+class Arcs(Live):
     """Show whom each word of a sentence reads, head by head; it needs no kernel once it stands.
 
     Attributes:
-        picture: the drawing as it begins, one word's arcs standing out.
+        still: the drawing as it begins, one word's arcs standing out.
         told: for each word, a line for each head: whom it reads.
         start: the word that stands out where none is pointed at.
     """
@@ -32,19 +29,15 @@ class Arcs(anywidget.AnyWidget):
     start = traitlets.Int().tag(sync=True)
 
     def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
-        self.picture = draw_arcs(heads, words, query)
+        self.still = draw_arcs(heads, words, query)
         told = tell_words(heads, words)
         live = draw_arcs(heads, words, query, "Whom each word reads")  # whichever is pointed at
         super().__init__(svg=live.svg, told=told, start=query % len(words))
 
-    def __repr__(self) -> str:
-        states = json.dumps([self.svg, self.told, self.start])
-        return summary(
-            self.picture.words, f"{len(self.told)} words to point at", "all that is shown", states
-        )
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+    def states(self) -> tuple[str, str, str]:
+        """Return how many words answer, and all that is shown of them."""
+        every = json.dumps([self.svg, self.told, self.start])
+        return f"{len(self.told)} words to point at", "all that is shown", every
 
 
 def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:

@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import anywidget
 import traitlets
 
 from eleven_steps.pictures import Handled
-from eleven_steps.sliders.film import bundle, summary
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 
 Values = list[list[float]]
 
 
-class Drag(anywidget.AnyWidget):
+class Drag(Live):
     """Show a picture whose handles can be dragged; it is drawn anew for each place they come to.
 
     Args:
@@ -36,7 +34,8 @@ class Drag(anywidget.AnyWidget):
     def __init__(self, draw: Callable[[Values], Handled], start: Values):
         self.draw, self.start, self.values, self.handled = draw, start, start, draw(start)
         every = [asdict(handle) for handle in self.handled.handles]
-        super().__init__(svg=self.handled.picture.svg, handles=every)
+        self.still = self.handled.picture
+        super().__init__(svg=self.still.svg, handles=every)
         self.on_msg(self.answer)
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
@@ -76,10 +75,8 @@ class Drag(anywidget.AnyWidget):
                 found.append(self.draw([*start[:i], list(end), *start[i + 1 :]]))
         return found
 
-    def __repr__(self) -> str:
-        states = json.dumps([self.svg, self.handles, *(each.picture.svg for each in self.ends())])
+    def states(self) -> tuple[str, str, str]:
+        """Return what can be dragged, and the picture at both ends of each."""
+        every = json.dumps([self.svg, self.handles, *(each.picture.svg for each in self.ends())])
         names = ", ".join(handle.name for handle in self.handled.handles)
-        return summary(self.handled.picture.words, f"to drag: {names}", "its ends", states)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.handled.picture, repr(self))
+        return f"to drag: {names}", "its ends", every

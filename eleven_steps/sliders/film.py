@@ -1,16 +1,14 @@
 """Sliders over films: every picture is drawn when the cell runs, the slider only chooses one."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import ipywidgets as widgets
+import traitlets
 
 from eleven_steps.pictures import Picture
-from eleven_steps.sliders.manners import MANNERS
+from eleven_steps.sliders.live import Live, script, style
 
 MOST = 40
-ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
 
 LABELS = {
     "b": "sequences (b)",
@@ -35,21 +33,15 @@ LABELS = {
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]
 
 
-def bundle(view: dict | tuple, picture: Picture, words: str) -> dict[str, Any]:
-    """Return what a notebook gets of a widget: its live view, the picture it starts with, words."""
-    view = view[0] if isinstance(view, tuple) else view  # with metadata, or without
-    still = picture._repr_mimebundle_()
-    still["text/html"] += ASLEEP
-    return {**view, **still, "text/plain": words}
-
-
-def summary(words: str, says: str, over: str, states: str) -> str:
-    """Return what a notebook stores in words: a hash stands for all that the page may show."""
-    return f"{words}\n{says}\nhash over {over}: {hashlib.sha256(states.encode()).hexdigest()[:16]}"
-
-
-class Film(widgets.VBox):
+class Film(Live):
     """Show one picture of many, chosen by sliders; it needs no kernel once it stands.
+
+    The value of each slider is a trait of its name. Setting one moves the picture; the sliders
+    after it keep their values where these stay legal. What is not legal raises a TraitError.
+
+        view = explore_view()
+        view.num_heads = 3
+        view.observe(print, "num_heads")
 
     Attributes:
         pictures: every picture by its slider values, in the order of the sliders.
@@ -57,37 +49,71 @@ class Film(widgets.VBox):
         start: the slider values shown first.
     """
 
-    def __init__(
-        self,
-        controls: widgets.Widget,
-        pictures: Mapping[tuple, Picture],
-        names: tuple[str, ...],
-        start: tuple,
-    ):
-        tallest = max(picture.height for picture in pictures.values())
-        manners = f'<div data-tallest="{tallest:g}">{MANNERS}</div>'
-        naming = widgets.HTML(manners, layout={"display": "none"})
-        super().__init__([controls, naming], _dom_classes=("film",))
-        self.pictures = pictures
-        self.names = names
-        self.start = start
+    _esm = script("listen", "fit", "film")
+    _css = style("look", "fit", "film")
+    svgs = traitlets.List().tag(sync=True)
+    positions = traitlets.List().tag(sync=True)
+    names = traitlets.Tuple().tag(sync=True)
+    labels = traitlets.Tuple().tag(sync=True)
+    start = traitlets.Tuple().tag(sync=True)
 
-    def __repr__(self) -> str:
-        start = self.pictures[self.start]
-        every = "".join(picture.svg for picture in self.pictures.values())
+    def __init__(
+        self, pictures: Mapping[tuple, Picture], names: tuple[str, ...], start: tuple
+    ) -> None:
+        self.pictures, self.still = dict(pictures), pictures[start]
+        super().__init__(
+            svgs=[picture.svg for picture in pictures.values()],
+            positions=[list(position) for position in pictures],
+            names=names,
+            labels=tuple(LABELS.get(name, name) for name in names),
+            start=start,
+            **dict(zip(names, start, strict=True)),
+        )
+        self.observe(self.follow, names)
+
+    @property
+    def position(self) -> tuple:
+        """The slider values as they are now."""
+        return tuple(getattr(self, name) for name in self.names)
+
+    def checked(self, proposal: Mapping[str, Any]) -> Any:
+        """Return a slider's new value, as the positions have it.
+
+        Raises:
+            TraitError: there is no such position.
+        """
+        name, value = proposal["trait"].name, proposal["value"]
+        before = self.position[: self.names.index(name)]
+        choices = after(self.pictures, before)
+        if value not in choices:
+            fixed = [f"{each} is {at!r}" for each, at in zip(self.names, before, strict=False)]
+            where = f" where {' and '.join(fixed)}" if fixed else ""
+            raise traitlets.TraitError(
+                f"{name} is {value!r}: expected one of {', '.join(map(repr, choices))}{where}"
+            )
+        return choices[choices.index(value)]
+
+    def follow(self, change: Mapping[str, Any]) -> None:
+        """Put the sliders after one that has moved where they may be."""
+        now = self.position
+        moved = now[: self.names.index(change["name"]) + 1]
+        legal = nearest(self.pictures, moved, now, self.start)
+        for name, value in zip(self.names, legal, strict=True):
+            setattr(self, name, value)
+
+    def states(self) -> tuple[str, str, str]:
+        """Return the positions, and all pictures."""
         places = ", ".join(" ".join(map(str, position)) for position in self.pictures)
         says = f"{len(self.pictures)} positions ({', '.join(self.names)}): {places}"
-        return summary(f"{start.title} {start.description}", says, "all pictures", every)
-
-    def _repr_mimebundle_(self, **kwargs) -> dict[str, Any]:
-        view = super()._repr_mimebundle_(**kwargs)
-        return bundle(view, self.pictures[self.start], repr(self))
+        return says, "all pictures", "".join(self.svgs)
 
 
 def film(
     draw: Callable[..., Picture], start: Mapping[str, Any] | None = None, **positions: Choices
 ) -> Film:
     """Draw a picture for every legal position of some sliders, and put the sliders over them.
+
+        film(draw, {"d_out": 6}, d_out=(4, 6), num_heads=lambda d_out: divisors(d_out))
 
     Args:
         draw: takes the slider values by name and returns a Picture.
@@ -96,7 +122,8 @@ def film(
             sliders before it by name and returns them: only legal positions exist.
 
     Raises:
-        ValueError: a slider has no value, or there are more than 40 positions.
+        ValueError: a slider has no value, there are more than 40 positions, or a film has
+            something else of a slider's name.
     """
     names, table = tuple(positions), list(legal(positions))
     if not table or len(table) > MOST:
@@ -105,13 +132,18 @@ def film(
         )
     pictures = {position: draw(**dict(zip(names, position, strict=True))) for position in table}
     width = max(picture.width for picture in pictures.values())
-    pictures = {position: p.padded(width) for position, p in pictures.items()}
+    pictures = {position: each.padded(width) for position, each in pictures.items()}
+    wanted = [(start or {}).get(name) for name in names]
+    return with_sliders(names)(pictures, names, nearest(table, (), wanted))
 
-    first = table[0]
-    for i, name in enumerate(names):
-        wanted = [p for p in table if p[: i + 1] == (*first[:i], (start or {}).get(name))]
-        first = (wanted or [first])[0]
-    return Film(controls(names, pictures, start or {}, {}), pictures, names, first)
+
+def with_sliders(names: tuple[str, ...]) -> type[Film]:
+    """Return the class of films whose sliders have these names: each is a trait, and checked."""
+    if taken := [name for name in names if hasattr(Film, name)]:
+        raise ValueError(f"a slider cannot be called {taken[0]}: a film has this name already")
+    members = {name: traitlets.TraitType().tag(sync=True) for name in names}
+    members |= {"check": traitlets.validate(*names)(Film.checked), "__module__": __name__}
+    return type("Film", (Film,), members)
 
 
 def legal(positions: Mapping[str, Choices], **chosen: Any) -> Iterable[tuple]:
@@ -125,34 +157,17 @@ def legal(positions: Mapping[str, Choices], **chosen: Any) -> Iterable[tuple]:
         yield from legal(positions, **chosen, **{name: value})
 
 
-def controls(
-    names: tuple[str, ...],
-    pictures: Mapping[tuple, Picture],
-    start: Mapping[str, Any],
-    twins: dict[tuple, widgets.SelectionSlider],
-) -> widgets.Widget:
-    """Return a slider over a Stack of the next sliders, and the pictures under the last one."""
-    if not names:
-        return widgets.HTML(pictures[()].svg)
-    name, *rest = names
-    values = tuple(dict.fromkeys(position[0] for position in pictures))
-    below = [
-        controls(
-            tuple(rest), {p[1:]: one for p, one in pictures.items() if p[0] == v}, start, twins
-        )
-        for v in values
-    ]
-    if len(values) == 1:
-        return widgets.VBox([widgets.Label(f"{LABELS.get(name, name)}: {values[0]}"), *below])
-    slider = widgets.SelectionSlider(
-        options=values,
-        value=start[name] if start.get(name) in values else values[0],
-        description=LABELS.get(name, name),
-    )
-    stack = widgets.Stack(below, selected_index=slider.index)
-    widgets.jslink((slider, "index"), (stack, "selected_index"))
-    # The same slider stands once under each position of the one before it: they move as one.
-    twin = twins.setdefault((name, values), slider)
-    if twin is not slider:
-        widgets.jslink((twin, "index"), (slider, "index"))
-    return widgets.VBox([slider, stack])
+def after(positions: Iterable[tuple], before: tuple) -> list[Any]:
+    """Return what the next slider offers where those before it stand so."""
+    at = len(before)
+    return list(dict.fromkeys(each[at] for each in positions if each[:at] == before))
+
+
+def nearest(positions: Iterable[tuple], begun: tuple, *wishes: Sequence[Any]) -> tuple:
+    """Return the position that begins so, each further slider at the first of its wishes it has."""
+    table = list(positions)
+    while len(begun) < len(table[0]):
+        choices = after(table, begun)
+        wanted = [wish[len(begun)] for wish in wishes]
+        begun += (next((value for value in wanted if value in choices), choices[0]),)
+    return begun

@@ -1,16 +1,13 @@
 """Steps as motion, at the reader's pace: numbers glide, are covered, shared out, added up."""
 
 import json
-from typing import Any
 
-import anywidget
 import traitlets
 
 from eleven_steps.pictures import Motion, Shown, draw_cover, draw_motion, draw_shares, draw_sum
 from eleven_steps.pictures.moving import NARROW, ROOM
-from eleven_steps.sliders.film import bundle, summary
 from eleven_steps.sliders.lesson import Run, at_steps, run
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 
 # What steps that only move numbers move: the tensor before it and after it.
 MOVING = {
@@ -58,7 +55,7 @@ def drawn(step: str, lesson: Run, room: float) -> Motion:
     raise ValueError(f"{step} is not shown as motion: expected one of {known}")
 
 
-class Move(anywidget.AnyWidget):
+class Move(Live):
     """Show a step in motion: a slider from before to after, and a button that plays it.
 
     Attributes:
@@ -75,21 +72,20 @@ class Move(anywidget.AnyWidget):
     def __init__(self, step: str, num_heads: int = 2):
         lesson = run(6, num_heads)
         self.motion, self.narrow = (drawn(step, lesson, room) for room in (ROOM, NARROW))
+        self.still = self.motion.picture
         super().__init__(
             svg=self.motion.picture.svg,
             ways=self.motion.ways,
             on_phones={"svg": self.narrow.picture.svg, "ways": self.narrow.ways},
         )
 
-    def __repr__(self) -> str:
-        states = json.dumps([self.svg, self.ways, self.on_phones])
+    def states(self) -> tuple[str, str, str]:
+        """Return how many parts move, and their ways."""
+        every = json.dumps([self.svg, self.ways, self.on_phones])
         moving = sum(any(way) for way in self.motion.ways)
         grows = any(len(way) > 2 for way in self.motion.ways)
         what = "bars grow" if grows else f"of {len(self.ways)} cells move"
-        return summary(self.motion.picture.words, f"{moving} {what}", "their ways", states)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.motion.picture, repr(self))
+        return f"{moving} {what}", "their ways", every
 
 
 def explore_motion(step: str) -> Move:

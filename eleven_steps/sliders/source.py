@@ -6,15 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import anywidget
 import torch
 import traitlets
 from torch import nn
 
 from eleven_steps.pictures import draw_linked, draw_source, steps_of
-from eleven_steps.sliders.film import bundle, summary
 from eleven_steps.sliders.lesson import run, tokens
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
 
@@ -37,11 +35,11 @@ class Line:
     returns: bool
 
 
-class LinkedSource(anywidget.AnyWidget):
+class LinkedSource(Live):
     """Show the code of forward beside its map: point at one, and the other lights up.
 
     Attributes:
-        drawn: the code and the map as they are drawn.
+        still: the code and the map as they are drawn.
     """
 
     _esm = script("listen", "linked")
@@ -51,16 +49,14 @@ class LinkedSource(anywidget.AnyWidget):
 
     def __init__(self):
         (mha, _), x, code = run(), tokens(), shown_code()
-        self.drawn = draw_linked(code, trace(mha, x))
-        super().__init__(page=self.drawn.page, told=tell(run_by_line(code, mha, x)))
+        self.still = draw_linked(code, trace(mha, x))
+        super().__init__(page=self.still.page, told=tell(run_by_line(code, mha, x)))
 
-    def __repr__(self) -> str:
-        states = json.dumps([self.page, self.told])
+    def states(self) -> tuple[str, str, str]:
+        """Return how many lines and steps answer, and all that is shown of them."""
+        every = json.dumps([self.page, self.told])
         says = f"{len(self.told) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
-        return summary(self.drawn.whole.words, says, "all that is shown", states)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.drawn, repr(self))
+        return says, "all that is shown", every
 
 
 def explore_source() -> LinkedSource:

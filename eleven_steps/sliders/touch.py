@@ -7,17 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import anywidget
 import numpy
 import torch
 import traitlets
 
-from eleven_steps.pictures import Linear, Picture, draw_numbers, pairs, reach_all, tell, written
+from eleven_steps.pictures import Linear, draw_numbers, pairs, reach_all, tell, written
 from eleven_steps.pictures.numbers import unravel
 from eleven_steps.pictures.tensors import TracedStep
-from eleven_steps.sliders.film import bundle, summary
 from eleven_steps.sliders.lesson import run, tokens
-from eleven_steps.sliders.scripts import script, style
+from eleven_steps.sliders.live import Live, script, style
 from helpers.attention import MultiHeadAttention
 from helpers.trace import trace
 
@@ -34,14 +32,14 @@ class Matrices:
     letters: str
 
 
-class Touch(anywidget.AnyWidget):
+class Touch(Live):
     """Show steps of a forward pass whose numbers answer when they are pointed at or dragged.
 
     Everything that is shown comes from Python: the drawing, what belongs together, the words. The
     page asks for new numbers when one of x is dragged, and gets those that changed.
 
     Attributes:
-        picture: the drawing as it begins.
+        still: the drawing as it begins.
         x: the input (1, num_tokens, d_in) as it stands now.
     """
 
@@ -56,7 +54,7 @@ class Touch(anywidget.AnyWidget):
         self.named = steps
         self.start = [each.clone() for each in self.movable()]
         traced = self.trace()
-        self.picture: Picture = draw_numbers(traced, steps)
+        self.still = draw_numbers(traced, steps)
         self.first = self.texts, self.words = written(traced), self.say(traced)
         starts, count = {}, 0
         for step in traced:
@@ -65,7 +63,7 @@ class Touch(anywidget.AnyWidget):
                 count += tensor.numel()
         bits = reach_all(traced).numpy()
         super().__init__(
-            svg=self.picture.svg,
+            svg=self.still.svg,
             book={
                 "starts": starts,
                 "count": count,
@@ -131,17 +129,10 @@ class Touch(anywidget.AnyWidget):
         for tensor, first in zip(self.movable(), self.start, strict=True):
             tensor.copy_(first)
 
-    def __repr__(self) -> str:
-        states = json.dumps([self.svg, self.book, self.told])
-        return summary(
-            self.picture.words,
-            f"{self.book['count']} numbers to touch",
-            "all that is shown",
-            states,
-        )
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return bundle(super()._repr_mimebundle_(**kwargs), self.picture, repr(self))
+    def states(self) -> tuple[str, str, str]:
+        """Return how many numbers answer, and all that is shown of them."""
+        every = json.dumps([self.svg, self.book, self.told])
+        return f"{self.book['count']} numbers to touch", "all that is shown", every
 
 
 def explore_numbers(*steps: str) -> Touch:

@@ -176,11 +176,9 @@ GROUND = """wanted => {
   return colour === wanted;
 }"""
 
-# The texts beside a film's sliders, and which of the drawings it should have is the one in sight.
+# The values beside a film's sliders, and which of the drawings it should have is the one in sight.
 SHOWN = """(film, drawn) => ({
-  // A slider with one value is shown as a label, "head: 0".
-  position: [...film.querySelectorAll('.widget-readout, div.widget-label')]
-    .filter(e => e.checkVisibility()).map(e => e.textContent.split(': ').at(-1)),
+  position: [...film.querySelectorAll('output')].map(e => e.textContent),
   pictures: [...film.querySelectorAll('svg[role=img]')].filter(e => e.checkVisibility())
     .map(e => drawn.indexOf(e.outerHTML)),
 })"""
@@ -201,7 +199,7 @@ def check_film(place, film) -> None:
     """
     drawn = place.page.evaluate_handle(WRITTEN, [each.svg for each in film.pictures.values()])
     positions = [tuple(map(str, position)) for position in film.pictures]
-    handles = place.locator("[role=slider]:visible")
+    handles = place.locator("input[type=range]")
 
     def check(start):
         shown = place.evaluate(SHOWN, drawn)
@@ -214,14 +212,17 @@ def check_film(place, film) -> None:
             return
         values = list(dict.fromkeys(p[len(start)] for p in positions if p[: len(start)] == start))
         if len(values) == 1:
-            return walk((*start, *values), depth)
+            expect(handles.nth(depth)).to_be_hidden()
+            return walk((*start, *values), depth + 1)
         handles.nth(depth).press("Home")
         for step, value in enumerate(values):
             if step:
                 handles.nth(depth).press("ArrowRight")
             soon(check, (*start, value))
             walk((*start, value), depth + 1)
-        assert float(handles.nth(depth).get_attribute("aria-valuemax")) == len(values) - 1
+            spoken = handles.nth(depth).get_attribute("aria-valuetext")
+            assert spoken == str(value), f"{spoken} is read aloud at {value}"
+        assert float(handles.nth(depth).get_attribute("max")) == len(values) - 1
 
     handles.first.wait_for()  # a film's box stands before what is in it
     walk((), 0)

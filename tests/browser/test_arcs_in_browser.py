@@ -16,7 +16,8 @@ from eleven_steps import sliders
 from eleven_steps.beyond.moments import load_sentence
 
 SOURCES = (
-    "import torch\ntorch.set_num_threads(1)\nfrom helpers import moments, sliders",
+    "import torch\ntorch.set_num_threads(1)\nfrom eleven_steps import sliders\n"
+    "from eleven_steps.beyond import moments",
     'real = moments.load_sentence()\nreal_weights = real.steps[6].tensors["weights"]',
     "sliders.explore_arcs(real_weights[0], real.words)",
 )

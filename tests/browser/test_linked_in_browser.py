@@ -27,7 +27,7 @@ from waits import resize, settle, soon, turn
 from eleven_steps import sliders
 from eleven_steps.sliders.source import shown_code
 
-SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
+SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom eleven_steps import sliders"
 LINES = [line for line in shown_code().splitlines() if line.strip()]
 
 # The steps of what is framed in each way, code and cards apart; the part that is pointed at; words.

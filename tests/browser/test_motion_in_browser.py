@@ -8,7 +8,7 @@ from waits import settle, soon, turn
 
 from eleven_steps import sliders
 
-SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
+SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom eleven_steps import sliders"
 STEPS = ("transpose", "combine")  # one leaves the storage alone, one does not
 MAKING = ("mask", "softmax", "context")  # they make new numbers
 SOURCES = [SET_UP, *(f"sliders.explore_motion('{step}')" for step in STEPS + MAKING)]

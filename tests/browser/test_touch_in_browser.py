@@ -13,7 +13,7 @@ from eleven_steps.pictures import reach_all, tell, written
 from eleven_steps.sliders.touch import linears
 from helpers.trace import trace
 
-SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom helpers import sliders"
+SET_UP = "import torch\ntorch.set_num_threads(1)\nfrom eleven_steps import sliders"
 SOURCES = (SET_UP, "sliders.explore_numbers()")
 QUERY, WEIGHT, OUT = 18 + 13, 18 + 9 * 18 + 2 * 18 + 7, 305
 

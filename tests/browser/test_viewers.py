@@ -46,7 +46,6 @@ def bundles():
     drawn = [
         pictures.draw_tensor(queries, "Queries"),  # first: all of it is in sight
         pictures.draw_map(steps),
-        pictures.draw_follow(steps, "scores", (0, 1, 2, 1)),
         pictures.draw_memory([queries], "A head's places", head=1),
         pictures.draw_product(x, square, keys, row=1, column=1),
         pictures.draw_attention(steps, head=1, query=2),

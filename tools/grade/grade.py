@@ -17,9 +17,8 @@ machine: no home, no other submission, no result. It can write to one empty fold
 reach no network. At a limit it is ended with all that it started. What takes too long costs its
 own exercise: the notebook runs again without it. Results are written when everything has ended.
 
-With --image, podman or docker does the same where bubblewrap does not (untested; the image has
-Python and requirements.txt). Where neither can, the grader says so and stops; with --trusted it
-goes on and limits time and memory, and submissions can do whatever you can do.
+Where bubblewrap cannot, the grader says so and stops; with --trusted it goes on and limits time and
+memory, and submissions can do whatever you can do.
 
 That an answer is the student's own work, rather than a copied solution, no grader can tell: the
 course holds the right class, so do notebooks that import it. A class that looks whether it is
@@ -143,7 +142,6 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="for one notebook (60)")
     parser.add_argument("--cell-seconds", type=float, default=10.0, help="for one cell (10)")
     parser.add_argument("--memory", type=int, default=2000, help="MB for one notebook (2000)")
-    parser.add_argument("--image", default="", help="for podman or docker, where bwrap is not")
     parser.add_argument("--trusted", action="store_true", help="go on where nothing isolates")
     options = parser.parse_args(arguments)
     if not options.folder.is_dir():
@@ -165,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = read_options(arguments)
     outs = [path for path in (options.json, options.csv) if path]
     hidden = (options.folder, *(path.absolute().parent for path in outs), COURSE)
-    isolation, why = find_isolation(options.image, tuple(str(each.resolve()) for each in hidden))
+    isolation, why = find_isolation(tuple(str(each.resolve()) for each in hidden))
     if why:
         print(f"{why}: only time and memory are limited, nothing is isolated.", file=sys.stderr)
         if not options.trusted:

@@ -1,8 +1,8 @@
 """Start a process that is shut in, talk to it in lines of JSON, and end it with all it started.
 
-Isolation says what shuts it in: bubblewrap, a container engine, or nothing. Shut in, it sees the
-programs of the system, this Python and the course without its answers; no home, no other
-submission, no result. It can write to one empty folder in memory. It has no network.
+Bubblewrap shuts it in: it sees the programs of the system, this Python and the course without its
+answers; no home, no other submission, no result. It can write to one empty folder in memory. It has
+no network.
 """
 
 import contextlib
@@ -44,28 +44,12 @@ class Isolation:
     """What shuts a process in.
 
     Args:
-        engine: bwrap, podman, docker, or "" for nothing.
-        image: for a container engine, the image that holds Python and requirements.txt.
+        shut_in: by bubblewrap; if False, by nothing.
         hidden: folders that are not to be seen, even where the system's are.
     """
 
-    engine: str
-    image: str = ""
+    shut_in: bool
     hidden: tuple[str, ...] = ()
-
-    def command(self, course: Path, memory: int, name: str) -> list[str]:
-        """Return what starts the process, up to its own command.
-
-        Args:
-            course: the folder that stage made.
-            memory: bytes, for a container.
-            name: of a container.
-        """
-        if self.engine == "bwrap":
-            return bubblewrap(course, self.hidden)
-        if self.engine:
-            return container(self.engine, self.image, course, memory, name)
-        return []
 
 
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
@@ -84,19 +68,6 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
         *("--dir", "/tmp", "--ro-bind", str(course), COURSE),
         *("--size", str(DESK_SIZE), "--tmpfs", DESK, "--remount-ro", "/", "--chdir", DESK),
         *(word for pair in environment(COURSE, DESK).items() for word in ("--setenv", *pair)),
-    ]
-
-
-def container(engine: str, image: str, course: Path, memory: int, name: str) -> list[str]:
-    """Return the command of podman or docker. No machine that tests this has either: untested."""
-    variables = environment(COURSE, DESK) | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-    return [
-        *(engine, "run", "--rm", "--interactive", "--name", name, "--network=none", "--read-only"),
-        *("--cap-drop=ALL", "--security-opt=no-new-privileges", f"--memory={2 * memory}b"),
-        *(f"--pids-limit={MOST_PROCESSES}", f"--tmpfs={DESK}:size={DESK_SIZE},mode=1777"),
-        *(f"--volume={course}:{COURSE}:ro", f"--workdir={DESK}", "--user=1000:1000"),
-        *(f"--env={key}={value}" for key, value in variables.items()),
-        *(image,),
     ]
 
 
@@ -128,21 +99,17 @@ def environment(course: str, desk: str) -> dict[str, str]:
     }
 
 
-def find_isolation(image: str = "", hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
+def find_isolation(hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
     """Return what can shut a process in here, and, if that is nothing, why."""
     if not shutil.which("bwrap"):
-        why = "bubblewrap is not installed"
-    else:
-        with tempfile.TemporaryDirectory() as course:
-            probe = [*bubblewrap(Path(course), hidden), "true"]
-            done = subprocess.run(probe, capture_output=True, text=True, check=False)
-        if not done.returncode:
-            return Isolation("bwrap", hidden=hidden), ""
-        why = f"bubblewrap is refused by this machine ({done.stderr.strip()[:200]})"
-    engines = [name for name in ("podman", "docker") if image and shutil.which(name)]
-    if engines:
-        return Isolation(engines[0], image), ""
-    return Isolation(""), why
+        return Isolation(False), "bubblewrap is not installed"
+    with tempfile.TemporaryDirectory() as course:
+        probe = [*bubblewrap(Path(course), hidden), "true"]
+        done = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = done.stderr.strip()[:200]
+        return Isolation(False), f"bubblewrap is refused by this machine ({reason})"
+    return Isolation(True, hidden), ""
 
 
 class Sandbox:
@@ -158,23 +125,20 @@ class Sandbox:
     until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
 
     def __init__(self, isolation: Isolation, course: Path, memory: int):
-        self.isolation, self.memory, self.heard = isolation, memory, b""
-        self.desk = tempfile.mkdtemp(prefix="desk") if not isolation.engine else None
-        self.name = f"grading-{os.getpid()}-{time.monotonic_ns()}"
-        before = isolation.command(course, memory, self.name)
-        python = "python" if isolation.image else sys.executable
+        self.memory, self.heard, shut_in = memory, b"", isolation.shut_in
+        self.desk = None if shut_in else tempfile.mkdtemp(prefix="desk")
         told, tells = os.pipe()
-        if isolation.engine == "bwrap":
-            before += ["--info-fd", str(tells)]
+        before = bubblewrap(course, isolation.hidden) if shut_in else []
+        before += ["--info-fd", str(tells)] if shut_in else []
         self.process = subprocess.Popen(
-            [*before, python, "-P", "-m", MODULE],
+            [*before, sys.executable, "-P", "-m", MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd=self.desk,
-            env=None if isolation.engine else environment(str(course), self.desk),
-            pass_fds=[tells] if isolation.engine == "bwrap" else [],
+            env=None if shut_in else environment(str(course), self.desk),
+            pass_fds=[tells] if shut_in else [],
             start_new_session=True,
         )
         os.close(tells)
@@ -244,9 +208,6 @@ class Sandbox:
                 signal.pidfd_send_signal(self.first, signal.SIGKILL)
             select.select([self.first], [], [])  # readable once every process inside has ended
             os.close(self.first)
-        if self.isolation.image:
-            kill = [self.isolation.engine, "rm", "--force", self.name]
-            subprocess.run(kill, capture_output=True, check=False)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.stdin.close()

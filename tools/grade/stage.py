@@ -15,7 +15,7 @@ def stage(folder: Path) -> None:
             shutil.copytree(course / name, folder / name, ignore=without_answers)
     (folder / "eleven_steps" / "checks" / "__init__.py").touch()
     compileall.compile_dir(folder, quiet=2)
-    folder.chmod(0o755)  # a container reads it as another user
+    folder.chmod(0o755)  # bubblewrap reads it as another user
 
 
 def without_answers(folder: str, names: list[str]) -> list[str]:

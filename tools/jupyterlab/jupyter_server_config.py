@@ -1,17 +1,21 @@
 """What the course asks of JupyterLab's server: prompt answers, and no view without its state."""
 
+import re
 import warnings
 
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
+OURS = re.compile(r"^\s*(?:from|import) (?:helpers|eleven_steps)\b", re.MULTILINE)
 
 
 class Prompt(ZMQChannelsWebsocketConnection):
     """Send each message of a kernel without waiting for the receipt of the one before.
 
-    The network would hold a small one back for that, up to 40 ms: a dragged number is small.
+    A number that is dragged is answered by two small messages, new numbers and new words. Jupyter
+    leaves it to the network to put small ones together (tornado's websockets can be told not to):
+    the second would wait until the first is acknowledged, up to 40 ms.
     """
 
     def connect(self):
@@ -20,15 +24,20 @@ class Prompt(ZMQChannelsWebsocketConnection):
         return super().connect()
 
 
+def of_the_course(cell):
+    """Say whether a cell imports what the course brings: other notebooks are left as they are."""
+    return cell["cell_type"] == "code" and bool(OURS.search(cell["source"]))
+
+
 def drop_lost_views(model, **_):
-    """Take the views out of a notebook that is being saved whose widgets are not saved with it.
+    """Take the views out of a notebook of the course that is being saved without their widgets.
 
     JupyterLab saves the state of the widgets that live. After a restart none does, but their views
     are still in the outputs, and would be opened as "Error displaying widget: model not found".
     Without the view an output shows what stands beside it: the picture and "Run the cell to move
     it."
     """
-    if model["type"] != "notebook":
+    if model["type"] != "notebook" or not any(map(of_the_course, model["content"]["cells"])):
         return
     widgets = model["content"]["metadata"].get("widgets", {})
     kept = widgets.get(STATE, {}).get("state", {})

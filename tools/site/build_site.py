@@ -3,7 +3,7 @@
 Usage: python tools/site/build_site.py [--to FOLDER] [NOTEBOOK ...], all of notebooks/ unless named.
 
 A page shows the stored outputs of a notebook. Its sliders come from a new run: their pictures and
-links lie in the page, and assets/embed.js, a copy of tools/site/assets/, brings them to life.
+scripts lie in the page, and assets/alive.js, a copy of tools/site/assets/, starts them.
 """
 
 import argparse
@@ -16,9 +16,10 @@ from pathlib import Path
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
+
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS, VIEW, client, for_each, nothing_done, read
-from site_front import front_page, title_of
+from renew import NOTEBOOKS, VIEW, as_shipped, client, for_each, read
+from site_front import STATE, front_page, title_of
 
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
@@ -41,7 +42,7 @@ def main() -> int:
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    with nothing_done():
+    with as_shipped():
         failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
     return failures > 0
 
@@ -50,7 +51,7 @@ def begin(site: Path) -> None:
     """Write index.html and what all pages load."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("embed.js", "embed.js.LICENSE.txt", "pages.css", "stills.js", "touch.js"):
+    for name in ("alive.js", "pages.css", "stills.js"):
         shutil.copy(ASSETS / name, assets)
     for name in ("pictures/wide.css", "sliders/fit.css", "sliders/fit.js"):
         shutil.copy(ROOT / "eleven_steps" / name, assets)
@@ -77,19 +78,28 @@ async def with_widgets(path: Path) -> NotebookNode:
     """Return a stored notebook with the live widgets of a new run.
 
     Raises:
-        ValueError: a widget has no stored output that shows the same.
+        ValueError: a widget has no stored output that shows the same, or no script of its own.
     """
     notebook, ran = read(path), read(path)
     await client(ran, path, store_widget_state=True).async_execute()
+    kept = startable(ran)
     for cell, new in zip(notebook.cells, ran.cells, strict=True):
         stored = {o.data.get("text/plain"): o.data for o in cell.get("outputs", []) if "data" in o}
         for live in (o.data for o in new.get("outputs", []) if VIEW in o.get("data", {})):
             if live["text/plain"] not in stored:
                 raise ValueError("it is not stored as it runs now: make notebooks")
+            if live[VIEW]["model_id"] not in kept:
+                raise ValueError("it shows a widget that has no script of its own")
             stored[live["text/plain"]][VIEW] = live[VIEW]
-    if "widgets" in ran.metadata:
-        notebook.metadata.widgets = ran.metadata.widgets
+    if kept:
+        notebook.metadata.widgets = {STATE: {"state": kept}}
     return notebook
+
+
+def startable(ran: NotebookNode) -> dict[str, dict]:
+    """Return of a notebook's widgets those with a script of their own, which alive.js starts."""
+    every = ran.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    return {name: each for name, each in every.items() if each["model_module"] == "anywidget"}
 
 
 def page(notebook: NotebookNode, name: str) -> str:

@@ -5,14 +5,13 @@ import sys
 from html import escape
 from pathlib import Path
 
-from ipywidgets.embed import dependency_state, embed_data
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import NOTEBOOKS, VIEW, read
 
 from eleven_steps import sliders
-from eleven_steps.pictures import Picture
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
 ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| (\d+) \|$", re.MULTILINE)
@@ -46,6 +45,7 @@ ASKED = {
     "20_many_machines_2": "What if one text is too long for one machine?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
+KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 HERO = """# Eleven Steps to Multi-Head Attention
 
@@ -80,26 +80,25 @@ def front_page(root: Path) -> NotebookNode:
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
     board, film = sliders.explore_numbers("transpose", "scores"), sliders.explore_map()
-    state = dependency_state([board, film], drop_defaults=False)  # a script is a default
-    every = embed_data(views=[board, film], state=state)
-    of_board, of_film = every["view_specs"]
     page = new_notebook(
         cells=[
             new_markdown_cell(HERO.format(first=rows[0][0])),
-            alive(of_board, board.picture),
+            alive(board),
             new_markdown_cell(WHOLE),
-            alive(of_film, film.pictures[film.start]),
+            alive(film),
             new_markdown_cell(f"## The notebooks\n\n{cards(rows)}"),
             new_markdown_cell(ABOUT),
         ]
     )
-    page.metadata.widgets = {STATE: every["manager_state"]}
+    kept = {each.model_id: {**KIND, "state": each.get_state()} for each in (board, film)}
+    page.metadata.widgets = {STATE: {"state": kept}}
     return page
 
 
-def alive(view: dict[str, str], still: Picture) -> NotebookNode:
+def alive(live: sliders.Live) -> NotebookNode:
     """Return a cell whose output is a live picture, and without scripts a still."""
-    data = {VIEW: view, "image/svg+xml": still.svg, "text/plain": still.words}
+    view = {"model_id": live.model_id, "version_major": 2, "version_minor": 0}
+    data = {VIEW: view, "image/svg+xml": live.still.svg, "text/plain": live.still.words}
     return new_code_cell(outputs=[new_output("display_data", data)])
 
 

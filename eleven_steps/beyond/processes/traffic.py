@@ -1,9 +1,9 @@
 """What travels between processes: counted from the sizes, and counted while it runs."""
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from eleven_steps.beyond.dispatch import DispatchMode
 from helpers.attention import check_sizes
 
 # Of torch's operators that hand something over, as torch.distributed calls them.
@@ -17,7 +17,7 @@ SPACES = "c10d::", "_c10d_functional::"
 SILENT = "wait", "recv", "_wrap", "monitored", "barrier"  # hand nothing over
 
 
-class Traffic(TorchDispatchMode):
+class Traffic(DispatchMode):
     """Count the bytes that this process hands to torch.distributed while it is on.
 
     calls and handed are dictionaries by what was called, "all_reduce" and "send" for two: how

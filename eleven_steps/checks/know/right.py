@@ -7,13 +7,12 @@ from typing import Any
 import torch
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks.know.fitted import fitted
-from eleven_steps.checks.know.mistakes import wrong_class
+from eleven_steps.checks.know.catalogue import fitted, wrong_class
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.facts import Pass, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, ours
-from eleven_steps.checks.run.observe import build, run
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from eleven_steps.checks.run.reply import build, run
 from helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]
@@ -59,7 +58,7 @@ def play(case: Case, *mistakes: str) -> Scene:
     def made() -> MultiHeadAttention:
         return build(planted(*mistakes, variant=case.variant), case)
 
-    with ours(), torch.random.fork_rng(devices=[]), torch.no_grad():
+    with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
         module = attempt(made) if mistakes else made()  # a mistake may raise, two may collide
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
@@ -81,5 +80,5 @@ def planted(*mistakes: str, variant: str = "") -> type[MultiHeadAttention]:
 
 def once_right(case: Case, *passes: Pass, mistakes: tuple[str, ...] = ()) -> list[Seen]:
     """The same of the right class, or of one with mistakes planted."""
-    with ours():
+    with clock_paused():
         return run(planted(*mistakes, variant=case.variant), case, 0.0, passes)

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from eleven_steps.checks import progress
-from eleven_steps.checks.know.exercises.further import MORE
-from eleven_steps.checks.know.exercises.kinds import Explain, Further, Grow, Task, Write
+from eleven_steps.checks.know.exercises.kinds import Explain, Grow, Quiz, Task, Write
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import (
     FRESH,
@@ -21,16 +20,26 @@ from eleven_steps.checks.know.exercises.paper import (
     plain_words,
     practised,
 )
+from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.functions import judge_function
 from eleven_steps.checks.name.growing import judge_class
-from eleven_steps.checks.name.outcome import Finding, Outcome, honestly
-from eleven_steps.checks.name.quizzes import judge_further
-from eleven_steps.checks.name.say import came, say, sized, unknown
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt
-from eleven_steps.checks.run.observe import ask, isolated_from, kind_of
+from eleven_steps.checks.name.quizzes import judge_quiz
+from eleven_steps.checks.name.say import (
+    Finding,
+    Outcome,
+    came,
+    honestly,
+    say,
+    say_slip,
+    sized,
+    unknown,
+)
+from eleven_steps.checks.run.ask import ask, kind_of
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from helpers.attention import MultiHeadAttention
 
-EXERCISES = (*TASKS, *MORE, *SHEET)
+EXERCISES = (*TASKS, *QUIZZES, *SHEET)
 SECONDS = 5.0
 
 
@@ -44,7 +53,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
             comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
             prints or raises stays inside. An answer that lives in another process is an object
-            with a method ask, as eleven_steps.checks.run.observe describes.
+            with a method ask, as eleven_steps.checks.run.ask describes.
         record: whether a right answer counts as progress; a solution only proves itself.
 
     Returns:
@@ -65,26 +74,26 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
     return outcome
 
 
-def find(identifier: Any) -> Task | Further | Paper | None:
+def find(identifier: Any) -> Task | Quiz | Paper | None:
     """Return the exercise or problem of that name, if there is one."""
     if type(identifier) is not str:
         return None
     if identifier in SHEET:
         return papers()[identifier]
-    return TASKS.get(identifier) or MORE.get(identifier) or practised(identifier)
+    return TASKS.get(identifier) or QUIZZES.get(identifier) or practised(identifier)
 
 
-def judged(task: Task | Further | Paper, answer: Any) -> Outcome:
+def judged(task: Task | Quiz | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
-    with isolated_from(answer, SECONDS):
+    with isolated(SECONDS):
         try:
-            found = judge(task, answer)
+            finding = judge(task, answer)
         except TimeUp:
-            found = say("function_late", seconds=SECONDS)
-        return found.outcome(task.identifier)
+            finding = say("function_late", seconds=SECONDS)
+        return finding.outcome(task.identifier)
 
 
-def judge(task: Task | Further | Paper, answer: Any) -> Finding:
+def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:
     """Say of an answer what check says, unless it takes too long."""
     if kind_of(answer)[0] == "open":
         return say("open")
@@ -92,8 +101,8 @@ def judge(task: Task | Further | Paper, answer: Any) -> Finding:
         return judge_function(task, answer)
     if isinstance(task, Grow):
         return judge_class(answer)
-    if isinstance(task, Further):
-        return judge_further(task, answer)
+    if isinstance(task, Quiz):
+        return judge_quiz(task, answer)
     handed = ask(answer, "value")
     handed = object() if type(handed) is Failure else handed
     return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)
@@ -114,17 +123,16 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         return say("nan_for_number", wanted=wanted)
     ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
     far = min(off(numbers, *way) for way in ways)
-    slips = [(off(numbers, as_numbers(number)), said) for number, said in task.slips.items()]
-    nearest, said = min(slips, key=lambda slip: round(slip[0], 6), default=(math.inf, ""))
+    slips = [(off(numbers, as_numbers(number)), slip) for number, slip in task.slips.items()]
+    nearest, slip = min(slips, key=lambda each: round(each[0], 6), default=(math.inf, ""))
     if far <= task.apart and far <= nearest:
         return say("right")
     if nearest <= 1e-2:
-        sentence, mistake = (said, None) if type(said) is str else said
-        return Finding(None, sentence, mistake, "mistake")
+        return say_slip(slip)
     if numbers.shape != right.shape:
         nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
-        found = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
-        return replace(say("other_type", wanted=wanted, came=found), kind="shape")
+        shape = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
+        return replace(say("other_type", wanted=wanted, came=shape), kind="shape")
     return say("other_matrix" if right.dim() else "other_number")
 
 
@@ -162,14 +170,14 @@ def judge_paper(paper: Paper, answer: Any) -> Finding:
     if known is not True:
         return say("no_paper", names=", ".join(names), came=shown(answer, names))
     for name, part in paper.parts.items():
-        found = judge_part(part, answer.get(name))
-        if found.kind == "unfinished":
+        finding = judge_part(part, answer.get(name))
+        if finding.kind == "unfinished":
             still_open.append(name)
-        elif found.kind == "right":
+        elif finding.kind == "right":
             right.append(name)
         else:
-            before = f"right: {', '.join(right)}. " if right else ""
-            return replace(found, text=f"{before}`{name}`: {found.text}")
+            before = wording("right_before", names=", ".join(right)) if right else ""
+            return replace(finding, text=f"{before}`{name}`: {finding.text}")
     if not right:
         return say("open")
     if still_open:
@@ -182,7 +190,7 @@ def shown(answer: Any, names: list[str]) -> str:
     if type(answer) is not dict:
         return came(answer)
     odd = [key for key in answer if type(key) is str and key not in names]
-    return f"one with the name {odd[0][:20]!r}" if odd else "one with another key"
+    return wording("other_name", name=odd[0][:20]) if odd else wording("other_key")
 
 
 def judge_part(part: Part, answer: Any) -> Finding:
@@ -194,7 +202,7 @@ def judge_part(part: Part, answer: Any) -> Finding:
     if isinstance(part, Words):
         return judge_words(part, answer)
     if type(answer) is not MultiHeadAttention:
-        return say("other_type", wanted="a MultiHeadAttention", came=came(answer))
+        return say("other_type", wanted=wording("a_module"), came=came(answer))
     for name, wanted in part.arguments.items():
         size = answer.dropout.p if name == "dropout" else getattr(answer, name)
         if size != wanted:
@@ -211,7 +219,7 @@ def judge_words(part: Words, answer: Any) -> Finding:
     words = plain_words(answer)
     if words == plain_words(part.answer):
         return say("right")
-    slips = (said for wrong, said in part.slips.items() if words == plain_words(wrong))
-    if said := next(slips, None):
-        return Finding(None, said, kind="mistake")
+    slips = (slip for wrong, slip in part.slips.items() if words == plain_words(wrong))
+    if slip := next(slips, None):
+        return say_slip(slip)
     return say("other_words", wanted=part.wanted)

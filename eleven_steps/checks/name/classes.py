@@ -9,22 +9,21 @@ import torch
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.name.locate.failing import worded_step
 from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import Followed
-from eleven_steps.checks.name.match import Looks, candidates, made, single, unlike
-from eleven_steps.checks.name.outcome import Finding, Outcome, honestly, verdict
-from eleven_steps.checks.name.say import letters, say
-from eleven_steps.checks.name.training import (
+from eleven_steps.checks.name.locate.recording import Recording
+from eleven_steps.checks.name.match import Outputs, candidates, look_up, shapes_of, single
+from eleven_steps.checks.name.modes import (
     judge_devices,
     judge_dtypes,
     judge_gradients,
     judge_state,
     judge_training,
 )
+from eleven_steps.checks.name.say import Finding, Outcome, honestly, letters, say, verdict
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
 from eleven_steps.checks.run.contract import check_variant, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
-from eleven_steps.checks.run.isolate import Failure, TimeUp
-from eleven_steps.checks.run.observe import ask, elsewhere, isolated_from, kind_of, once
+from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -38,6 +37,9 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
     MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
     are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
     looked at besides.
+
+        check_attention(MyAttention)
+        check_attention(MyGrouped, variant="gqa")
 
     Args:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
@@ -60,14 +62,14 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
 
 def judged(cls: Any, variant: str = "") -> Outcome:
     """Say of a class what check_attention says, the clock running."""
-    found: list[Finding] = []
-    with isolated_from(cls, SECONDS):
+    findings: list[Finding] = []
+    with isolated(SECONDS):
         try:
-            for each in examine(cls, variant):
-                found.append(each)
+            for finding in examine(cls, variant):
+                findings.append(finding)
         except TimeUp:
-            found.append(say("too_slow", seconds=SECONDS))
-        return verdict(found)
+            findings.append(say("too_slow", seconds=SECONDS))
+        return verdict(findings)
 
 
 def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
@@ -76,27 +78,31 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(built, Finding):
         yield built
         return
-    shapes = built[True].shapes
-    if lost := [name for name in LAYERS if f"{name}.weight" not in shapes]:
+    if lost := [name for name in LAYERS if f"{name}.weight" not in built[True].shapes]:
         yield from _lost(cls, built, lost, variant)
         return
-    added = ADDED.get(variant, ())
-    if lost := [name for name in added if not shapes.keys() & {name, f"{name}.weight"}]:
-        found = ", ".join(built[True].parameters)
-        yield say("added_lost", lost=" and ".join(lost), layers=" and ".join(added), found=found)
+    if finding := _added_lost(built, variant):
+        yield finding
         return
-    found = list(layer_findings(built))
-    yield from found
-    looks = Looks(cls, built, variant)
-    if misshapen(shapes, variant):
+    wrong = False
+    for finding in layer_findings(built):
+        wrong = True
+        yield finding
+    outputs = Outputs(cls, built, variant)
+    questions = [
+        _outputs,
+        judge_gradients,
+        judge_training,
+        judge_state,
+        judge_dtypes,
+        judge_devices,
+    ]
+    if misshapen(outputs.shapes, variant):
         questions = [_shapes, judge_state, judge_devices]
-    else:
-        questions = [_outputs, judge_gradients, judge_training]
-        questions += [judge_state, judge_dtypes, judge_devices]
     for question in questions:
-        said = list(question(looks, bool(found)))
-        yield from said
-        found += said
+        findings = list(question(outputs, wrong))
+        wrong = wrong or bool(findings)
+        yield from findings
 
 
 # The constructor
@@ -133,15 +139,25 @@ def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Fin
         yield say("layers_in_plain_list")
         return
     only_last = lost == ["out_proj"]
-    found = ", ".join(built[True].parameters) or "none"
-    said = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=found)
-    yield said if built[True].parameters else replace(said, kind="unfinished")
+    have = ", ".join(built[True].parameters)
+    finding = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=have or "none")
+    yield finding if have else replace(finding, kind="unfinished")
     main = cases_of(variant).main
     record = ask(cls, "record", main) if only_last else None
     if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
-        earlier = follow(Followed(record, main))
+        earlier = follow(Recording(record, main))
         if earlier and earlier.step < 11:
             yield earlier
+
+
+def _added_lost(built: Built, variant: str) -> Finding | None:
+    """Say which layers of a change are missing."""
+    facts, added = built[True], ADDED.get(variant, ())
+    lost = [name for name in added if not facts.shapes.keys() & {name, f"{name}.weight"}]
+    if not lost:
+        return None
+    layers, have = " and ".join(added), ", ".join(facts.parameters)
+    return say("added_lost", lost=" and ".join(lost), layers=layers, found=have)
 
 
 def layer_findings(built: Built) -> Iterator[Finding]:
@@ -166,70 +182,64 @@ def layer_findings(built: Built) -> Iterator[Finding]:
 
 def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
-    main, right = cases_of(variant).main, made(variant)[True]
+    main, right = cases_of(variant).main, shapes_of(variant)[True]
     name = next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
     if name is None:
         return None
-    swapped = shapes.get("W_query.weight", (0,))[0] != main.d_out
-    step = 2
+    shape, step = shapes[name], 2
     if name.startswith("out_proj"):
-        step = 10 if shapes[name][-1] == main.head_dim else 11
-    elif variant:
-        step = 10 if name.startswith("W_gate") else 2
-    elif shapes[name][0] == main.d_out * main.num_heads or swapped and name != "W_query.weight":
+        step = 10 if shape[-1] == main.head_dim else 11
+    elif name.startswith("W_gate"):
+        step = 10
+    elif not variant and shape[0] == main.d_out * main.num_heads:
         step = 1
-    sizes = {"shape": shapes[name], "right": right[name]}
-    return say("layer_shape", step, name=name, where=letters(main), **sizes)
+    return say("layer_shape", step, name=name, where=letters(main), shape=shape, right=right[name])
 
 
-def _shapes(looks: Looks, found: bool) -> Iterator[Finding]:
+def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
-    alike = list(candidates(looks.shapes, looks.variant))
-    name = single(looks) or (alike[0] if len(alike) == 1 else "")
-    yield say(name) if name else misshapen(looks.shapes, looks.variant)
+    alike = list(candidates(outputs.shapes, outputs.variant))
+    name = single(outputs) or (alike[0] if len(alike) == 1 else "")
+    yield say(name) if name else misshapen(outputs.shapes, outputs.variant)
 
 
 # What forward returns in eval mode
 
 
-def _outputs(looks: Looks, found: bool) -> Iterator[Finding]:
+def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
-    every, simpler = looks.cases.every, looks.cases.simpler
-    returned = once(looks.cls, looks.cases.main, Pass())[0]
+    every, main, simple = outputs.cases.every, outputs.cases.main, outputs.cases.simpler[0]
+    returned = outputs.seen(main)
     if returned.kind == "none":
         yield say("nothing_returned")
         return
     if returned.kind in ("other", "open", "single"):
-        named = "no_pair_returned" if returned.kind == "single" else "no_tensor_returned"
-        yield say(named, came=returned.out.text)
+        name = "no_pair_returned" if returned.kind == "single" else "no_tensor_returned"
+        yield say(name, came=returned.out.text)
         return
     if returned.kind == "tuple":
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(looks.cases.main)[0]) if elsewhere(looks.cls) else every
-    wrong = [case for case in cases if not close(looks.out(case), looks.ours(case))]
-    if wrong:
-        yield from unlike(looks, wrong)
-    elif not close(looks.out(simpler[0]), looks.ours(simpler[0])):
-        out = looks.out(simpler[0])
-        divided = looks.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
+    cases = (*every, drawn(main)[0]) if is_remote(outputs.cls) else every
+    other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
+    if other:
+        yield from look_up(outputs, other)
+    elif not close(out := outputs.out(simple), outputs.right_output(simple)):
+        divided = outputs.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
-    elif not looks.variant:
-        yield from _stressed(looks)
+    elif not outputs.variant:
+        yield from _stressed(outputs)
 
 
-def _stressed(looks: Looks) -> Iterator[Finding]:
-    """Compare where the future has the highest scores, in two strengths.
-
-    In the first even an exp without a maximum taken off keeps its numbers; in the second it may
-    give NaN.
-    """
-    case = Case(1, 4, 4, 8, 2, 5, without=looks.plain(looks.cases.main).without)
+def _stressed(outputs: Outputs) -> Iterator[Finding]:
+    """Compare where the future has the highest scores, in two strengths."""
+    case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
     late = "mask_after_softmax_renormalised"
+    # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
     for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
         stress = _stress(case, allowed, future)
-        mine, right = once(looks.cls, case, stress)[0].out, once_right(case, stress)[0].out
+        mine, right = once(outputs.cls, case, stress)[0].out, once_right(case, stress)[0].out
         if close(mine, right):
             continue
         if close(mine, once_right(case, stress, mistakes=(late,))[0].out):

@@ -11,24 +11,32 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.mistakes import MISTAKES
+from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
-from eleven_steps.checks.name.dropout import CASE, SHARE, judge_weights
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import Followed
+from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import candidates
-from eleven_steps.checks.name.outcome import Finding, in_order
-from eleven_steps.checks.name.related import moved, related, same_everywhere, same_parts
-from eleven_steps.checks.name.say import dropped, from_notebook, say, say_raised, together
+from eleven_steps.checks.name.modes import judge_returned
+from eleven_steps.checks.name.related import likeness, related, same_everywhere, same_parts
+from eleven_steps.checks.name.say import (
+    Finding,
+    dropped,
+    from_notebook,
+    in_order,
+    say,
+    say_raised,
+    together,
+)
+from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import BIASED, LAYERS, PLACES, close
 from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, once, used_by
 from helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
+SIZED = 2  # the place where all sizes differ
 
 
 def judge_class(cls: Any) -> Finding:
@@ -40,13 +48,13 @@ def judge_class(cls: Any) -> Finding:
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in PLACES]
     begun = any(each.kind != "open" for each in seen)
-    if found := _constructor(built, seen[0].kind != "open"):
-        return found
-    found = _forward(cls, seen) if begun else _begun(built[True])
-    if found.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
+    if finding := _constructor(built, seen[0].kind != "open"):
+        return finding
+    finding = _forward(cls, seen) if begun else _begun(built[True])
+    if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         kept = {"attribute": "mask_not_registered", "trained": "mask_trained"}
-        return say(kept[built[True].mask]) if built[True].mask in kept else found
-    return found
+        return say(kept[built[True].mask]) if built[True].mask in kept else finding
+    return finding
 
 
 # The constructor
@@ -64,11 +72,11 @@ def _constructor(built: Built, begun: bool) -> Finding | None:
         return say("no_layers", found=", ".join(facts.parameters[:6]) or "none")
     if lacking := [name for name in LAYERS[:3] if name not in have]:
         return say("layers_to_come", these=" and no ".join(lacking))
-    if found := next(layer_findings(built), None):
-        return found
-    if found := misshapen(facts.shapes):
+    if finding := next(layer_findings(built), None):
+        return finding
+    if finding := misshapen(facts.shapes):
         alike = next(candidates(facts.shapes), None)
-        return say(alike) if alike else found
+        return say(alike) if alike else finding
     return _misbuilt(facts)
 
 
@@ -105,8 +113,8 @@ def _begun(facts: Facts) -> Finding:
 def _right_up_to(number: int) -> Finding:
     """Say that the steps up to number are right, and what comes next."""
     name, steps = STEPS[number], {"number": number, "next": number + 1}
-    said = "right_so_far" if number > 1 else "constructor_right"
-    return say(said, name=name, letters=SHAPES[name], **steps)
+    sentence = "right_so_far" if number > 1 else "constructor_right"
+    return say(sentence, name=name, letters=SHAPES[name], **steps)
 
 
 # What forward returns
@@ -118,131 +126,127 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     if right and right[-1] == len(STEPS):
         return _finished(cls)
     if all(each.kind == "none" for each in seen):
-        found = _nothing(cls)
+        finding = _nothing(cls)
     elif right:
-        found = _dropout(cls, right[-1]) or _right_up_to(right[-1])
+        dropout = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
+        finding = dropout or _right_up_to(right[-1])
     else:
-        found = _known(returned) or _wrong(_way(cls), seen, returned)
-        if used["names"] and not found.mistake:
+        finding = _known(returned) or _wrong(_recording(cls), seen, returned)
+        if used["names"] and not finding.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
-    return replace(found, text=together(found.text, dropped(used), reads))
+    return replace(finding, text=together(finding.text, dropped(used), reads))
 
 
-def _way(cls: Any) -> Followed | None:
-    """Its forward, recorded, where it can be."""
+def _recording(cls: Any) -> Recording | None:
+    """Its forward, where it can be recorded."""
     record = ask(cls, "record", BIASED)
-    return Followed(record, BIASED) if isinstance(record, Record) else None
+    return Recording(record, BIASED) if isinstance(record, Record) else None
 
 
 def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
     """The steps, of our class with mistakes, whose tensors are what was returned everywhere."""
-    scenes = [play(case, *mistakes) for case in PLACES]
-    return [n for n, step in NUMBERED if same_everywhere(returned, (s.at(step) for s in scenes))]
+    return [
+        number
+        for number, step in NUMBERED
+        if same_everywhere(returned, (play(case, *mistakes).at(step) for case in PLACES))
+    ]
 
 
 def _finished(cls: Any) -> Finding:
     """All eleven steps are there: what check_attention says first."""
-    found = list(examine(cls))
-    if wrong := in_order(found):
+    findings = list(examine(cls))
+    if wrong := in_order(findings):
         return wrong[0]
     right = say("all_right")
-    return replace(right, text=together(right.text, *(each.text for each in found)))
+    return replace(right, text=together(right.text, *(each.text for each in findings)))
 
 
 def _nothing(cls: Any) -> Finding:
-    """forward returns None: say so, and how far what it computes is right."""
-    found, way, number = say("nothing", what="forward"), _way(cls), 1
-    while way and number < len(STEPS) and way.done(STEPS[number]):
+    """Say that forward returns None, and how far what it computes is right."""
+    finding, recording, number = say("nothing", what="forward"), _recording(cls), 1
+    while recording and number < len(STEPS) and recording.done(STEPS[number]):
         number += 1
     if number == 1:
-        return found
+        return finding
     up_to = say("right_up_to", number=number, name=STEPS[number - 1]).text
-    return replace(found, text=together(found.text, up_to))
-
-
-def _dropout(cls: Any, number: int) -> Finding | None:
-    """What is wrong with dropout, where the weights or the context are returned."""
-    if number < 7:
-        return None
-    passes = [Pass(train=train, seed=seed) for train, seed in ((False, 1), (True, 2), (True, 3))]
-    still, first, second = (each.out for each in once(cls, CASE, *passes, dropout=SHARE))
-    if any(isinstance(each, Failure) for each in (first, still)) or first.shape != still.shape:
-        return None
-    if close(first, still):
-        return say("dropout_missing")
-    if first.isnan().any():  # a dropped -inf is NaN
-        return say("dropout_on_scores")
-    return judge_weights(first, second, still) if number == 7 else None
+    return replace(finding, text=together(finding.text, up_to))
 
 
 def _known(returned: Sequence[Parts]) -> Finding | None:
     """The first mistake whose class records, at some step, what was returned everywhere."""
-    found = [name for name in MISTAKES if _steps_like(returned, name)]
+    names = [name for name in MISTAKES if _steps_like(returned, name)]
     # Several mistakes may raise the same error; equal numbers are no such accident.
     raised = any(isinstance(parts[0], Failure) for parts in returned)
-    if not found or raised and len(found) > 1:
+    if not names or raised and len(names) > 1:
         return None
-    known = MISTAKES[found[0]]
+    known = MISTAKES[names[0]]
     return Finding(known.step, known.told, known.identifier, "mistake")
 
 
-def _wrong(way: Followed | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
+def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
     """Describe what was returned where no class of the catalogue returns it."""
     scenes = [play(case) for case in PLACES]
-    wrong = (
-        index
-        for index, (parts, scene) in enumerate(zip(returned, scenes, strict=True))
-        if not any(same_parts(parts, scene.at(step)) for step in STEPS)
-    )
+    both = enumerate(zip(returned, scenes, strict=True))
+    wrong = (i for i, (p, s) in both if not any(same_parts(p, s.at(step)) for step in STEPS))
     at = next(wrong, 0)
-    if isinstance(seen[at].out, Failure) and isinstance(seen[2].out, Failure):
-        at = 2  # where all sizes differ
+    if isinstance(seen[at].out, Failure) and isinstance(seen[SIZED].out, Failure):
+        at = SIZED
     here, scene = seen[at], scenes[at]
     if isinstance(here.out, Failure) and not here.parts:
-        step = failing_step(way, here.out) if way and way.record.failing else None
+        raised = recording and recording.record.failing
+        step = failing_step(recording, here.out) if raised else None
         return say_raised("forward", here.out, scene.case, step)
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)
-    return _other_tensors(way, here.parts, scene)
+    return _other_tensors(recording, here.parts, scene)
 
 
-def _other_tensors(way: Followed | None, parts: Parts, scene: Scene) -> Finding:
+def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> Finding:
     """Describe tensors that are wrong: the step at which they go wrong, or what they look like."""
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
-    alike = {
-        number: step
+    steps = [
+        (number, step)
         for number, step in NUMBERED
         if shapes == [tuple(each.shape) for each in scene[step].values()]
-    }
-    if not alike:
+    ]
+    if not steps:
         return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
-    single = alike if len(parts) == 1 else {}
-    rights = {step: next(iter(scene[step].values())) for step in single.values()}
-    found = _not_yet((n, moved(parts[0], rights[step])) for n, step in single.items())
-    followed = follow(way) if way and not found else None
-    if followed and followed.step and followed.step <= max(alike):
-        return followed
-    found = found or _not_yet(
-        (n, related(step, parts[0], rights[step], scene)) for n, step in single.items()
-    )
-    if found:
-        return found
-    for number, step in alike.items():
+    if len(parts) > 1:
+        finding = _followed(recording, steps) or _other_sequence(parts, steps, scene)
+    else:
+        rights = [(number, step, next(iter(scene[step].values()))) for number, step in steps]
+        finding = (
+            _not_yet((number, likeness(parts[0], right)) for number, _, right in rights)
+            or _followed(recording, steps)
+            or _not_yet((n, related(step, parts[0], right, scene)) for n, step, right in rights)
+        )
+    shown = " or ".join(f"{number} ({step})" for number, step in steps)
+    return finding or say("other_numbers_returned", came=came, where=where, steps=shown)
+
+
+def _followed(recording: Recording | None, steps: Sequence[tuple[int, str]]) -> Finding | None:
+    """The first step that is not right, if it is none after those whose shapes were returned."""
+    finding = follow(recording) if recording else None
+    return finding if finding and finding.step and finding.step <= steps[-1][0] else None
+
+
+def _other_sequence(parts: Parts, steps: Sequence[tuple[int, str]], scene: Scene) -> Finding | None:
+    """Say that the right tensors of a step came in another order, if they did."""
+    for number, step in steps:
         wanted = list(scene[step].values())
-        if len(parts) > 1 and all(any(close(p, w) for w in wanted) for p in parts):
+        if all(any(close(part, right) for right in wanted) for part in parts):
             return say("other_sequence", number, names=", ".join(scene[step]))
-    steps = " or ".join(f"{number} ({step})" for number, step in alike.items())
-    return say("other_numbers_returned", came=came, where=where, steps=steps)
+    return None
 
 
-def _not_yet(told: Iterable[tuple[int, str]]) -> Finding | None:
+def _not_yet(likely: Iterable[tuple[int, str]]) -> Finding | None:
     """The first step, by its number, of which it can be told how what was returned is like it."""
-    for number, like in told:
+    for number, like in likely:
         if like:
-            said = say("not_yet", number, name=STEPS[number - 1])
-            return replace(said, text=together(said.text, like))
+            finding = say("not_yet", number, name=STEPS[number - 1])
+            return replace(finding, text=together(finding.text, like))
     return None

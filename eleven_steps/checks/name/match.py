@@ -1,4 +1,4 @@
-"""Look an answer up among the mistakes of the catalogue, alone and in pairs."""
+"""Look a class up among the mistakes of the catalogue, alone and in pairs, by its outputs."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -8,53 +8,51 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.know.mistakes import mistakes_of
+from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.places import exact
-from eleven_steps.checks.name.locate.recording import NAMES, Followed
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import dropped, from_notebook, letters, say, together
+from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
+from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
-from eleven_steps.checks.run.facts import Built, Pass, Shapes
+from eleven_steps.checks.run.facts import Built, Pass, Seen, Shapes
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.observe import ask, once, used_by
 from helpers.trace import STEPS
 
 
-class Looks:
+class Outputs:
     """The outputs of a class at the cases, each computed once.
 
     Args:
         cls: a class with the lecture's constructor and layers.
-        built: what its constructor makes, with qkv_bias False and True.
+        built: what its constructor makes, by qkv_bias.
         variant: the change since the lecture that it is to have.
     """
 
     def __init__(self, cls: Any, built: Built, variant: str = ""):
         self.cls, self.built, self.variant = cls, built, variant
-        self.cases = cases_of(variant)
-        self.mistakes = mistakes_of(variant)
-        self.outs: dict[Case, torch.Tensor | Failure] = {}
-
-    @property
-    def shapes(self) -> Shapes:
-        """The shapes of its parameters by name, with biases."""
-        return self.built[True].shapes
+        self.shapes: Shapes = built[True].shapes
+        self.cases, self.mistakes = cases_of(variant), mistakes_of(variant)
+        self._seen: dict[Case, Seen] = {}
 
     def plain(self, case: Case) -> Case:
         """The case with biases that only this class or only the right one has set to 0."""
-        own, right = self.built[case.qkv_bias].shapes, made(self.variant)[case.qkv_bias]
+        own, right = self.built[case.qkv_bias].shapes, shapes_of(self.variant)[case.qkv_bias]
         return replace(case, without=frozenset(right.keys() ^ own.keys()))
+
+    def seen(self, case: Case) -> Seen:
+        """What is seen of the class in a case."""
+        if case not in self._seen:
+            self._seen[case] = once(self.cls, self.plain(case), Pass())[0]
+        return self._seen[case]
 
     def out(self, case: Case) -> torch.Tensor | Failure:
         """Output of the class."""
-        if case not in self.outs:
-            self.outs[case] = once(self.cls, self.plain(case), Pass())[0].out
-        return self.outs[case]
+        return self.seen(case).out
 
-    def ours(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
+    def right_output(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
         """Output of the right class, or of one with these mistakes."""
         return play(self.plain(case), *mistakes).out
 
@@ -69,92 +67,142 @@ class Looks:
         return not close(one[:, 0], two[:, 0])
 
 
-def unlike(looks: Looks, wrong: Sequence[Case]) -> Iterator[Finding]:
-    """Name the mistake that outputs in some cases come to, or two, or the step to look at.
+def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
+    """Name the mistake that the outputs come to, or two, or the step to look at.
 
     Args:
-        looks: the class.
+        outputs: of the class.
         wrong: the cases in which its output is not the right one.
     """
-    main, biased = looks.cases.main, looks.cases.biased
-    case = looks.plain(biased if biased in wrong else wrong[0])
-    record = ask(looks.cls, "record", case)
+    main, biased = outputs.cases.main, outputs.cases.biased
+    case = outputs.plain(biased if biased in wrong else wrong[0])
+    record = ask(outputs.cls, "record", case)
     if isinstance(record, Failure):
         yield say("constructor_raises", worded_step(record), error=record.told)
         return
-    way, out, used = Followed(record, case), record.seen.out, used_by(looks.cls)
+    recording, out = Recording(record, case), record.seen.out
     where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
-    if raised := isinstance(out, Failure):
-        step = None if looks.variant else failing_step(way, out)
-        found = say("forward_raises", step, error=out.told, where=where)
+    raised = isinstance(out, Failure)
+    if raised:
+        step = None if outputs.variant else failing_step(recording, out)
+        finding = say("forward_raises", step, error=out.told, where=where)
+    elif _draws(outputs.cls, case):
+        projected = all(map(recording.made, NAMES.values()))
+        yield say("random_in_eval", None if projected else 2)
+        return
     else:
-        first, again = once(looks.cls, case, Pass(seed=1), Pass(seed=2))
-        if not close(first.out, again.out, SAME):
-            yield say("random_in_eval", None if all(map(way.made, NAMES.values())) else 2)
-            return
-        found = follow(way) or say("other_output", where=where)
-    name = single(looks, found.step if raised else None, found.step if looks.variant else None)
-    if name and raised and not used["dropped"] and _unspoilt(way, name):
-        name = None
-    names = (name,) if name else pair(looks, way, found.step) if found.step and not raised else ()
-    if names == ("no_mask",) and looks.leaks() is False:
-        yield say("future_in_eval")
-    elif names:
-        yield from (say(each, found.step, case=main) for each in names)
-    else:
-        reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-        other = main not in wrong and not raised
-        elsewhere = say("right_elsewhere", where=where).text if other else ""
-        yield replace(found, text=together(found.text, dropped(used), reads, elsewhere))
+        finding = follow(recording) or say("other_output", where=where)
+    used = used_by(outputs.cls)
+    if names := _named(outputs, recording, finding, bool(used["dropped"])):
+        if names == ("no_mask",) and outputs.leaks() is False:
+            yield say("future_in_eval")
+        else:
+            yield from (say(name, finding.step, case=main) for name in names)
+        return
+    reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
+    hides = main not in wrong and not raised
+    hidden = say("right_elsewhere", where=where).text if hides else ""
+    yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
 
 
-def _unspoilt(way: Followed, name: str) -> bool:
+def _draws(cls: Any, case: Case) -> bool:
+    """Whether the same x gives something else with other random numbers."""
+    first, again = once(cls, case, Pass(seed=1), Pass(seed=2))
+    return not close(first.out, again.out, SAME)
+
+
+def _named(
+    outputs: Outputs, recording: Recording, finding: Finding, drops: bool
+) -> tuple[str, ...]:
+    """The mistake, or the two, that the class makes, if the catalogue has them."""
+    step = finding.step
+    if not isinstance(recording.record.seen.out, Failure):
+        if name := single(outputs, near=step if outputs.variant else None):
+            return (name,)
+        return pair(outputs, recording, step) if step else ()
+    name = single(outputs, step)
+    if not name or not drops and _unspoilt(recording, name):
+        return ()
+    return (name,)
+
+
+def _unspoilt(recording: Recording, name: str) -> bool:
     """Whether what a mistake would have spoilt at its step is there."""
-    step = STEPS[mistakes_of(way.case.variant)[name].step - 1]
-    return step in play(way.case, name).steps and way.done(step)
+    case = recording.case
+    step = STEPS[mistakes_of(case.variant)[name].step - 1]
+    return step in play(case, name).steps and recording.done(step)
 
 
-def single(looks: Looks, step: int | None = None, near: int | None = None) -> str | None:
+def single(outputs: Outputs, step: int | None = None, near: int | None = None) -> str | None:
     """The one catalogued mistake that comes to the same function as a class.
 
     Args:
-        looks: the class.
+        outputs: of the class.
         step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
         near: the step whose mistakes are tried first, to save time.
     """
-    for name in candidates(looks.shapes, looks.variant, near):
-        alike = _agrees(looks, name)
-        if alike == "function" or alike and step in (None, *looks.mistakes[name].steps):
+    for name in candidates(outputs.shapes, outputs.variant, near):
+        alike = _agrees(outputs, name)
+        if alike == "function" or alike and step in (None, *outputs.mistakes[name].steps):
             return name
     return None
 
 
-def pair(looks: Looks, way: Followed, step: int) -> tuple[str, ...]:
+def pair(outputs: Outputs, recording: Recording, step: int) -> tuple[str, ...]:
     """Two catalogued mistakes that together come to the same function, the first at step.
 
-    Args:
-        looks: the class.
-        way: its forward, recorded: what the first mistake makes must be among its tensors.
-        step: where it leaves the right way.
+    What the first makes must be among the tensors of the forward, before the second is made.
     """
-    every = list(candidates(looks.shapes, looks.variant))
-    for one in (name for name in every if step in looks.mistakes[name].steps):
-        shown = [_shown(way, play(way.case, one), name) for name in STEPS]
-        for other in every:
-            first, second = looks.mistakes[one].step, looks.mistakes[other].step
-            if second <= first or not any(shown[first - 1 : second - 1]):
-                continue
-            if _conceivable(looks, one, other) and _agrees(looks, one, other) == "function":
+    every = list(candidates(outputs.shapes, outputs.variant))
+    for one in (name for name in every if step in outputs.mistakes[name].steps):
+        wrong, first = play(recording.case, one), outputs.mistakes[one].step
+        steps = range(first, len(STEPS))
+        shown = next((n for n in steps if _shown(recording, wrong, STEPS[n - 1])), len(STEPS))
+        for other in (name for name in every if outputs.mistakes[name].step > shown):
+            if _conceivable(outputs, one, other) and _agrees(outputs, one, other) == "function":
                 return one, other
     return ()
 
 
-def _shown(way: Followed, wrong: Scene, step: str) -> bool:
+def _shown(recording: Recording, wrong: Scene, step: str) -> bool:
     """Whether what a wrong class records at a step is among the tensors of a forward."""
-    tensors = wrong.steps.get(step, {}).values()
-    right = way.right[step].values()
+    tensors, right = wrong.steps.get(step, {}).values(), recording.right[step].values()
     differs = any(not close(one, other) for one, other in zip(tensors, right, strict=False))
-    return differs and all(exact(way.tensors, each, False) for each in tensors)
+    return differs and all(exact(recording.tensors, each, False) for each in tensors)
+
+
+def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
+    """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
+    right = outputs.right_output
+    return all(
+        close(right(case, second), outputs.out(case))
+        for case in (*outputs.cases.simpler, outputs.cases.main)
+        for first, second in ((one, other), (other, one))
+        if close(right(case, first), right(case)) or isinstance(right(case, second), Failure)
+    )
+
+
+def _agrees(outputs: Outputs, *mistakes: str) -> str:
+    """Whether a class does what mistakes do: as a "function", in "failure", or not at all, ""."""
+    main, *others = outputs.cases.every + outputs.cases.simpler
+    mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
+    if not close(mine, theirs):  # which two failures are
+        return ""
+    fails, together, apart = isinstance(mine, Failure), [main], False
+    for case in others:
+        both = outputs.out(case), outputs.right_output(case, *mistakes)
+        if close(*both):
+            together.append(case)
+        elif fails and any(isinstance(each, Failure) for each in both):
+            apart = True  # a call in another style may fail in more cases
+        else:
+            return ""
+    run = [case for case in together if not isinstance(outputs.out(case), Failure)]
+    right = outputs.right_output
+    if any(not close(right(case, *mistakes), right(case)) for case in run):
+        return "function"
+    same_cases = run and not apart and not outputs.variant  # there, nothing tells where it fails
+    return "failure" if same_cases or fails and mine.text == theirs.text else ""
 
 
 def candidates(shapes: Shapes, variant: str = "", near: int | None = None) -> Iterator[str]:
@@ -162,10 +210,10 @@ def candidates(shapes: Shapes, variant: str = "", near: int | None = None) -> It
 
     A mistake of the biases themselves is seen in the constructor, and is none of them.
     """
-    every, right = mistakes_of(variant), made(variant)
+    every, right = mistakes_of(variant), shapes_of(variant)
     weights = {name: shape for name, shape in shapes.items() if len(shape) > 1}
     for name in sorted(every, key=lambda each: near not in every[each].steps):
-        planted = made(variant, name)
+        planted = shapes_of(variant, name)
         same = planted.keys() == right.keys() and all(
             planted[bias].keys() == right[bias].keys() for bias in right
         )
@@ -173,49 +221,9 @@ def candidates(shapes: Shapes, variant: str = "", near: int | None = None) -> It
             yield name
 
 
-def _agrees(looks: Looks, *mistakes: str) -> str:
-    """Whether the class does what catalogued mistakes do, in every case: how that shows, or "".
-
-    Two that fail in the main case are one function if they agree wherever neither fails, and differ
-    from the right class somewhere there: a call in another style may fail in more cases. They are
-    alike in failure if they fail in the very same cases, or in the same words.
-    """
-    main = looks.cases.main
-    fails = isinstance(looks.out(main), Failure)
-    differs, together, apart = False, False, False
-    for case in looks.cases.every + looks.cases.simpler:
-        mine, other = looks.out(case), looks.ours(case, *mistakes)
-        failing = [isinstance(each, Failure) for each in (mine, other)]
-        if any(failing):
-            apart |= not all(failing)
-            if failing[0] != failing[1] and (case == main or not fails):
-                return ""
-        elif not close(mine, other):
-            return ""
-        else:
-            together = True
-            differs |= not close(other, looks.ours(case))
-    if differs:
-        return "function"
-    in_step = together and not apart and not looks.variant  # there, nothing tells where it fails
-    same_words = fails and looks.out(main).text == looks.ours(main, *mistakes).text
-    return "failure" if in_step or same_words else ""
-
-
-def _conceivable(looks: Looks, one: str, other: str) -> bool:
-    """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
-    return all(
-        close(looks.ours(case, second), looks.out(case))
-        for case in (*looks.cases.simpler, looks.cases.main)
-        for first, second in ((one, other), (other, one))
-        if close(looks.ours(case, first), looks.ours(case))
-        or isinstance(looks.ours(case, second), Failure)
-    )
-
-
 @functools.cache
-def made(variant: str, *mistakes: str) -> dict[bool, Shapes]:
-    """What the right class is made of, or one with mistakes: shapes by names, by qkv_bias.
+def shapes_of(variant: str, *mistakes: str) -> dict[bool, Shapes]:
+    """Shapes of the right class's layers by name, or of one with mistakes, by qkv_bias.
 
     What cannot be built is left out.
     """

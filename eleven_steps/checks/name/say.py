@@ -1,16 +1,148 @@
-"""Say what was found: a sentence by its name, with sizes behind letters and what else it needs."""
+"""Say what was found: findings, the outcome that a learner sees, and the words they are made of.
+
+The sentences themselves stand in checks/know, under the names that say is called with.
+"""
 
 import difflib
+import os
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
-from eleven_steps.checks.know.mistakes import MISTAKES, VARIANT_MISTAKES
-from eleven_steps.checks.know.sentences import SENTENCES
-from eleven_steps.checks.name.outcome import Finding
+import torch
+
+from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
+from eleven_steps.checks.know.sentences import SENTENCES, wording
 from eleven_steps.checks.run.cases import MAIN, Case
 from eleven_steps.checks.run.isolate import Failure, type_name
+from helpers.trace import STEPS
+
+Rows = tuple[tuple[float, ...], ...]
+
+MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
+WRONG = "✗", "warn"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What check or check_attention says of an answer; true if it is right.
+
+    Args:
+        exercise: the identifier, "scores.1" for one; "" for a class on its own.
+        kind: right, unfinished, so far (right as far as it goes), or what is wrong: type, shape,
+            nan, value, mistake, error; failed where the check itself did; unknown where there is
+            no such exercise.
+        message: what is wrong, where to look, what was expected, in one to three sentences.
+        step: the first wrong step, 1 to 11; None if there is none, or none can be told.
+        mistakes: identifiers of the catalogued mistakes that were found, first step first; the
+            message names two at most.
+        note: what there is to say besides, about writing the progress down for one.
+        theirs: numbers of the learner's, rows of equal length, if they help.
+        expected: the right numbers, of the same shape.
+        caption: what the numbers are.
+        given: matrices that a pencil-and-paper problem starts from, by name.
+        sizes: sizes that such a problem starts from, by name.
+        solution: the matrices that such a problem asks for, by name.
+    """
+
+    exercise: str
+    kind: str
+    message: str
+    step: int | None = None
+    mistakes: tuple[str, ...] = ()
+    note: str = ""
+    theirs: Rows = field(default=(), repr=False)
+    expected: Rows = field(default=(), repr=False)
+    caption: str = field(default="", repr=False)
+    given: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
+    sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    solution: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is right."""
+        return self.kind == "right"
+
+    @property
+    def mistake(self) -> str | None:
+        """The first catalogued mistake that the message names, or None."""
+        return self.mistakes[0] if self.mistakes else None
+
+    @property
+    def title(self) -> str:
+        """The exercise, or in one or two words what is said of a class."""
+        return self.exercise or ("passed" if self.passed else "not yet")
+
+    @property
+    def display(self) -> str:
+        """What is said as HTML, readable in light and dark themes."""
+        mark, colour = MARKS.get(self.kind, WRONG)
+        text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(together(self.message, self.note)))
+        tables = "".join(_table(title, rows, self.expected) for title, rows in self._numbers())
+        if tables:
+            tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{tables}</div>'
+        return (
+            f'<div role="group" aria-label="Verdict: {escape(self.title)}" style="border-left:4px '
+            f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
+            f"<strong>{escape(self.title)}:</strong> {text}{tables}</div>"
+        )
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        mark, _ = MARKS.get(self.kind, WRONG)
+        title = f"{mark} {self.title}" if self.exercise else self.title
+        lines = [together(f"{title}: {self.message}", self.note)]
+        for caption, rows in self._numbers():
+            lines.append(f"{caption}:")
+            lines += ["  " + "  ".join(f"{each:>8.4f}" for each in row) for row in rows]
+        return "\n".join(lines)
+
+    def _numbers(self) -> list[tuple[str, Rows]]:
+        both = (f"your {self.caption}", self.theirs), (f"right {self.caption}", self.expected)
+        return [each for each in both if each[1]]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.display, "text/plain": str(self)}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found in an answer; most are wrong.
+
+    Args:
+        step: the step to look at, 1 to 11, or None.
+        text: what was established and where to look.
+        mistake: the catalogued mistake, if it is one.
+        kind: of the outcome where this alone is said; remark for what is said of a right class.
+        theirs: a matrix of the learner's, with the right one beside it, if they help.
+        right: the right matrix.
+        caption: what the matrices are.
+        name: that of its sentence, where it is none of a mistake.
+    """
+
+    step: int | None
+    text: str
+    mistake: str | None = None
+    kind: str = "value"
+    theirs: torch.Tensor | None = field(default=None, compare=False)
+    right: torch.Tensor | None = field(default=None, compare=False)
+    caption: str = ""
+    name: str = field(default="", compare=False)
+
+    @property
+    def sentence(self) -> str:
+        """What to say of a class, the step first."""
+        return f"Step {self.step} ({STEPS[self.step - 1]}): {self.text}" if self.step else self.text
+
+    def outcome(self, exercise: str) -> Outcome:
+        """What to say of an exercise where this is all that is to be said."""
+        step = f"step {self.step}: " if self.step else ""
+        mistakes = (self.mistake,) if self.mistake else ()
+        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes)
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
@@ -19,23 +151,70 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
     Args:
         name: a mistake of the catalogue, or a name in SENTENCES.
         step: where it was found, if not at its usual step; a mistake has few steps it can be at.
-        values: what stands in the braces of the sentence; case for a mistake, whose sizes it is
-            told with.
+        values: what stands in the braces of the sentence; for a mistake the case whose sizes it
+            is told with, None for no sizes.
     """
     if mistake := MISTAKES.get(name) or VARIANT_MISTAKES.get(name):
         step = step if step in mistake.steps else mistake.step
-        sentence = with_numbers(mistake.sentence, values.get("case", MAIN))
+        case = values.get("case", MAIN)
+        sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake")
-    usual, sentence, kind = SENTENCES[name]
-    return Finding(step or usual, sentence.format(**values), kind=kind)
+    usual, text, kind = SENTENCES[name]
+    return Finding(step or usual, text.format(**values), kind=kind, name=name)
 
 
 def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:
     """Say what a learner's function or forward raised, and which letters its sizes are."""
-    line = f", in the line `{failure.line}`" if failure.line else ""
-    values = {"what": what, "error": failure.text, "where": case.where, "line": line}
-    found = say("raises", step, **values)
-    return replace(found, text=together(found.text, legend(failure.text, case)))
+    line = wording("in_the_line", line=failure.line) if failure.line else ""
+    raised = say("raises", step, what=what, error=failure.text, where=case.where, line=line)
+    return replace(raised, text=together(raised.text, legend(failure.text, case)))
+
+
+def say_slip(slip: str | tuple[str, str]) -> Finding:
+    """Say what a usual wrong answer gets: its sentence, and the catalogued mistake of a pair."""
+    sentence, mistake = (slip, None) if type(slip) is str else slip
+    return Finding(None, sentence, mistake, "mistake")
+
+
+# What all findings together come to
+
+
+def in_order(findings: list[Finding]) -> list[Finding]:
+    """What is wrong, the first step first; remarks are left out."""
+    wrong = (each for each in findings if each.kind != "remark")
+    return sorted(wrong, key=lambda each: each.step or len(STEPS) + 1)
+
+
+def verdict(findings: list[Finding]) -> Outcome:
+    """Put together what was found in a class, the first step first; remarks if it passes."""
+    wrong = in_order(findings)
+    if not wrong:
+        remarks = (each.text for each in findings)
+        return Outcome("", "right", together(wording("class_right"), *remarks))
+    mistakes = tuple(dict.fromkeys(each.mistake for each in wrong if each.mistake))
+    message = together(*dict.fromkeys(each.sentence for each in wrong[:2]))
+    first, kind = wrong[0], "mistake" if mistakes else "value"
+    if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
+        kind = first.kind
+    shown = (first.theirs, first.right) if first.theirs is not None else ()
+    rows = (tuple(map(tuple, each.tolist())) for each in shown)
+    return Outcome("", kind, message, first.step, mistakes, "", *rows, caption=first.caption)
+
+
+def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> Outcome:
+    """Run a judge; a slip of ours in it is no verdict on the answer, and is said to be ours.
+
+    Where the environment variable ELEVEN_STEPS_STRICT is set, as in our tests, it is raised.
+    """
+    try:
+        return judge(*arguments)
+    except Exception as error:
+        if os.environ.get("ELEVEN_STEPS_STRICT"):
+            raise
+        return say("check_failed", error=f"{type(error).__name__}: {error}").outcome(exercise)
+
+
+# The words
 
 
 def letters(case: Case) -> str:
@@ -59,50 +238,62 @@ def together(*sentences: str) -> str:
 
 def legend(text: str, case: Case) -> str:
     """Say which letters the sizes in an error's text are, where all sizes differ."""
-    sizes = {size: name for name, size in case.letters.items()}
+    letter_of = {size: name for name, size in case.letters.items()}
     text = re.sub(r"(pos|position|argument|dim|dimension) \d+", "", text)  # these are no sizes
-    told = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
-    named = [f"{size} is {sizes[size]}" for size in told if size in sizes and size > 1]
-    distinct = len(sizes) == len(case.letters) and "TypeError" not in text  # which counts arguments
-    return f"Here {', '.join(named)}." if named and distinct else ""
+    numbers = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
+    sizes = [f"{n} is {letter_of[n]}" for n in numbers if n in letter_of and n > 1]
+    distinct = len(letter_of) == len(case.letters) and "TypeError" not in text  # counts arguments
+    return wording("here", sizes=", ".join(sizes)) if sizes and distinct else ""
 
 
 def from_notebook(used: dict[str, list]) -> str:
     """Name what a function reads of the notebook, as use.readings found it."""
-    return ", ".join(f"`{name}` of the notebook, {what}" for name, what in used["names"])
+    return ", ".join(
+        wording("of_the_notebook", name=name, what=what) for name, what in used["names"]
+    )
 
 
 def dropped(used: dict[str, list]) -> str:
     """Say which result the code makes and drops."""
     names = used["dropped"]
-    return f"The result of `{names[0]}` is dropped: give it a name." if names else ""
+    return wording("result_dropped", name=names[0]) if names else ""
 
 
 def came(thing: Any, rows: bool = True) -> str:
     """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
     kind, each = type(thing), thing
     if kind not in (list, tuple):
-        return f"of type {type_name(thing)}"
+        return wording("of_type", type=type_name(thing))
     if rows and thing and all(type(row) in (list, tuple) for row in thing):
         lengths = dict.fromkeys(str(len(row)) for row in thing)
         if len(lengths) > 1:
-            return f"a {kind.__name__} of rows of {' and '.join(lengths)} numbers"
+            return wording("of_rows", type=kind.__name__, lengths=" and ".join(lengths))
         each = [number for row in thing for number in row]
-    odd = (f" with a {type_name(e)} in it" for e in each if type(e) not in (int, float))
-    return f"a {kind.__name__}{next(odd, '')}"
+    odd = next((type_name(e) for e in each if type(e) not in (int, float)), "")
+    return wording("of_odd_parts" if odd else "of_numbers", type=kind.__name__, odd=odd)
 
 
 def sized(shape: tuple[int, ...]) -> str:
     """Say how many numbers there are."""
-    wide = " x ".join(map(str, shape))
-    plain = f"a row of {wide} number{'s' * (wide != '1')}"
-    return ("one number", plain, f"a {wide} matrix", f"of shape {shape}")[min(len(shape), 3)]
+    if shape == (1,):
+        return wording("row_of_one")
+    name = ("one_number", "row", "matrix", "of_shape")[min(len(shape), 3)]
+    return wording(name, size=" x ".join(map(str, shape)), shape=shape)
 
 
 def unknown(identifier: Any, names: Iterable[str]) -> str:
     """Say that there is no such exercise, and name the nearest."""
     if type(identifier) is not str:
-        return 'an exercise is named by a text, "scores.1" for one.'
+        return wording("exercise_named")
     near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
-    meant = f" Do you mean {near[0]!r}?" if near else ' They are called "scores.1" and the like.'
-    return f"there is no exercise {identifier[:30]!r}.{meant}"
+    name = "exercise_unknown" if near else "exercise_unlike"
+    return wording(name, name=identifier[:30], near="".join(near))
+
+
+def _table(title: str, rows: Rows, right: Rows) -> str:
+    body = ""
+    for row, expected in zip(rows, right, strict=True):
+        pairs = ((f"{x:.4f}", f"{y:.4f}") for x, y in zip(row, expected, strict=True))
+        shown = (one if one == two else f"<strong>{one}</strong>" for one, two in pairs)
+        body += f"<tr>{''.join(f'<td>{each}</td>' for each in shown)}</tr>"
+    return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"

@@ -9,6 +9,7 @@ from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.recorder import Call
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
+FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -22,7 +23,7 @@ class Pass:
     weights: dict[str, torch.Tensor] = field(default_factory=dict)  # set first, by name
     gradients: bool = False  # of a known sum of the output
     dtype: str = ""  # that the module and x are converted to first: float64 or bfloat16
-    moved: str = ""  # "here" or "made": see _moved
+    moved: str = ""  # "here" or "made": see reply._moved
     seed: int = 0  # of the random numbers that forward draws
 
 

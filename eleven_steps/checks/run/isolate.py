@@ -8,14 +8,12 @@ import ctypes
 import dis
 import linecache
 import signal
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -23,11 +21,13 @@ import torch
 from eleven_steps.checks.run.world import World, silenced
 
 LIBRARY = Path(__file__).parents[2]
-OURS = tuple(
+OUR_FILES = tuple(
     f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
 )
 TICK = 0.05  # seconds between two looks at the clock
-PLAIN = torch.strided, "cpu"  # layout and device of a tensor that can be compared
+STRETCH = 0.25  # seconds that are looked at together
+IDLE = 0.01  # of a stretch: with less work it is idle
+CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
 class TimeUp(BaseException):
@@ -58,7 +58,8 @@ class Failure:
 class Clock:
     """The seconds that a learner's code may take, in all calls together.
 
-    Seconds of work and of idling count; those in which other programs had the processor do not.
+    Seconds of work count. Those without work are idle, and count, where they come in a stretch: a
+    program that shares its processor with others gets some work done in each.
 
     Args:
         seconds: that may pass.
@@ -67,39 +68,39 @@ class Clock:
 
     def __init__(self, seconds: float, world: World | None = None):
         self.seconds, self.world, self.passed = seconds, world, 0.0
-        self.since: float | None = None
+        self.since: tuple[float, float] | None = None  # time and work as this stretch began
         self.rung: type[BaseException] | None = None
-        self.queue = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
+        self.lock = threading.RLock()  # a watchdog looks from another thread
 
     def start(self) -> bool:
         """Let it run; return whether it stood still before."""
-        if self.since is not None:
-            return False
-        self.since = self._now()
-        return True
+        with self.lock:
+            stood = self.since is None
+            self.since = self.since or (time.monotonic(), time.process_time())
+        return stood
 
     def stop(self) -> bool:
         """Let it stand; return whether it ran before."""
-        if self.since is None:
-            return False
-        self.passed += max(self._now() - self.since, 0.0)
-        self.since = None
-        return True
+        with self.lock:
+            ran = self.since is not None
+            stretch, self.since = self._stretch(), None
+            self.passed += stretch
+        return ran
 
     def over(self) -> bool:
-        """Whether the seconds are used up."""
-        return self.since is not None and self.passed + self._now() - self.since >= self.seconds
+        """Whether the seconds are used up; to be asked often while it runs."""
+        with self.lock:
+            if self.since is not None and time.monotonic() - self.since[0] >= STRETCH:
+                self.stop()
+                self.start()
+            return self.since is not None and self.passed + self._stretch() >= self.seconds
 
-    def _now(self) -> float:
-        """Seconds on a clock that stands while this thread waits for a processor.
-
-        Where the system does not tell, a fifth of the seconds without work counts.
-        """
-        now = time.monotonic()
-        try:
-            return now - int(self.queue.read_bytes().split()[1]) / 1e9
-        except (OSError, IndexError):
-            return 0.2 * now + 0.8 * time.process_time()
+    def _stretch(self) -> float:
+        """The seconds of this stretch that count."""
+        if self.since is None:
+            return 0.0
+        passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]
+        return passed if passed >= STRETCH and worked < IDLE * passed else worked
 
 
 _clocks: list[Clock | None] = []  # the last one counts; None while code of ours runs
@@ -128,7 +129,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 @contextlib.contextmanager
-def ours() -> Iterator[None]:
+def clock_paused() -> Iterator[None]:
     """Let the clock stand while code of ours runs, within a learner's call or in its place."""
     clock = _clocks[-1] if _clocks else None
     paused = clock is not None and clock.stop()
@@ -155,38 +156,23 @@ def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
 
 
 @contextlib.contextmanager
-def isolated(seconds: float, *owners: type) -> Iterator[Clock]:
-    """Keep the world as it is around a check, and stop a learner's code after so many seconds.
-
-    Args:
-        seconds: for all attempts in the body together.
-        owners: classes of the learner's whose attributes are put back too.
-    """
-    with silenced(owners) as world, timed(seconds, world) as clock:
+def isolated(seconds: float) -> Iterator[Clock]:
+    """Keep the world as it is around a check, and a learner's code to so many seconds in all."""
+    with silenced() as world, timed(seconds, world) as clock:
         yield clock
 
 
 @contextlib.contextmanager
 def _alarm(clock: Clock) -> Iterator[None]:
-    def raise_again(frame, event, argument):
-        if event == "line":
-            raise TimeUp
-        return raise_again
-
     def tick(number, frame):
         if clock.over():
-            # A bare except may swallow the first TimeUp: the next line then raises another.
-            clock.rung, theirs = TimeUp, _their_frames(frame)
-            sys.settrace(raise_again)  # from here on it raises in whatever is called
-            for each in theirs:
-                each.f_trace = raise_again
+            clock.rung = TimeUp
             raise TimeUp
 
     def interrupt(number, frame):
         clock.rung = Stopped
         raise Stopped
 
-    tracer = sys.gettrace()
     alarm = signal.signal(signal.SIGALRM, tick)
     keyboard = signal.getsignal(signal.SIGINT)
     if keyboard is signal.default_int_handler:
@@ -196,7 +182,6 @@ def _alarm(clock: Clock) -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        sys.settrace(tracer)
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGINT, keyboard)
         signal.setitimer(signal.ITIMER_REAL, *timer)
@@ -222,15 +207,6 @@ def _watchdog(clock: Clock) -> Iterator[None]:
         watcher.join()
 
 
-def _their_frames(frame: FrameType | None) -> list[FrameType]:
-    """The frames above attempt."""
-    frames = []
-    while frame is not None and frame.f_code is not attempt.__code__:
-        frames.append(frame)
-        frame = frame.f_back
-    return frames
-
-
 def _text(error: BaseException) -> str:
     """Name and message of an error on one line; its own __str__ may be broken."""
     try:
@@ -247,7 +223,7 @@ def _line(error: BaseException) -> tuple[str, str]:
     traced = [
         (frame, number)
         for frame, number in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(OURS)
+        if not frame.f_code.co_filename.startswith(OUR_FILES)
     ]
     if not traced:
         return "", ""
@@ -262,6 +238,6 @@ def _line(error: BaseException) -> tuple[str, str]:
 
 def type_name(thing: Any) -> str:
     """Return the name of the type of thing, as short as messages need it."""
-    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != PLAIN:
+    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != CPU_STRIDED:
         return f"{thing.layout} tensor on {thing.device.type}"
     return str(type(thing).__name__)[:40]

@@ -1,10 +1,13 @@
-"""What a function uses besides what it is given: names of the notebook, typed-in sizes."""
+"""What a function uses besides what it is given: names of the notebook, typed-in sizes.
 
-import dis
+All of it is read off the source; of code that has none, exec'ed for one, nothing is said.
+"""
+
+import ast
+import linecache
 import math
 import types
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,6 +18,7 @@ MAKING = {
     *("contiguous", "masked_fill", "softmax", "div", "mul"),
     *("W_query", "W_key", "W_value", "W_gate", "out_proj", "dropout"),
 }
+Function = ast.FunctionDef | ast.Lambda
 
 
 def readings(function: Any) -> dict[str, list]:
@@ -27,62 +31,103 @@ def readings(function: Any) -> dict[str, list]:
     """
     if isinstance(function, type):
         function = vars(function).get("forward")
-    code, scope = getattr(function, "__code__", None), getattr(function, "__globals__", {})
-    if not isinstance(code, types.CodeType):
+    node = source_of(function)
+    if node is None:
         return {"names": [], "constants": [], "dropped": []}
-    codes = [code, *_inner(code)]
-    read = {i.argval for each in codes for i in dis.get_instructions(each) if "GLOBAL" in i.opname}
-    held = {name: scope[name] for name in sorted(read) if name in scope}
-    names = [(n, _kind(value)) for n, value in held.items() if _kind(value)]
-    constants = {c for each in codes for one in each.co_consts for c in _numbers(one)}
-    dropped = [name for each in codes for name in _dropped(each)]
-    return {"names": names, "constants": sorted(constants), "dropped": dropped}
+    inside = [each for part in _body(node) for each in ast.walk(part)]
+    scope = function.__globals__
+    names = [
+        (name, _kind(scope[name]))
+        for name in sorted(_read(node, function.__code__))
+        if name in scope
+    ]
+    return {
+        "names": [(name, kind) for name, kind in names if kind],
+        "constants": sorted({each.value for each in inside if _is_size(each)}),
+        "dropped": [name for each in inside if (name := _dropped(each)) in MAKING],
+    }
 
 
-def with_constants(function: Any, constants: dict[int, int]) -> Callable[..., Any]:
-    """A copy of a function with other numbers in its code."""
+def source_of(function: Any) -> Function | None:
+    """The syntax tree of a function; None where its source is not to be had."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return None
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename, function.__globals__)))
+    except SyntaxError:
+        return None
+    every = [each for each in ast.walk(tree) if isinstance(each, Function)]
+    return next((each for each in reversed(every) if _is_of(each, code)), None)
 
-    def swapped(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(swapped, value))
-        if isinstance(value, types.CodeType):
-            return edited(value)
-        return constants.get(value, value) if type(value) in (int, float) else value
 
-    def edited(code: types.CodeType) -> types.CodeType:
-        return code.replace(co_consts=tuple(map(swapped, code.co_consts)))
+def with_constants(function: Any, constants: dict[float, float]) -> Callable[..., Any]:
+    """A copy of a function with other numbers in its code.
 
-    return types.FunctionType(
-        edited(function.__code__),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
+    Raises:
+        TypeError: its source is not to be had.
+    """
+    node = source_of(function)
+    if node is None:
+        raise TypeError("without source no number can be replaced")
+    for part in _body(node):
+        for each in filter(_is_size, ast.walk(part)):
+            each.value = constants.get(each.value, each.value)
+    # What surrounds the function is handed to another one, in which it is made anew.
+    surrounding = ", ".join(function.__code__.co_freevars)
+    tree = ast.parse(f"def make_anew({surrounding}): return")
+    if isinstance(node, ast.Lambda):
+        tree.body[0].body[0].value = node
+    else:
+        tree.body[0].body[0].value = ast.Name(node.name, ast.Load())
+        tree.body[0].body.insert(0, node)
+    scope = dict(function.__globals__)
+    exec(compile(ast.fix_missing_locations(tree), function.__code__.co_filename, "exec"), scope)
+    return scope["make_anew"](*(cell.cell_contents for cell in function.__closure__ or ()))
+
+
+def _is_of(node: Function, code: types.CodeType) -> bool:
+    """Whether a function is the one that some code was compiled from."""
+    if isinstance(node, ast.FunctionDef):
+        first = min(each.lineno for each in (node, *node.decorator_list))
+        return (node.name, first) == (code.co_name, code.co_firstlineno)
+    if (code.co_name, code.co_firstlineno) != ("<lambda>", node.lineno):
+        return False
+    # Of several in a line it is the one with all of the code in its body.
+    begin, end = (
+        (node.body.lineno, node.body.col_offset),
+        (node.body.end_lineno, node.body.end_col_offset),
+    )
+    return all(
+        begin <= (line, column) and (last_line, last_column) <= end
+        for line, last_line, column, last_column in code.co_positions()
+        if last_column  # some steps of the code stand nowhere
     )
 
 
-def _dropped(code: types.CodeType) -> list[str]:
-    """The methods in statements that are nothing but a call of theirs."""
-    found, made = [], {}
-    for before, step in pairwise(dis.get_instructions(code)):
-        if step.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_FAST") and step.argval in MAKING:
-            made[step.positions.lineno, step.positions.col_offset] = step.argval
-        at = before.positions.lineno, before.positions.col_offset
-        called = before.opname in ("CALL", "CALL_FUNCTION_EX")
-        if step.opname == "POP_TOP" and called and at in made:
-            found.append(made[at])
-    return found
+def _body(node: Function) -> list[ast.AST]:
+    return [node.body] if isinstance(node, ast.Lambda) else node.body
 
 
-def _inner(code: types.CodeType) -> list[types.CodeType]:
-    inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    return [found for each in inner for found in (each, *_inner(each))]
+def _read(node: Function, code: types.CodeType) -> set[str]:
+    """The names that a function reads and that are neither its own nor of a function around it."""
+    names = [each for part in _body(node) for each in ast.walk(part) if isinstance(each, ast.Name)]
+    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)} | {*code.co_freevars}
+    own |= {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+    return {each.id for each in names} - own
 
 
-def _numbers(value: Any) -> list[float]:
-    if type(value) is tuple:
-        return [found for each in value for found in _numbers(each)]
-    return [value] if type(value) in (int, float) and 0 < value < math.inf else []
+def _is_size(node: ast.AST) -> bool:
+    number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    return number and 0 < node.value < math.inf
+
+
+def _dropped(node: ast.AST) -> str:
+    """The method or layer of a statement that is nothing but a call of it."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return ""
+    function = node.value.func
+    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def _kind(value: Any) -> str:

@@ -6,13 +6,11 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from eleven_steps.checks.run.isolate import ours
+from eleven_steps.beyond.dispatch import DispatchMode
+from eleven_steps.checks.run.isolate import clock_paused
 
 MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
-# These may be given tensors of two devices.
-FREE = ("_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_")
 
 
 @dataclass(frozen=True)
@@ -32,15 +30,7 @@ class Call:
     gave: tuple[Held, ...]
 
 
-class Mode(TorchDispatchMode):
-    """See every operation below torch's functions, fused and compiled ones taken apart."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # what would guard against torch.compile takes seconds to import
-
-
-class Recorder(Mode):
+class Recorder(DispatchMode):
     """Write down every operation."""
 
     def __init__(self):
@@ -49,10 +39,10 @@ class Recorder(Mode):
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         """Run the operation and keep copies."""
-        with ours():
+        with clock_paused():
             given = tuple(_held((args, kwargs)))
         result = operation(*args, **(kwargs or {}))
-        with ours():
+        with clock_paused():
             gave = [result]
             if operation._schema.is_mutable and isinstance(result, torch.Tensor):
                 gave.append(result._base)  # what is written into through a view
@@ -74,34 +64,16 @@ class Watch(TorchFunctionMode):
         """Call function and look whether it returns."""
         try:
             result = function(*args, **(kwargs or {}))
-            tracked = any(each.requires_grad for each in _tensors((args, kwargs)))
+            tracked = any(each.requires_grad for each in tensors_in((args, kwargs)))
             floating = isinstance(result, torch.Tensor) and result.is_floating_point()
             if tracked and self.cut is None and floating and not result.requires_grad:
                 self.cut = result.detach().clone()
             return result
         except Exception:
-            tensors = tuple(held.tensor for held in _held((args, kwargs)))
+            given = tuple(held.tensor for held in _held((args, kwargs)))
             numbers = tuple(each for each in _flat((args, kwargs)) if type(each) is int)
-            self.failing = getattr(function, "__name__", ""), tensors, numbers
+            self.failing = getattr(function, "__name__", ""), given, numbers
             raise
-
-
-class Meeting(Mode):
-    """Notice where tensors of two devices meet, as on a GPU they must not."""
-
-    def __init__(self):
-        super().__init__()
-        self.met = False
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        """Run the operation after a look at the devices of its tensors; single numbers are free."""
-        tensors = [each for each in _tensors((args, kwargs)) if each.dim()]
-        name = operation._schema.name.removeprefix("aten::")
-        to = (kwargs or {}).get("device")
-        if name == "_to_copy" and to is not None and to.type == "cpu" and tensors:
-            return torch.zeros(tensors[0].shape, dtype=tensors[0].dtype)  # only its device counts
-        self.met |= name not in FREE and len({each.device.type for each in tensors}) > 1
-        return operation(*args, **(kwargs or {}))
 
 
 def marked(calls: list[Call], others: dict[str, list[Call]]) -> Iterator[Call]:
@@ -139,12 +111,13 @@ def _moved(one: Held, twin: tuple[Held, ...]) -> bool:
 
 
 def _held(values: Iterable[Any]) -> Iterator[Held]:
-    for each in _tensors(values):
+    for each in tensors_in(values):
         if each.is_floating_point() and each.numel() <= MOST and each.device.type == "cpu":
             yield Held(each.detach().to(torch.float32).clone())
 
 
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among some values, and in what these hold."""
     return (each for each in _flat(values) if isinstance(each, torch.Tensor))
 
 

@@ -12,26 +12,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.isolate import PLAIN, Failure, attempt, type_name
+from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.facts import Facts, Pass, Record, Seen
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
+from eleven_steps.checks.run.recorder import Call, Held
 from helpers.attention import MultiHeadAttention
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300
-DEEP = 2  # lists in lists: a matrix
+SHALLOW = 2  # lists in lists: a matrix
+DEEP = 9  # what is asked and seen: a record's calls' tensors
 LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
+# Dataclasses that may travel, field by field.
+KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Record, Facts, Call, Held)}
 
 
-KNOWN: dict[str, type] = {}  # dataclasses that may travel
-
-
-def carry(*classes: type) -> None:
-    """Let dataclasses travel, field by field."""
-    KNOWN.update({each.__name__: each for each in classes})
-
-
-def encode(value: Any, depth: int = DEEP) -> Any:
+def encode(value: Any, depth: int = SHALLOW) -> Any:
     """Return value, an answer, a question or a reply, as what JSON can hold.
 
     Args:
@@ -77,7 +75,7 @@ def _encode(value: Any, depth: int) -> Any:
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
-    if plain and (value.layout, value.device.type) == PLAIN:
+    if plain and (value.layout, value.device.type) == CPU_STRIDED:
         return _encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))

@@ -5,17 +5,20 @@ What is right, and what a mistake of the catalogue gives instead, is read off re
 passes; nothing is computed twice.
 """
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
-from eleven_steps.checks.know.mistakes import named
+from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import PLACES, Case
-from eleven_steps.checks.run.isolate import Failure, attempt, ours
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from helpers.trace import SHAPES
 
+SLIPS = tomllib.loads(Path(__file__).with_name("slips.toml").read_text("utf-8"))
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
@@ -31,9 +34,11 @@ class Slip:
     mistake: str | None = None
 
 
-def catalogued(identifier: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
-    """Return the slip that is a mistake of the catalogue."""
-    return Slip(named(identifier).told, returns, identifier)
+def slip(name: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
+    """Return the slip that slips.toml has under a name, or that is a mistake of the catalogue."""
+    if name in SLIPS:
+        return Slip(SLIPS[name], returns)
+    return Slip(named(name).told, returns, name)
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,12 @@ class Write:
     def usual(self) -> list[Slip]:
         """Return all slips, the planted one first."""
         every = [self.planted, *self.slips] if self.planted else self.slips
-        return [catalogued(slip) if isinstance(slip, str) else slip for slip in every]
+        return [slip(each) if isinstance(each, str) else each for each in every]
 
     def slipped(self, slip: Slip, scene: Scene) -> Parts:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
-            with ours():
+            with clock_paused():
                 parts = attempt(slip.returns, scene)
             return (parts,) if isinstance(parts, Failure) else self.counted(parts)
         wrong = play(scene.case, slip.mistake)
@@ -184,4 +189,4 @@ class Catch:
 
 
 Task = Write | Explain | Grow
-Further = Choose | Order | Catch
+Quiz = Choose | Order | Catch

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Explain, Slip, Task, Write
+from eleven_steps.checks.know.exercises.kinds import Task, Write, slip
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.run.cases import Case
 
@@ -39,25 +39,19 @@ LEARN: tuple[Task, ...] = (
         lambda s: (s["softmax"]["weights"],),
         ("back",),
         (
-            Slip("All of it is 0, as it is above the main diagonal, where the token after is "
-                 "hidden: `offset=-1` lies below.",
-                 lambda s: (_diagonal(s, 1).mean((0, 2)),)),
-            Slip("That is how much a token looks at itself: the token before lies one below the "
-                 "main diagonal.",
-                 lambda s: (_diagonal(s, 0).mean((0, 2)),)),
-            Slip("The sum is divided by num_tokens: the first token has no token before it, so "
-                 "there is one fewer.",
-                 lambda s: (_before(s).sum(2).mean(0) / s.case.num_tokens,)),
-            Slip("Each sequence still has a number of its own: the mean runs over b as well.",
-                 lambda s: (_before(s).mean(2),)),
-            Slip("The heads are averaged too: each head has a number of its own.",
-                 lambda s: (_before(s).mean(),)),
+            slip("token_after", lambda s: (_diagonal(s, 1).mean((0, 2)),)),
+            slip("token_itself", lambda s: (_diagonal(s, 0).mean((0, 2)),)),
+            slip(
+                "divided_by_num_tokens", lambda s: (_before(s).sum(2).mean(0) / s.case.num_tokens,)
+            ),
+            slip("sequences_apart", lambda s: (_before(s).mean(2),)),
+            slip("heads_averaged_too", lambda s: (_before(s).mean(),)),
         ),
         right=lambda s: (_before(s).mean((0, 2)),),
         at="softmax",
         shape="(num_heads,)",
     ),
-)  # fmt: skip
+)
 
 
 # Heads over processes
@@ -165,34 +159,24 @@ def _each_divided(s: Scene) -> torch.Tensor:
     return sum(context / total for _, total, context in _blocks(s))
 
 
-_OVERFLOW = "exp overflows above 88: subtract the maximum of both, exp(largest - new largest)."
-_ONE = "That is what one process makes: the all-reduce adds all parts up, and it is missing."
-
 MANY: tuple[Task, ...] = (
     Write(
         "many.1",
         lambda s: (s.module.W_key, s.module.out_proj, _place(s), _processes(s)),
         ("rows", "columns"),
         (
-            Slip("Of out_proj these are rows: it reads the heads side by side, so a head's "
-                 "features are columns of its weight.",
-                 lambda s: (_key(s)[_mine(s)], _mixing(s)[_mine(s)])),
-            Slip("Of out_proj these are rows, turned: a head's features are columns of its weight.",
-                 lambda s: (_key(s)[_mine(s)], _mixing(s)[_mine(s)].T)),
-            Slip("Of W_key these are columns: `.weight` is stored d_out x d_in, so a head's "
-                 "features are rows.",
-                 lambda s: (_key(s)[:, _mine(s)], _mixing(s)[:, _mine(s)])),
-            Slip("The features are dealt out in turns, so that every head is torn apart: the "
-                 "features of a head lie side by side.",
-                 lambda s: _cut(s, slice(_place(s), None, _processes(s)))),
-            Slip("That is an uneven cut, num_processes features a process: each gets "
-                 "d_out / num_processes, and with them whole heads.",
-                 lambda s: _cut(s, slice(_place(s) * _processes(s),
-                                         (_place(s) + 1) * _processes(s)))),
-            Slip("That is the share of process 0: begin at place * share.",
-                 lambda s: _cut(s, _mine(s, 0))),
-            Slip("That is the share of the process before: places are counted from 0.",
-                 lambda s: _cut(s, _mine(s, _place(s) - 1))),
+            slip("rows_of_out_proj", lambda s: (_key(s)[_mine(s)], _mixing(s)[_mine(s)])),
+            slip("rows_turned", lambda s: (_key(s)[_mine(s)], _mixing(s)[_mine(s)].T)),
+            slip("columns_of_W_key", lambda s: (_key(s)[:, _mine(s)], _mixing(s)[:, _mine(s)])),
+            slip("dealt_in_turns", lambda s: _cut(s, slice(_place(s), None, _processes(s)))),
+            slip(
+                "uneven_cut",
+                lambda s: _cut(
+                    s, slice(_place(s) * _processes(s), (_place(s) + 1) * _processes(s))
+                ),
+            ),
+            slip("share_of_process_0", lambda s: _cut(s, _mine(s, 0))),
+            slip("share_before", lambda s: _cut(s, _mine(s, _place(s) - 1))),
         ),
         right=lambda s: _cut(s, _mine(s)),
         at="out_proj",
@@ -204,85 +188,42 @@ MANY: tuple[Task, ...] = (
         lambda s: (_contexts(s), s.module.out_proj),
         ("out",),
         (
-            Slip("The bias is left out: it belongs into the sum once.",
-                 lambda s: (sum(_parts(s)),)),
-            Slip(_ONE, lambda s: (_parts(s)[0] + _bias(s),)),
-            Slip(_ONE, lambda s: (_parts(s)[-1] + _bias(s),)),
-            Slip("The sum is summed again: every process has it already, so a second all-reduce "
-                 "makes it num_processes times as large.",
-                 lambda s: (sum(_parts(s)) * _processes(s) + _bias(s),)),
-            Slip("The parts are averaged: the product was cut as a sum, so they are added.",
-                 lambda s: (sum(_parts(s)) / _processes(s) + _bias(s),)),
-            Slip("The contexts meet rows of out_proj's weight: a head's features are its columns.",
-                 lambda s: (_of_rows(s) + _bias(s),)),
-            Slip("The blocks of columns come in the wrong order: process 0 has the first ones.",
-                 lambda s: (_backwards(s) + _bias(s),)),
-            Slip("The parts are laid side by side: each is as wide as out already, so they are "
-                 "added.",
-                 lambda s: (torch.cat(_parts(s), -1),)),
+            slip("bias_left_out", lambda s: (sum(_parts(s)),)),
+            slip("one_process", lambda s: (_parts(s)[0] + _bias(s),)),
+            slip("one_process", lambda s: (_parts(s)[-1] + _bias(s),)),
+            slip("summed_again", lambda s: (sum(_parts(s)) * _processes(s) + _bias(s),)),
+            slip("parts_averaged", lambda s: (sum(_parts(s)) / _processes(s) + _bias(s),)),
+            slip("rows_for_columns", lambda s: (_of_rows(s) + _bias(s),)),
+            slip("wrong_block_order", lambda s: (_backwards(s) + _bias(s),)),
+            slip("parts_side_by_side", lambda s: (torch.cat(_parts(s), -1),)),
         ),
-        planted=Slip("Every process adds the bias, so that the sum has it num_processes times.",
-                     lambda s: (sum(_parts(s)) + _processes(s) * _bias(s),)),
+        planted=slip(
+            "bias_from_every_process", lambda s: (sum(_parts(s)) + _processes(s) * _bias(s),)
+        ),
         right=lambda s: (s["out_proj"]["out"],),
         at="out_proj",
         places=_PLACES,
-    ),
-    Explain(
-        "many.3",
-        503_316_480,
-        {
-            314_572_800: "That is out of every layer once: of n bytes a process sends "
-            "2 (P - 1) / P n.",
-            251_658_240: "That is one round: the finished pieces go round a second time.",
-            629_145_600: "That is two whole rounds: the last stop of each is saved.",
-            10_485_760: "That is one layer of 48.",
-            125_829_120: "That counts numbers: each takes 4 bytes.",
-            2_516_582_400: "That is what all five send together.",
-        },
-    ),
-    Explain(
-        "many.4",
-        (2, 1, 0, 3),
-        {
-            (2, 3, 0, 1): "Blocks go on to the next process: what comes in is from the one before.",
-            (0, 1, 2, 3): "That is their order in the text: each process begins with its own.",
-            (1, 0, 3, 2): "Its own block is there before anything travels: it comes first.",
-            (2, 1, 0): "Block 3 comes by as well: it adds nothing, but nobody leaves it out.",
-        },
     ),
     Write(
         "many.5",
         _blocks,
         ("context",),
         (
-            Slip("The totals are added as they are: rescale them like the contexts, by "
-                 "exp(largest - new largest).",
-                 lambda s: (_merged(s, totals="not"),)),
-            Slip("The contexts are added as they are: rescale them like the totals, by "
-                 "exp(largest - new largest).",
-                 lambda s: (_merged(s, contexts="not"),)),
-            Slip("Nothing is rescaled: each block has measured from a largest score of its own.",
-                 lambda s: (_merged(s, "not", "not"),)),
-            Slip("They are rescaled the wrong way round: a block whose largest score is lower "
-                 "counts for less, exp(largest - new largest).",
-                 lambda s: (_merged(s, "turned", "turned"),)),
-            Slip("Only the first block is rescaled: the second may have the lower scores as well.",
-                 lambda s: (_merged(s, "first", "first"),)),
-            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: 0 * one),)),
-            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: one),)),
-            Slip(_OVERFLOW, lambda s: (_merged(s, new=lambda one, other: other),)),
-            Slip("Divide by the total of both at the end: that is what makes shares of it.",
-                 lambda s: (_undivided(s),)),
-            Slip("Each block is divided by its own total, so that each gets a weight of 1: divide "
-                 "once, at the end.",
-                 lambda s: (_each_divided(s),)),
-            Slip("Each block is divided by its own total, and the mean is taken: the block with "
-                 "the larger scores counts for more.",
-                 lambda s: (_each_divided(s) / 2,)),
+            slip("totals_not_rescaled", lambda s: (_merged(s, totals="not"),)),
+            slip("contexts_not_rescaled", lambda s: (_merged(s, contexts="not"),)),
+            slip("nothing_rescaled", lambda s: (_merged(s, "not", "not"),)),
+            slip("rescaled_wrong_way", lambda s: (_merged(s, "turned", "turned"),)),
+            slip("first_block_alone", lambda s: (_merged(s, "first", "first"),)),
+            slip("overflow", lambda s: (_merged(s, new=lambda one, other: 0 * one),)),
+            slip("overflow", lambda s: (_merged(s, new=lambda one, other: one),)),
+            slip("overflow", lambda s: (_merged(s, new=lambda one, other: other),)),
+            slip("not_divided_at_the_end", lambda s: (_undivided(s),)),
+            slip("each_divided", lambda s: (_each_divided(s),)),
+            slip("each_divided_and_averaged", lambda s: (_each_divided(s) / 2,)),
         ),
         right=lambda s: (s["context"]["context"][:, :, _half(s) :],),
         at="context",
         shape="(b, num_heads, tokens here, head_dim)",
         places=(*_PLACES, _LARGE),
     ),
-)  # fmt: skip
+)

@@ -6,12 +6,13 @@ from dataclasses import replace
 import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
-from eleven_steps.checks.know.exercises.kinds import Explain, Slip, Task, Write, catalogued
+from eleven_steps.checks.know.exercises.kinds import Task, Write, slip
 from eleven_steps.checks.know.right import Scene
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import is_padding, sizes
 from helpers.attention import future_mask
 
+ALL = slice(None)
 _NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
 _PLACES = (
     _NEAR,
@@ -90,13 +91,20 @@ def _size(s: Scene) -> int:
     return s.case.context_length - s.case.num_tokens + 1
 
 
-def _padding(s: Scene) -> tuple[torch.Tensor, torch.Tensor]:
-    tokens = s.case.num_tokens
-    return future_mask(tokens), is_padding(s.case.b, tokens)
+def _padding(s: Scene) -> torch.Tensor:
+    """Which keys are filling, (b, 1, 1, num_tokens)."""
+    return is_padding(s.case.b, s.case.num_tokens)[:, None, None]
 
 
-def _rescued(hidden: torch.Tensor) -> torch.Tensor:
-    return hidden & ~hidden.all(-1, keepdim=True)
+def _hidden(s: Scene, *axes: slice | None) -> torch.Tensor:
+    """The future, and padding put on these axes."""
+    padding = is_padding(s.case.b, s.case.num_tokens)
+    return future_mask(s.case.num_tokens) | padding[axes or (ALL, None, None)]
+
+
+def _masked(s: Scene, *axes: slice | None) -> torch.Tensor:
+    """The same, but a row that would be hidden whole is seen."""
+    return _hidden(s, *axes) & ~_hidden(s, *axes).all(-1, keepdim=True)
 
 
 def _scaled(s: Scene) -> torch.Tensor:
@@ -135,10 +143,11 @@ SINCE: tuple[Task, ...] = (
         ("keys",),
         (
             "kv_heads_tiled",
-            Slip("The keys come back as they are: each head has to serve its group.",
-                 lambda s: (_KEYS(s),)),
-            Slip("Each head is repeated num_kv_heads times: a group is num_heads // num_kv_heads.",
-                 lambda s: (_KEYS(s).repeat_interleave(_KEYS(s).shape[1], dim=1),)),
+            slip("keys_as_they_are", lambda s: (_KEYS(s),)),
+            slip(
+                "repeated_num_kv_heads_times",
+                lambda s: (_KEYS(s).repeat_interleave(_KEYS(s).shape[1], dim=1),),
+            ),
         ),
         at="transpose",
         places=_places("gqa"),
@@ -148,19 +157,15 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_large(s), s.module.query_norm.weight.detach()),
         ("queries",),
         (
-            Slip("The queries are divided by their length: the root of the mean of the squares is "
-                 "smaller, by the root of head_dim.",
-                 lambda s: (_normed(s, -1) / _root(s),)),
-            Slip("The mean runs over all heads: each head's features are normed by themselves.",
-                 lambda s: (_normed(s, 1, 3),)),
-            Slip("The mean runs over the tokens: each token is normed by itself.",
-                 lambda s: (_normed(s, 2),)),
-            Slip("The weight is left out: multiply feature by feature at the end.",
-                 lambda s: (_normed(s, -1) / s.module.query_norm.weight,)),
-            Slip("The mean is subtracted first, as LayerNorm does: RMSNorm leaves it.",
-                 lambda s: (_normed(s, -1, less=1.0),)),
-            Slip("It is divided by the mean of the squares: take its root.",
-                 lambda s: (_normed(s, -1) / _large(s).square().mean(-1, keepdim=True).sqrt(),)),
+            slip("divided_by_length", lambda s: (_normed(s, -1) / _root(s),)),
+            slip("mean_over_heads", lambda s: (_normed(s, 1, 3),)),
+            slip("mean_over_tokens", lambda s: (_normed(s, 2),)),
+            slip("weight_left_out", lambda s: (_normed(s, -1) / s.module.query_norm.weight,)),
+            slip("mean_subtracted", lambda s: (_normed(s, -1, less=1.0),)),
+            slip(
+                "no_root",
+                lambda s: (_normed(s, -1) / _large(s).square().mean(-1, keepdim=True).sqrt(),),
+            ),
         ),
         right=lambda s: (s.module.query_norm(_large(s)).detach(),),
         at="transpose",
@@ -171,14 +176,10 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_QUERIES(s), _angles(s).cos(), _angles(s).sin()),
         ("queries",),
         (
-            catalogued("rope_other_pairing", lambda s: (_turned(s, "halves"),)),
-            Slip("The pairs are turned and then not put back beside each other: `cat` lays all "
-                 "firsts before all seconds, `stack(..., dim=-1).flatten(-2)` takes them in turn.",
-                 lambda s: (_in_halves(s),)),
-            Slip("They turn backwards: the minus stands before the second feature's sine, "
-                 "first * cos - second * sin.",
-                 lambda s: (_turned(s, sign=-1),)),
-            Slip("The queries come back as they are.", lambda s: (_QUERIES(s),)),
+            slip("rope_other_pairing", lambda s: (_turned(s, "halves"),)),
+            slip("pairs_not_put_back", lambda s: (_in_halves(s),)),
+            slip("turned_backwards", lambda s: (_turned(s, sign=-1),)),
+            slip("queries_as_they_are", lambda s: (_QUERIES(s),)),
         ),
         right=lambda s: (_turned(s),),
         at="transpose",
@@ -189,15 +190,10 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_slope(s), s.case.num_tokens),
         ("price",),
         (
-            Slip("The price falls below 0 for keys that lie back: row minus column is how far, "
-                 "not column minus row.",
-                 lambda s: (-_slope(s) * _apart(s),)),
-            Slip("The distance is squared: the price grows by the slope with each token.",
-                 lambda s: (_slope(s) * _apart(s) ** 2,)),
-            Slip("The token itself costs something: its distance is 0.",
-                 lambda s: (_slope(s) * (_apart(s) + 1),)),
-            Slip("That is the distance alone: multiply it by the slope.",
-                 lambda s: (_apart(s),)),
+            slip("price_below_0", lambda s: (-_slope(s) * _apart(s),)),
+            slip("distance_squared", lambda s: (_slope(s) * _apart(s) ** 2,)),
+            slip("token_itself_costs", lambda s: (_slope(s) * (_apart(s) + 1),)),
+            slip("distance_alone", lambda s: (_apart(s),)),
         ),
         right=lambda s: (_slope(s) * _apart(s),),
         at="scores",
@@ -210,15 +206,13 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_raw(s), _limit(s), s.case.head_dim),
         ("scores",),
         (
-            Slip("The scores come out scaled: step 7 divides again, so multiply by the root.",
-                 lambda s: (_bent(s, 1 / _root(s), _limit(s)),)),
-            Slip("The scores are cut off at the limit, and lie flat there: `tanh` bends them.",
-                 lambda s: (_raw(s).clamp(-_limit(s) * _root(s), _limit(s) * _root(s)),)),
-            Slip("The limit is divided by the root where it is multiplied by it: scores that are "
-                 "not scaled yet are larger.",
-                 lambda s: (_bent(s, 1, _limit(s) / _root(s)),)),
-            Slip("The limit is multiplied by head_dim: its square root is meant.",
-                 lambda s: (_bent(s, 1, _limit(s) * s.case.head_dim),)),
+            slip("comes_out_scaled", lambda s: (_bent(s, 1 / _root(s), _limit(s)),)),
+            slip(
+                "cut_off_at_limit",
+                lambda s: (_raw(s).clamp(-_limit(s) * _root(s), _limit(s) * _root(s)),),
+            ),
+            slip("limit_divided", lambda s: (_bent(s, 1, _limit(s) / _root(s)),)),
+            slip("limit_times_head_dim", lambda s: (_bent(s, 1, _limit(s) * s.case.head_dim),)),
         ),
         planted="cap_before_scale",
         at="scores",
@@ -229,15 +223,11 @@ SINCE: tuple[Task, ...] = (
         lambda s: (s.case.num_tokens, _size(s)),
         ("mask",),
         (
-            catalogued("window_one_long", lambda s: ((_apart(s) < 0) | (_apart(s) > _size(s)),)),
-            catalogued(
-                "window_one_short", lambda s: ((_apart(s) < 0) | (_apart(s) >= _size(s) - 1),)
-            ),
-            catalogued("window_instead_of_mask", lambda s: (_apart(s) >= _size(s),)),
-            Slip("True stands where a token may look: it is expected where it may not.",
-                 lambda s: ((_apart(s) >= 0) & (_apart(s) < _size(s)),)),
-            Slip("That is the future alone: what lies size tokens back or more is hidden too.",
-                 lambda s: (_apart(s) < 0,)),
+            slip("window_one_long", lambda s: ((_apart(s) < 0) | (_apart(s) > _size(s)),)),
+            slip("window_one_short", lambda s: ((_apart(s) < 0) | (_apart(s) >= _size(s) - 1),)),
+            slip("window_instead_of_mask", lambda s: (_apart(s) >= _size(s),)),
+            slip("true_where_seen", lambda s: ((_apart(s) >= 0) & (_apart(s) < _size(s)),)),
+            slip("future_alone", lambda s: (_apart(s) < 0,)),
         ),
         right=lambda s: ((_apart(s) < 0) | (_apart(s) >= _size(s)),),
         at="mask",
@@ -250,43 +240,21 @@ SINCE: tuple[Task, ...] = (
     ),
     Write(
         "since.7",
-        _padding,
+        lambda s: (future_mask(s.case.num_tokens), is_padding(s.case.b, s.case.num_tokens)),
         ("mask",),
         (
             "padding_polarity",
             "padding_nan",
-            catalogued(
-                "padding_first_sequence",
-                lambda s: (_rescued(_padding(s)[0] | _padding(s)[1][:1, None, None]),),
-            ),
-            Slip("b stands where num_heads belongs: `is_padding[:, None, None]` leaves an axis for "
-                 "the heads.",
-                 lambda s: (_rescued(_padding(s)[0] | _padding(s)[1][:, None]),)),
-            Slip("Padded queries are hidden, not padded keys: a column of the mask is a key.",
-                 lambda s: (_rescued(_padding(s)[0] | _padding(s)[1][:, None, :, None]),)),
-            Slip("The future is seen: hide it as well.",
-                 lambda s: (_padding(s)[1][:, None, None].expand(
-                     -1, 1, s.case.num_tokens, -1).clone(),)),
-            Slip("All that is hidden in a row is seen wherever its sequence has padding: only a "
-                 "row that is hidden whole is freed.",
-                 lambda s: ((_padding(s)[0] | _padding(s)[1][:, None, None])
-                            & ~_padding(s)[1][:, None, :, None],)),
+            slip("padding_first_sequence", lambda s: (_masked(s, slice(1), None, None),)),
+            slip("batch_for_heads", lambda s: (_masked(s, ALL, None),)),
+            slip("padded_queries_hidden", lambda s: (_masked(s, ALL, None, ALL, None),)),
+            slip("future_is_seen", lambda s: (_padding(s).repeat(1, 1, s.case.num_tokens, 1),)),
+            slip("freed_too_often", lambda s: (_hidden(s) & ~_padding(s).mT,)),
         ),
         right=lambda s: ((s["mask"]["masked"] == -torch.inf)[:, :1],),
         at="mask",
         shape="(b, 1, num_tokens, num_tokens)",
         places=_places("padding"),
-    ),
-    Explain(
-        "since.8",
-        560,
-        {
-            800: "That is 10 keys for 10 queries: the keys are the other text's 7.",
-            392: "That is 7 queries: the queries are the written text's 10.",
-            2240: "That counts head_dim too: a weight is one number.",
-            280: "That is one of the two texts.",
-            140: "That is one head of four.",
-        },
     ),
     Write(
         "since.9",
@@ -296,10 +264,8 @@ SINCE: tuple[Task, ...] = (
             "sinks_left_out",
             "sinks_divided",
             "sinks_dropped_first",
-            Slip("The sink's weight is still there, as one key more: drop the last column.",
-                 lambda s: (_whole_rows(s),)),
-            Slip("What is left is divided so that it sums to 1 again: a sink's share is lost.",
-                 lambda s: (_whole_rows(s)[..., :-1].softmax(-1),)),
+            slip("sink_still_there", lambda s: (_whole_rows(s),)),
+            slip("sums_to_1_again", lambda s: (_whole_rows(s)[..., :-1].softmax(-1),)),
         ),
         at="softmax",
         places=_places("sinks"),
@@ -311,11 +277,9 @@ SINCE: tuple[Task, ...] = (
         (
             "gate_without_sigmoid",
             "gate_added",
-            Slip("A softmax shares 1 among the features: a sigmoid lets each be open or shut.",
-                 lambda s: (_joined(s) * _gates(s).softmax(-1),)),
-            Slip("That is the gate alone: multiply the context by it.",
-                 lambda s: (_gates(s).sigmoid(),)),
-            Slip("The context comes back as it is.", lambda s: (_joined(s),)),
+            slip("softmax_for_gate", lambda s: (_joined(s) * _gates(s).softmax(-1),)),
+            slip("gate_alone", lambda s: (_gates(s).sigmoid(),)),
+            slip("context_as_it_is", lambda s: (_joined(s),)),
         ),
         at="combine",
         places=_places("gate"),
@@ -325,17 +289,12 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_past(s), s.case.num_tokens),
         ("mask",),
         (
-            catalogued("cache_mask_top_left", lambda s: (_new_rows(s, 1),)),
-            Slip("A query does not see its own key: its future begins one further right.",
-                 lambda s: (_new_rows(s, _past(s)),)),
-            Slip("A query sees the key after its own: its future begins one further left.",
-                 lambda s: (_new_rows(s, _past(s) + 2),)),
-            Slip("The kept keys are missing: a row has past + num_tokens keys.",
-                 lambda s: (future_mask(s.case.num_tokens),)),
-            Slip("The kept tokens ask no more: a row for each new one is enough.",
-                 lambda s: (future_mask(s.case.context_length),)),
-            Slip("True stands where a token may look: it is expected where it may not.",
-                 lambda s: (~_new_rows(s, _past(s) + 1),)),
+            slip("cache_mask_top_left", lambda s: (_new_rows(s, 1),)),
+            slip("own_key_hidden", lambda s: (_new_rows(s, _past(s)),)),
+            slip("next_key_seen", lambda s: (_new_rows(s, _past(s) + 2),)),
+            slip("kept_keys_missing", lambda s: (future_mask(s.case.num_tokens),)),
+            slip("kept_tokens_ask", lambda s: (future_mask(s.case.context_length),)),
+            slip("true_where_seen", lambda s: (~_new_rows(s, _past(s) + 1),)),
         ),
         right=lambda s: (_new_rows(s, _past(s) + 1),),
         at="mask",
@@ -347,15 +306,4 @@ SINCE: tuple[Task, ...] = (
             Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1", variant="cache"),
         ),
     ),
-    Explain(
-        "since.12",
-        69_120,
-        {
-            61_440: "That leaves out the key that carries the position: it is kept as well.",
-            138_240: "That keeps it twice: keys and values are made of the same latent.",
-            34_560: "That counts a byte for each number: each takes 2.",
-            1_152: "That is one layer of 60.",
-            8_847_360: "That keeps it for each head: all heads share the latent.",
-        },
-    ),
-)  # fmt: skip
+)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import torch
 
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.locate.places import place
-from eleven_steps.checks.name.outcome import Finding
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LOOSE, close
 
 HIDDEN = -1e4  # a score below this counts as hidden
@@ -26,10 +26,10 @@ def weigh(
     """
     masks = [each for each in recorded if (each < HIDDEN).any()]
     if masks and not _follows(masks[0], scores, _fit(right, scores) or 1.0):
-        found = say("scores_changed")
+        finding = say("scores_changed")
     else:
-        found = _masked(used, masks) or _softmaxed(used, scores, right, masks)
-    return replace(found, theirs=used[0], right=right[0], caption="weights of the first head")
+        finding = _masked(used, masks) or _softmaxed(used, scores, right, masks)
+    return replace(finding, theirs=used[0], right=right[0], caption=wording("first_head"))
 
 
 def _masked(used: torch.Tensor, masks: list[torch.Tensor]) -> Finding | None:
@@ -38,7 +38,7 @@ def _masked(used: torch.Tensor, masks: list[torch.Tensor]) -> Finding | None:
     for hidden in (each < HIDDEN for each in masks):
         leak, lost = future & ~hidden, hidden & ~future
         if leak.any():
-            also = ", and some of their past is hidden" if lost.any() else ""
+            also = wording("past_hidden_too") if lost.any() else ""
             return say("future_not_masked", some=_in_heads(leak), also=also)
         if lost.any():
             return say("past_hidden")
@@ -48,7 +48,7 @@ def _masked(used: torch.Tensor, masks: list[torch.Tensor]) -> Finding | None:
 
 def _in_heads(leak: torch.Tensor) -> str:
     some = int(leak.flatten(1).any(-1).sum())
-    return "" if some == len(leak) else " in some heads or sequences"
+    return "" if some == len(leak) else wording("in_some")
 
 
 def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
@@ -85,7 +85,7 @@ def _sums_to_1(weights: torch.Tensor, dim: int) -> bool:
 
 def _scaled(factor: float, wanted: float | None) -> Finding:
     if abs(factor - 1) < 5e-3:
-        return say("not_scaled")
+        return say("no_scale", case=None)
     head_dim = round((wanted or 1.0) ** -2)
     return say("scaled_otherwise", divisor=1 / factor, head_dim=head_dim, root=math.sqrt(head_dim))
 

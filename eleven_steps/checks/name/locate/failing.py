@@ -1,14 +1,16 @@
 """Where a forward that raises goes wrong: how far it was right, and what it tried next."""
 
 import re
+from dataclasses import dataclass
 
 import torch
 
-from eleven_steps.checks.name.locate.follow import scored, scores_there
+from eleven_steps.checks.name.locate.follow import scored
 from eleven_steps.checks.name.locate.places import arranged, place
-from eleven_steps.checks.name.locate.recording import NAMES, Followed
+from eleven_steps.checks.name.locate.recording import NAMES, Recording
 from eleven_steps.checks.run.isolate import Failure
 
+# Words of a line, by the step that they speak of.
 WORDS = (
     (7, ("softmax", "drop", "sqrt", "** 0.5", "**0.5", "** -0.5", "**-0.5", "scale")),
     (6, ("mask", "triu", "tril", "inf", "causal")),
@@ -17,9 +19,24 @@ WORDS = (
     (10, ("contiguous",)),
     (5, ("score",)),
 )
+# Parts of the names of torch's functions.
 VIEWING = "view", "reshape", "flatten", "split", "chunk"
 MOVING = "transpose", "permute", "swap", "movedim"
 PRODUCT = "matmul", "einsum", "bmm"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What forward tried when it raised: a function of torch, and what that was given."""
+
+    name: str
+    tensors: tuple[torch.Tensor, ...]
+    numbers: tuple[int, ...]
+    worded: int | None  # the step that the words of the line speak of
+
+    def does(self, *words: str) -> bool:
+        """Whether the function is one of these, by parts of names."""
+        return any(word in self.name for word in words)
 
 
 def worded_step(failure: Failure) -> int | None:
@@ -28,67 +45,88 @@ def worded_step(failure: Failure) -> int | None:
     return next((step for step, words in WORDS if any(each in line for each in words)), None)
 
 
-def failing_step(way: Followed, failure: Failure) -> int:
+def failing_step(recording: Recording, failure: Failure) -> int:
     """The step at which forward raises: the first whose tensors it did not come to."""
-    case, worded = way.case, worded_step(failure)
-    told = re.match(r"\w+: (\w+)\(\)", failure.text)  # of torch, where it was never called
-    name, tensors, numbers = way.record.failing or (told[1] if told else "", (), ())
-    handled = any(place(each, way.project(part)) for each in tensors for part in NAMES.values())
-    if not all(map(way.made, NAMES.values())) and not handled and not _does(name, VIEWING):
-        begun = name or any(held.made_of for call in way.record.calls for held in call.gave)
-        return worded if worded in (6, 7) else 2 if begun or worded else 1
-    if not scores_there(way):
-        if way.scores and (found := scored(way)):
-            return found.step
-        return _to_scores(way, name, tensors, numbers, worded)
-    if not way.there("softmax", "weights"):
-        if "mask" in name or worded == 6 or "softmax" in name or worded == 7:
-            return 6 if "mask" in name or worded == 6 else 7
-        return _product(way, tensors, 8) if _does(name, PRODUCT) else 6
-    if not way.there("context", "context"):
-        return _product(way, tensors, 8)
-    if not name:
-        return worded if worded in (10, 11) else 9
-    if "linear" in name:
-        return 10 if tensors and tensors[0].shape[-1] != case.d_out else 11
-    if _does(name, MOVING):
-        return 9
-    return 10 if _does(name, VIEWING) else 11
+    named = re.match(r"\w+: (\w+)\(\)", failure.text)  # by torch, where it was never called
+    unseen = named[1] if named else "", (), ()
+    tried = Attempt(*(recording.record.failing or unseen), worded_step(failure))
+    if not _past_projections(recording, tried):
+        return _to_projections(recording, tried)
+    if not recording.scores_there:
+        early = scored(recording) if recording.scores else None
+        return early.step if early else _to_scores(recording, tried)
+    if not recording.there("softmax", "weights"):
+        return _to_weights(recording, tried)
+    if not recording.there("context", "context"):
+        return _product(recording, tried, 8)
+    return _to_out(recording, tried)
 
 
-def _to_scores(way: Followed, name: str, tensors, numbers, worded: int | None) -> int:
+def _past_projections(recording: Recording, tried: Attempt) -> bool:
+    """Whether all three are there, or one of them is what was handed on."""
+    if tried.does(*VIEWING) or all(map(recording.made, NAMES.values())):
+        return True
+    rights = [recording.project(name) for name in NAMES.values()]
+    return any(place(tensor, right) for tensor in tried.tensors for right in rights)
+
+
+def _to_projections(recording: Recording, tried: Attempt) -> int:
+    """Step 1 where nothing was begun, else 2, or that of a mask or a scale made beforehand."""
+    if tried.worded in (6, 7):
+        return tried.worded
+    begun = any(held.made_of for held in recording.held)
+    return 2 if tried.name or begun or tried.worded else 1
+
+
+def _to_scores(recording: Recording, tried: Attempt) -> int:
     """The step, 1 or 3 to 7, at which forward raises between the projections and the scores."""
-    case = way.case
+    case, tensors, numbers = recording.case, tried.tensors, tried.numbers
     if any(each.dim() == 4 and each.shape[0] == case.num_tokens for each in tensors):
         return 1
-    if _does(name, VIEWING):
+    if tried.does(*VIEWING):
         wanted = sorted((case.b, case.num_tokens, case.num_heads, case.head_dim))
         return 3 if -1 in numbers or sorted(numbers[-4:]) == wanted else 1
-    if _does(name, MOVING):
+    if tried.does(*MOVING):
         return 3 if tensors and tensors[0].dim() == 3 else 4
-    if _does(name, PRODUCT) or name in ("mul", "__mul__"):
-        return _product(way, tensors, 5)
+    if tried.does(*PRODUCT) or tried.name in ("mul", "__mul__"):
+        return _product(recording, tried, 5)
     square = any(t.dim() > 2 and t.shape[-2:] == (case.num_tokens,) * 2 for t in tensors)
-    if square and (worded in (6, 7) or "mask" in name):
+    if square and (tried.worded in (6, 7) or tried.does("mask")):
         return 6
-    return worded or (5 if way.reached("transpose", "queries") else 3)
+    return tried.worded or (5 if recording.reached("transpose", "queries") else 3)
 
 
-def _product(way: Followed, tensors: tuple[torch.Tensor, ...], step: int) -> int:
+def _to_weights(recording: Recording, tried: Attempt) -> int:
+    """The step, 6 to 8, at which forward raises between the scores and the weights."""
+    if tried.does("mask") or tried.worded == 6:
+        return 6
+    if tried.does("softmax") or tried.worded == 7:
+        return 7
+    return _product(recording, tried, 8) if tried.does(*PRODUCT) else 6
+
+
+def _to_out(recording: Recording, tried: Attempt) -> int:
+    """The step, 9 to 11, at which forward raises once the context is there."""
+    if not tried.name:
+        return tried.worded if tried.worded in (10, 11) else 9
+    if tried.does("linear"):
+        return 10 if tried.tensors and tried.tensors[0].shape[-1] != recording.case.d_out else 11
+    if tried.does(*MOVING):
+        return 9
+    return 10 if tried.does(*VIEWING) else 11
+
+
+def _product(recording: Recording, tried: Attempt, step: int) -> int:
     """The step at which what a product was given went wrong; the product's own if it is right."""
-    shape = way.right["transpose"]["queries"].shape
-    for each in tensors:
-        for name in ("queries", "keys", "values"):
-            found = place(each, way.project(name), way.factors) if each.dim() == 4 else None
-            if found is None or each.shape in (shape, shape[:2] + (shape[3], shape[2])):
+    b, num_heads, num_tokens, head_dim = recording.right["transpose"]["queries"].shape
+    grouped = (b, num_heads, num_tokens, head_dim), (b, num_heads, head_dim, num_tokens)
+    for tensor in (each for each in tried.tensors if each.dim() == 4 and each.shape not in grouped):
+        for name in NAMES.values():
+            origin = place(tensor, recording.project(name), recording.factors)
+            if origin is None:
                 continue
-            if way.reached("transpose", name) and step == 5:
+            if recording.reached("transpose", name) and step == 5:
                 return step
-            viewed = way.reached("view", name)
-            if arranged(found[0], way.case) != "right":
-                return 4 if viewed else 3
+            if arranged(origin[0], recording.case) != "right":
+                return 4 if recording.reached("view", name) else 3
     return step
-
-
-def _does(name: str, words: tuple[str, ...]) -> bool:
-    return any(word in name for word in words)

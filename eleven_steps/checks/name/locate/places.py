@@ -38,9 +38,9 @@ def place(
         after = after.clamp(max=len(values) - 1)
         before = (after - 1).clamp(min=0)
         nearer = (values[after] - flat).abs() < (flat - values[before]).abs()
-        found = torch.where(nearer, after, before)
-        if ((values[found] - flat).abs() <= NEAR * (1 + right.abs().max())).all():
-            return order[found].view_as(tensor), factor
+        nearest = torch.where(nearer, after, before)
+        if ((values[nearest] - flat).abs() <= NEAR * (1 + right.abs().max())).all():
+            return order[nearest].view_as(tensor), factor
     return None
 
 

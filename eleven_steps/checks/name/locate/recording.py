@@ -16,16 +16,21 @@ NAMES = {"W_query": "queries", "W_key": "keys", "W_value": "values"}
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Product:
     """A product of two tensors that are made of x: what was handed on to it."""
 
     left: Held
     right: Held
     call: Call
 
+    @property
+    def layers(self) -> frozenset[str]:
+        """The layers that either side is made of."""
+        return self.left.made_of | self.right.made_of
 
-class Followed:
-    """A recorded forward beside the right one: what was found of each step, looked up once."""
+
+class Recording:
+    """A recorded forward beside the right one: what there is of each step, looked up once."""
 
     def __init__(self, record: Record, case: Case):
         self.record, self.case = record, case
@@ -48,8 +53,8 @@ class Followed:
 
     def made(self, name: str) -> bool:
         """Whether the right queries, keys or values of step 2 are there."""
-        wanted, layers = self.project(name), [n for n, made in NAMES.items() if made == name]
-        pieces = [held.tensor for held in self.held if held.made_of == {*layers}]
+        wanted, layers = self.project(name), {n for n, made in NAMES.items() if made == name}
+        pieces = [held.tensor for held in self.held if held.made_of == layers]
         return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
 
     def reached(self, step: str, name: str) -> bool:
@@ -69,29 +74,28 @@ class Followed:
         return exact(self.tensors, wanted, False) or contained(wanted, pieces, scaled)
 
     @cached_property
-    def meetings(self) -> list[Meeting]:
+    def products(self) -> list[Product]:
         """Every product of two tensors that are made of x, layers aside."""
-        found = []
-        for call in self.record.calls:
-            given = [h for h in call.given if h.made_of and not self.is_layer(h.tensor)]
-            if call.name in PRODUCTS and len(given) == 2:
-                found.append(Meeting(*given, call))
-        return found
+        products = []
+        for call in (each for each in self.record.calls if each.name in PRODUCTS):
+            given = [h for h in call.given if h.made_of and not self._is_layer(h.tensor)]
+            if len(given) == 2:
+                products.append(Product(*given, call))
+        return products
 
-    def is_layer(self, tensor: torch.Tensor) -> bool:
+    def _is_layer(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a layer's weight or bias, or a piece of it."""
         weights = torch.cat([each.detach().flatten() for each in self.right.module.parameters()])
         return tensor.numel() <= len(weights) and place(tensor, weights) is not None
 
     @cached_property
-    def scores(self) -> list[Meeting]:
+    def scores(self) -> list[Product]:
         """The products that make scores: of tensors, none of which is made of scores."""
-        sides = [(meeting.left.made_of, meeting.right.made_of) for meeting in self.meetings]
+        sides = [(each.left.made_of, each.right.made_of) for each in self.products]
         if not sides or {"W_query", "W_key"} in sides[0]:  # made of both already, by no product
             return []
-        first = sides[0][0] | sides[0][1]
-        pairs = zip(self.meetings, sides, strict=True)
-        return [meeting for meeting, both in pairs if not any(each >= first for each in both)]
+        first, pairs = self.products[0].layers, zip(self.products, sides, strict=True)
+        return [product for product, both in pairs if not any(each >= first for each in both)]
 
     @property
     def by_element(self) -> bool:
@@ -99,23 +103,37 @@ class Followed:
         return bool(self.scores) and self.scores[0].call.name.startswith("mul")
 
     @cached_property
+    def scores_there(self) -> bool:
+        """Whether the right scores are there: whole, or in pieces whose rows run over keys."""
+        wanted, tokens = self.right["scores"]["scores"], self.case.num_tokens
+        if exact(self.tensors, wanted, False):
+            return True
+        if not self.there("scores", "scores") or not self.scores:
+            return False
+        pieces = [place(each.call.gave[0].tensor, wanted, self.factors) for each in self.scores]
+        return self.by_element or all(
+            piece and (piece[0] % tokens == torch.arange(piece[0].shape[-1])).all()
+            for piece in pieces
+        )
+
+    @cached_property
     def of_scores(self) -> list[torch.Tensor]:
         """Every tensor that is made of queries and keys and not of values."""
         return [each.tensor for each in self.held if each.made_of == {"W_query", "W_key"}]
 
     @cached_property
-    def gathers(self) -> list[Meeting]:
+    def gathers(self) -> list[Product]:
         """The products of weights and values, the weights on the left."""
-        met = frozenset().union(*(m.left.made_of | m.right.made_of for m in self.scores))
-        first = met or frozenset(("W_query", "W_key"))
-        found = []
-        for m in self.meetings:
-            sides = [h.made_of >= first for h in (m.left, m.right)]
+        met = frozenset().union(*(product.layers for product in self.scores))
+        of_scores = met or frozenset(("W_query", "W_key"))
+        gathers = []
+        for each in self.products:
+            sides = [side.made_of >= of_scores for side in (each.left, each.right)]
             if sides == [True, False]:
-                found.append(m)
+                gathers.append(each)
             elif sides == [False, True]:
-                found.append(Meeting(m.right, m.left, m.call))
-        return found
+                gathers.append(Product(each.right, each.left, each.call))
+        return gathers
 
     def in_order(self, pieces: list[torch.Tensor]) -> torch.Tensor | None:
         """The weights (b * num_heads, num_tokens, num_tokens), head by head of each sequence.
@@ -124,7 +142,7 @@ class Followed:
         were made before, piece by piece, say which is which.
         """
         square = self.case.num_tokens, self.case.num_tokens
-        made = [m.call.gave[0].tensor for m in self.scores]
+        made = [product.call.gave[0].tensor for product in self.scores]
         if not pieces or any(each.shape[-2:] != square for each in (*made, *pieces)):
             return None
         matrices = torch.cat([each.reshape(-1, *square) for each in pieces])
@@ -133,21 +151,21 @@ class Followed:
         scores = [place(each, self.right["scores"]["scores"], self.factors) for each in made]
         if None in scores:
             return matrices
-        order = torch.cat([found.reshape(-1, *square)[:, 0, 0] for found, _ in scores])
+        order = torch.cat([places.reshape(-1, *square)[:, 0, 0] for places, _ in scores])
         order = order // (square[0] * square[1])
+        if len(order.unique()) != len(matrices):
+            return matrices
         in_order = torch.empty_like(matrices)
-        if len(order.unique()) == len(matrices):
-            in_order[order] = matrices
-            return in_order
-        return matrices
+        in_order[order] = matrices
+        return in_order
 
     @cached_property
     def last(self) -> list[torch.Tensor]:
         """What is handed to out_proj, in one piece or several."""
-        found = []
+        handed = []
         for call in self.record.calls:
             layer = [h for h in call.given if h.made_of == {"out_proj"}]
             context = [h for h in call.given if h.made_of and "out_proj" not in h.made_of]
             if layer and context and call.name in PRODUCTS:
-                found.append(context[0].tensor)
-        return found
+                handed.append(context[0].tensor)
+        return handed

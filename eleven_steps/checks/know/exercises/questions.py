@@ -1,7 +1,43 @@
-"""The classes that a learner's test is tried on: ten wrong ones, and three right ones."""
+"""The exercises that are answered with a number, with a letter, with an order of lines, or a test.
 
-from eleven_steps.checks.know.mistakes import edited_source
+QUESTIONS holds those of questions.toml by name. QUIZZES are those that belong to no step, in the
+order of the course; the others are among lecture_tasks.TASKS.
+"""
 
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from eleven_steps.checks.know.catalogue import edited_source
+from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Explain, Line, Order, Quiz
+
+TOPICS = ("tensors", "why", "find", "foresee", "the_order", "the_test")
+
+
+def question(
+    identifier: str, slips: list[list] = (), lines: dict[str, list] | None = None, **rest: Any
+) -> Explain | Choose | Order:
+    """Make an exercise of what a TOML file says of it."""
+    if lines:
+        return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
+    told = {tuples(wrong): said[0] if len(said) == 1 else tuple(said) for wrong, *said in slips}
+    kind = Choose if type(rest["answer"]) is str else Explain
+    return kind(identifier, slips=told, **{name: tuples(value) for name, value in rest.items()})
+
+
+def tuples(value: Any) -> Any:
+    """Return lists in lists as tuples in tuples."""
+    return tuple(map(tuples, value)) if type(value) is list else value
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return what a TOML file of this folder holds."""
+    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+QUESTIONS = {name: question(name, **entry) for name, entry in read("questions.toml").items()}
+
+# The classes that a learner's test is tried on: ten wrong ones, and three right ones.
 WRONG = (
     "keys_from_W_query",
     "view_straight",
@@ -69,3 +105,12 @@ def source_of(name: str) -> list[str]:
     """Return the lines of one of the classes, by a key of RIGHT or an identifier of a mistake."""
     source = RIGHT[name] if name in RIGHT else edited_source(name)
     return (source or edited_source()).strip().splitlines()
+
+
+_EVERY: list[Quiz | Explain] = [*QUESTIONS.values(), Catch("the_test.1")]
+QUIZZES: dict[str, Quiz | Explain] = {
+    each.identifier: each
+    for topic in TOPICS
+    for each in _EVERY
+    if each.identifier.partition(".")[0] == topic
+}

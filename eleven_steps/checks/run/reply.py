@@ -1,10 +1,5 @@
-"""The only place where a learner's code runs: it is asked something, and plain data come back.
+"""What runs in the learner's process: the questions that may be asked of an answer."""
 
-reply answers in this process. An answer that lives in another one is an object whose method ask
-takes the same questions; whoever judges cannot tell the two apart.
-"""
-
-import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -17,55 +12,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
-from eleven_steps.checks.run.facts import ATTRIBUTES, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Clock, Failure, attempt, isolated, ours, type_name
-from eleven_steps.checks.run.line_up import verdicts
+from eleven_steps.checks.run.devices import DeviceWatch
+from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import Call, Held, Meeting, Recorder, Watch, marked
-from eleven_steps.checks.run.wire import carry, decode, encode
+from eleven_steps.checks.run.recorder import Recorder, Watch, marked
+from eleven_steps.checks.run.wire import DEEP, decode, encode
+from helpers import attention
 
-FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
-DEEP = 9  # of what is carried: a record's calls' tensors
-
-
-def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen]:
-    """What is seen of a class in several passes in a row; why it is not built, in each."""
-    seen = ask(cls, "run", case, dropout, list(passes))
-    return [Seen(seen)] * len(passes) if isinstance(seen, Failure) else seen
-
-
-def elsewhere(answer: Any) -> bool:
-    """Whether an answer lives in another process."""
-    return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
-
-
-def isolated_from(answer: Any, seconds: float) -> contextlib.AbstractContextManager[Clock]:
-    """Keep the world as it is while an answer is asked, and the clock running; see isolated."""
-    here = not elsewhere(answer) and attempt(isinstance, answer, type) is True
-    return isolated(seconds, *([answer] if here else []))
-
-
-def ask(answer: Any, question: str, *arguments: Any) -> Any:
-    """Put a question to an answer, wherever it lives; what comes back may be a Failure."""
-    if elsewhere(answer):
-        told = answer.ask({"question": question, "arguments": encode(list(arguments), DEEP)})
-        return attempt(lambda: decode(told["reply"]))
-    came = attempt(QUESTIONS[question], answer, *arguments)
-    # What an exercise asks for crosses the same border here, so that the same is said of it.
-    return attempt(lambda: decode(encode(came, DEEP))) if question in ("call", "value") else came
-
-
-def used_by(answer: Any) -> dict[str, list]:
-    """What readings says of an answer; nothing where it cannot be read."""
-    told = ask(answer, "readings")
-    return {"names": [], "constants": [], "dropped": []} | (told if type(told) is dict else {})
-
-
-def kind_of(answer: Any) -> tuple[str, str]:
-    """What sort of thing an answer is, wherever it lives, and its name; see kind."""
-    told = ask(answer, "kind")
-    fits = type(told) is tuple and len(told) == 2 and all(type(each) is str for each in told)
-    return told if fits else ("other", "object")
+NAME = "MultiHeadAttention"
+PLACE = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 
 def reply(answer: Any, question: dict) -> dict:
@@ -157,6 +113,29 @@ def record(cls: Any, case: Case) -> Record:
     return Record(tuple(calls), base[1], base[2])
 
 
+def verdicts(test: Any, sources: Sequence[Sequence[str]]) -> list[Any]:
+    """Call a learner's test for each of several classes that it has to judge.
+
+    Args:
+        test: the learner's function.
+        sources: lines of source that define MultiHeadAttention; they may use what
+            helpers.attention has.
+
+    Returns:
+        For each class whether the test accepts it, False where it returns something false, but
+        for None; a Failure where it raises; an ellipsis where it returns one.
+    """
+    return [attempt(_accepts, test, built(lines)) for lines in sources]
+
+
+def built(lines: Sequence[str]) -> type:
+    """Return the class that these lines define."""
+    with clock_paused():
+        namespace = vars(attention) | {"__name__": "tested"}
+        exec(compile("\n".join(lines), PLACE, "exec"), namespace)
+    return namespace[NAME]
+
+
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "kind": kind,
     "value": value,
@@ -168,9 +147,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "run": run,
     "record": record,
 }
-
-
-carry(Case, Pass, Seen, Record, Facts, Call, Held)
 
 
 # How they are answered
@@ -192,7 +168,7 @@ def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Construct cls for a case with known weights, in eval mode."""
-    torch.manual_seed(0)  # what the class draws besides is the same each time
+    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
     module = construct(cls, case, case.qkv_bias, dropout)
     fill(module, case)
     return module.eval()
@@ -205,7 +181,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
     module.train(wanted.train)
-    torch.manual_seed(wanted.seed)
+    torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
         return _moved(module, case, x, wanted.moved)
     if wanted.gradients:
@@ -256,12 +232,10 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
 
 def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
-    meeting = Meeting()
-    with ours():  # what torch loads for the first product of shapes alone takes seconds
-        torch.mm(*torch.empty(2, 1, 1, device="meta"))
-    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), meeting:
+    watch = DeviceWatch()
+    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), watch:
         called(module.to("meta"), case, x.to("meta"))
-    return Seen(torch.empty(0), met=meeting.met)
+    return Seen(torch.empty(0), met=watch.met)
 
 
 def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
@@ -281,6 +255,12 @@ def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Se
     seen = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
     return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
+
+
+def _accepts(test: Any, cls: type) -> Any:
+    torch.default_generator.manual_seed(0)  # a test draws the same for each class
+    verdict = test(cls)
+    return verdict if verdict is ... else verdict is None or bool(verdict)
 
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:

@@ -1,0 +1,93 @@
+"""Films of a whole model: its map, real ones, moments of training, a cache that grows."""
+
+import torch
+
+from eleven_steps.beyond.grammar import read, write
+from eleven_steps.beyond.moments import Moment, load_moments
+from eleven_steps.beyond.sizes import load_models
+from eleven_steps.beyond.tiny import patterns
+from eleven_steps.beyond.variants import Cache, VariantAttention
+from eleven_steps.pictures import (
+    Picture,
+    Shown,
+    draw_compact,
+    draw_map,
+    draw_patterns,
+    draw_tensors,
+)
+from eleven_steps.sliders.film import Film, film
+from eleven_steps.sliders.lesson import START, divisors, traced
+from helpers.attention import MultiHeadAttention
+from helpers.trace import trace
+
+
+def explore_map() -> Film:
+    """Move num_tokens, d_out and num_heads over the map of the whole block."""
+    return film(map_at, START, num_tokens=(2, 3, 4), d_out=(4, 6, 12), num_heads=divisors)
+
+
+def map_at(num_tokens: int, d_out: int, num_heads: int) -> Picture:
+    """Draw the map of the whole block, a row for each step."""
+    return draw_compact(traced(d_out, num_heads, num_tokens)[1])
+
+
+def explore_models() -> Film:
+    """Move over real models, and see all eleven shapes of one layer at its context_length."""
+    return film(model_at, model=[model.name for model in load_models()])
+
+
+def model_at(model: str) -> Picture:
+    """Draw the map of one layer of a model of data/models.json, one sequence as long as allowed."""
+    size = next(each for each in load_models() if each.name == model)
+    with torch.device("meta"):  # shapes without numbers: nothing is computed or stored
+        mha = MultiHeadAttention(size.d_out, size.d_out, size.context_length, 0.0, size.num_heads)
+        x = torch.empty(1, size.context_length, size.d_out)
+    return draw_map(trace(mha, x))
+
+
+def explore_moments(sentence: str) -> Film:
+    """Move through the stored moments of training and see where each head looks in a sentence.
+
+    Raises:
+        ValueError: as eleven_steps.beyond.moments.look does for a sentence.
+    """
+    moments = {moment.step: moment for moment in load_moments()}
+    return film(lambda step: heads_at(moments[step], sentence), {"step": 0}, step=moments)
+
+
+def heads_at(moment: Moment, sentence: str) -> Picture:
+    """Draw every head at one moment; below its name, where the last word looks."""
+    tokens = read(sentence)
+    words = write(tokens[0])
+    layers = [weights[0] for weights in patterns(moment.model, tokens)]
+    notes = [
+        [f"{words[-1]} > {words[int(w[-1].argmax())]} {w[-1].max():.2f}" for w in layer]
+        for layer in layers
+    ]
+    title = f"After {moment.step} steps: loss on names {moment.loss:.2f}"
+    return draw_patterns(layers, words, notes, title)
+
+
+def explore_cache(mha: VariantAttention, x: torch.Tensor) -> Film:
+    """Move through x, token by token: keys and values kept before, and what the new one adds."""
+    start = {"token": x.shape[1] // 2}
+    return film(lambda token: arriving(mha, x, token), start, token=range(x.shape[1]))
+
+
+def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
+    """Draw one token's arrival: all keys with the new one framed, all weights with its row."""
+    cached = mha.plus(Cache())
+    rows = torch.zeros(1, mha.num_heads, token + 1, token + 1)
+    for place in range(token + 1):
+        steps = trace(cached, x[:, place : place + 1])
+        rows[:, :, place, : place + 1] = steps[6].tensors["weights"][:, :, 0]
+    keys = cached.part(Cache).kept[0]  # (1, num_kv_heads, token + 1, head_dim)
+    new = [(0, head, token, j) for head in range(keys.shape[1]) for j in range(keys.shape[3])]
+    row = [(0, head, token, j) for head in range(mha.num_heads) for j in range(token + 1)]
+    shown = [
+        Shown(keys, "keys kept", "b num_kv_heads num_tokens head_dim", marked=new),
+        Shown(rows, "weights", "b num_heads num_tokens num_tokens", marked=row, shade=True),
+    ]
+    scores = f"{token + 1} of {(token + 1) ** 2} scores in each head"
+    title = f"Token {token} brings one row: {scores}"
+    return draw_tensors(shown, title, ["one new row, framed; the rows above were done before"])

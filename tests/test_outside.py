@@ -1,0 +1,65 @@
+"""What a function uses besides its arguments is read off its source, where there is one."""
+
+import functools
+
+import pytest
+import torch
+from torch import nn
+
+from eleven_steps.checks.run.outside import readings, with_constants
+
+NOTHING = {"names": [], "constants": [], "dropped": []}
+keys = torch.ones(2, 3)
+layer = nn.Linear(2, 2)
+first, second = lambda m: (m / 3, layer), lambda m: (lambda k: k / 5 + keys)(m)  # fmt: skip
+
+
+class Mine(nn.Module):
+    def forward(self, x):
+        self.W_query(x)
+        x.view(2, -1)[None]
+        return x * keys
+
+
+def test_two_functions_in_a_line_are_told_apart():
+    assert readings(first) == NOTHING | {"names": [("layer", "a module")], "constants": [3]}
+    assert readings(second) == NOTHING | {"names": [("keys", "a tensor (2, 3)")], "constants": [5]}
+    inner = (lambda m: lambda k: k * 7 - m)(2)
+    assert readings(inner)["constants"] == [7]
+    assert with_constants(inner, {7: 8})(1) == 6
+
+
+def test_names_of_its_own_are_not_the_notebooks():
+    def function(keys, scale=2.5):
+        layer = [keys for keys in range(4)]
+        return layer, scale, -1, 0
+
+    assert readings(function) == NOTHING | {"constants": [1, 4]}
+
+
+def test_a_class_is_read_where_it_computes():
+    assert readings(Mine)["names"] == [("keys", "a tensor (2, 3)")]
+    assert readings(Mine)["dropped"] == ["W_query"]
+
+
+def test_numbers_are_replaced_and_all_else_stays():
+    size, odd = 3, [4]
+
+    def function(x, /, y=20, *, z=30):
+        return x * 3 + 1, [each / 3 for each in odd], size, y, z, keys
+
+    found = with_constants(function, {3: 6, 1: 0})
+    assert found(1)[:5] == (6, [4 / 6], 3, 20, 30)
+    assert found(1, z=0)[4:] == (0, keys)
+    assert function(1)[:2] == (4, [4 / 3])
+
+
+@pytest.mark.parametrize("code", ["lambda m: m / 3 + keys", "functools.partial(max, 3)"])
+def test_without_source_nothing_is_said(code):
+    assert readings(eval(code, {"keys": keys, "functools": functools})) == NOTHING
+
+
+def test_what_cannot_be_read_is_left_alone():
+    assert readings(torch.softmax) == readings(None) == readings(int) == NOTHING
+    with pytest.raises(TypeError, match="source"):
+        with_constants(eval("lambda m: m / 3"), {3: 5})

@@ -1,0 +1,164 @@
+"""Every sentence stands once, is said by somebody, and gets what its braces ask for."""
+
+import ast
+import difflib
+import itertools
+import re
+import tomllib
+from pathlib import Path
+from string import Formatter
+
+import pytest
+
+from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES, edited_source
+from eleven_steps.checks.know.exercises.kinds import SLIPS, Choose, Explain
+from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.paper_heads import SAID
+from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.sentences import SENTENCES
+
+CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
+KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
+CODE = [ast.parse(path.read_text("utf-8")) for path in sorted(CHECKS.rglob("*.py"))]
+
+
+def called(trees):
+    """Every call of say and wording: the names it may say, and the values that it gives."""
+    for node in itertools.chain.from_iterable(map(ast.walk, trees)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("say", "wording"):
+            names = [n.value for n in leaves(node.args[0]) if isinstance(n, ast.Constant)]
+            yield names, {word.arg for word in node.keywords}
+
+
+def leaves(node):
+    """What a conditional expression, or a choice with or, may come to."""
+    if isinstance(node, ast.IfExp):
+        return leaves(node.body) + leaves(node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return [leaf for each in node.values for leaf in leaves(each)]
+    return [node]
+
+
+def braces(name):
+    """What a sentence asks for; a mistake asks for nothing, and may be told with a case."""
+    text = SENTENCES[name].text if name in SENTENCES else ""
+    return {field for _, field, _, _ in Formatter().parse(text) if field}
+
+
+def unknown(trees):
+    return {name for names, _ in called(trees) for name in names if name not in KNOWN}
+
+
+def unsaid(trees):
+    """Sentences whose names stand nowhere in the code."""
+    nodes = itertools.chain.from_iterable(map(ast.walk, trees))
+    written = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return SENTENCES.keys() - written
+
+
+def misfilled(trees):
+    """Names that are said with a value too few, or a value that none of them asks for."""
+    for names, values in called(trees):
+        asked = [braces(name) for name in names if name in SENTENCES]
+        given = values - {None, "case"}
+        several = any(name not in SENTENCES for name in names)
+        if asked and None not in values and not all(each <= given for each in asked):
+            yield names
+        if asked and not several and None not in values and not given <= set().union(*asked):
+            yield names
+
+
+def test_what_is_said_is_known_and_what_is_known_is_said():
+    assert not unknown(CODE), "say() names what no file of checks/know holds"
+    assert not unsaid(CODE), "these stand in sentences.toml, and nobody says them"
+    assert not list(misfilled(CODE)), "these are not given what stands in their braces"
+
+
+@pytest.mark.parametrize(
+    ("find", "slip"),
+    [
+        (unknown, 'say("row_sum", sum=1)'),
+        (unknown, 'say("row_sums" if x else "no_scales", sum=1)'),
+        (misfilled, 'say("row_sums")'),
+        (misfilled, 'say("row_sums", total=1, sum=2)'),
+    ],
+)
+def test_a_slip_in_a_call_is_seen(find, slip):
+    assert list(find([ast.parse(slip)]))
+
+
+def test_a_sentence_that_nobody_says_is_seen(monkeypatch):
+    monkeypatch.setitem(SENTENCES, "said_by_nobody", SENTENCES["open"])
+    assert unsaid(CODE) == {"said_by_nobody"}
+
+
+# The files
+
+
+def entries(name):
+    """The tables of a file, each with what stands under it."""
+    content = tomllib.loads((CHECKS / "know" / name).read_text("utf-8"))
+    tables = {table: each for table, each in content.items() if table != "lines"}
+    return [entry for table in tables.values() for entry in table.items()]
+
+
+def test_no_name_stands_twice():
+    sentences = [name for _, table in entries("sentences.toml") for name in table]
+    mistakes = [name for file in ("mistakes.toml", "changes.toml") for name, _ in entries(file)]
+    names = [*sentences, *mistakes]
+    assert len(names) == len({*names}), sorted(n for n in names if names.count(n) > 1)
+    assert {*names} == KNOWN.keys()
+
+
+def test_no_sentence_stands_twice():
+    texts = [each.text for each in SENTENCES.values()]
+    texts += [each.sentence for each in (*MISTAKES.values(), *VARIANT_MISTAKES.values())]
+    assert len(texts) == len({*texts})
+
+
+def test_no_sentence_is_nearly_that_of_a_mistake():
+    for (name, sentence), (mistake, known) in itertools.product(
+        SENTENCES.items(), (MISTAKES | VARIANT_MISTAKES).items()
+    ):
+        matcher = difflib.SequenceMatcher(None, sentence.text, known.sentence, autojunk=False)
+        quick = matcher.real_quick_ratio() > 0.9 and matcher.quick_ratio() > 0.9
+        assert not quick or matcher.ratio() < 0.9, f"{name} says what {mistake} says: say that"
+
+
+def test_every_named_line_is_used_and_every_edit_fits():
+    for name in ("mistakes.toml", "changes.toml"):
+        text = (CHECKS / "know" / name).read_text("utf-8")
+        named = tomllib.loads(text)["lines"].keys()
+        used = set(re.findall(r"\$\{?(\w+)", text.partition("\n\n[lines]\n")[2]))
+        assert named == used, name
+    for name in MISTAKES | VARIANT_MISTAKES:
+        assert edited_source(name) != edited_source(variant=named_variant(name)), name
+
+
+def named_variant(name):
+    return VARIANT_MISTAKES[name].variant if name in VARIANT_MISTAKES else ""
+
+
+def test_what_the_sheet_says_is_said_of_some_slip():
+    code = ast.parse((CHECKS / "know" / "exercises" / "paper_heads.py").read_text("utf-8"))
+    written = {node.value for node in ast.walk(code) if isinstance(node, ast.Constant)}
+    for kind in ("single_head", "columns", "multi_head"):
+        for part, sentences in SAID[kind].items():
+            assert sentences.keys() <= written | {"W_q", "W_k", "W_v"}, (kind, part)
+    shared = tomllib.loads((CHECKS / "know" / "exercises" / "sheet.toml").read_text("utf-8"))
+    used = set(re.findall(r"\$(\w+)", str(shared)))
+    assert shared["shared"].keys() == used
+
+
+def test_every_slip_is_of_some_exercise():
+    code = ast.unparse(ast.Module(CODE, []))
+    assert not [name for name in SLIPS if f"slip('{name}'" not in code]
+    assert not SLIPS.keys() & KNOWN.keys()
+    assert len({*SLIPS.values()}) == len(SLIPS)
+
+
+def test_mistakes_that_questions_name_are_in_the_catalogue():
+    for task in (*TASKS.values(), *QUIZZES.values()):
+        if isinstance(task, Explain | Choose):
+            named = {slip[1] for slip in task.slips.values() if type(slip) is tuple}
+            assert named <= MISTAKES.keys(), task.identifier
