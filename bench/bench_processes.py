@@ -9,7 +9,7 @@ import math
 
 import torch
 from bench_turns import print_table
-from many_machines import WAYS, measure
+from many_machines import equal, measure
 
 from eleven_steps.beyond import processes, sizes
 
@@ -22,11 +22,10 @@ def grown(numbers: list[int], size: tuple[int, int, int, int]) -> dict[str, list
     cells = {}
     for number in numbers:
         with processes.Processes(number, seconds=600) as group:
-            found = group.run(measure, size)
-        for way in WAYS:
-            here = [each[way] for each in found]
-            close = len(here) == number and all(each["apart"] < 1e-4 for each in here)
-            assert close, f"{number} processes, by {way}"
+            measured = group.run(measure, size)
+        for way in measured[0]:
+            here = [each[way] for each in measured]
+            assert equal([each["apart"] for each in here]), f"{number} processes, by {way}"
             cells[f"{number}, by {way}"] = [
                 f"{max(each['ms'] for each in here):,.0f}",
                 f"{max(each['busy'] for each in here):,.0f}",

@@ -4,37 +4,42 @@
     python bench/train.py --seed 3 --report     train another seed, write nothing
     python bench/train.py --layers 1 --report   the control: one layer alone
     python bench/train.py --mistake view_straight --report      a wrong class in its place
-    python bench/train.py --seeds 10 --report   seeds 0 to 9 and their controls, as a table
+    python bench/train.py --seeds 10            seeds 0 to 9 and their controls, to data/seeds.json
+    python bench/train.py --seeds 20 --report   seeds 0 to 19, write nothing
 
 A report of one seed ends with one line: the prefix matching score of the best head, the share of
-names and of verbs that are right, and the seconds that training took.
+names and of verbs that are right, and the seconds that training took. Of several seeds each has a
+line with what eleven_steps.beyond.ablate asks. In a terminal a bar shows how far training is.
 """
 
 import argparse
-import contextlib
 import json
 import math
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
+from tqdm import tqdm
 
+from eleven_steps.beyond.ablate import ASKED, look_at
 from eleven_steps.beyond.grammar import Stories, make_stories
 from eleven_steps.beyond.moments import MOMENTS
-from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss, without_head
+from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss
 from eleven_steps.checks import wrong_class
 from helpers.attention import MultiHeadAttention
+from helpers.examples import DATA
 
 SEED = 7
 STEPS, BATCH, STORIES = 1000, 64, 8000
 RATE, WARM_UP = 0.01, 50  # the learning rate, and the steps it takes to get there
 DROPOUT, DROPS_FROM = 0.1, 600  # of weights; the step from which on, once heads have formed
 STORED = (0, 50, 100, 150, 200, 250, 300, 400, 500, 600, 800, 1000)
+SEEDS = DATA / "seeds.json"
 FRESH = 1_000_000  # added to a seed: the seed of stories that training has not seen
 
 
@@ -42,17 +47,21 @@ def main() -> int:
     """Train what the command line asks for; print a report or store the moments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
-    parser.add_argument("--seeds", type=int, metavar="N", help="report seeds 0 to N - 1")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="all that is asked of seeds 0 to N - 1"
+    )
     parser.add_argument("--layers", type=int, choices=(1, 2), default=2, help="1 is the control")
     parser.add_argument("--mistake", help="train a wrong class of eleven_steps.checks instead")
     parser.add_argument("--report", action="store_true", help="measure, write nothing")
     options = parser.parse_args()
-    if not options.report and (options.seeds or options.layers == 1 or options.mistake):
-        parser.error("only two right layers of one seed are stored: say --report")
+    if not options.report and (options.layers == 1 or options.mistake):
+        parser.error("only two right layers are stored: say --report")
     torch.set_num_threads(1)  # tiny tensors: a second thread waits more than it works
     num_heads = NUM_HEADS[: options.layers]
     if options.seeds:
-        print_table(range(options.seeds))
+        answers = look_at_seeds(range(options.seeds))
+        if not options.report:
+            store_seeds(answers)
     elif options.report:
         attention = wrong_class(options.mistake) if options.mistake else MultiHeadAttention
         model, seconds = timed(options.seed, num_heads, attention=attention)
@@ -104,21 +113,12 @@ def timed(
     stories = make_stories(STORIES, seed)
     torch.manual_seed(seed)
     model = TinyModel(num_heads, attention)
-    for step in train(model, stories, seed):
-        show_progress(step, f"seed {seed}, layers {len(num_heads)}")
+    what = f"seed {seed}, layers {len(num_heads)}"
+    # disable=None: no bar where no terminal is
+    for step in tqdm(train(model, stories, seed), what, STEPS + 1, leave=False, disable=None):
         if at_step:
             at_step(step, model)
     return model, time.perf_counter() - start
-
-
-def show_progress(step: int, what: str) -> None:
-    """Draw a bar on stderr, over the one before."""
-    if step % 10 == 0:
-        full = 30 * step // STEPS
-        bar = "#" * full + "." * (30 - full)
-        print(f"\r{what} [{bar}] {step}/{STEPS}", end="", file=sys.stderr, flush=True)
-    if step == STEPS:
-        print(file=sys.stderr)
 
 
 def line(report: Report, seconds: float) -> str:
@@ -130,33 +130,37 @@ def line(report: Report, seconds: float) -> str:
     )
 
 
-def loss_without(model: TinyModel, heads: Iterable[tuple[int, int]], stories: Stories) -> float:
-    """Return the loss on all words, with these heads taken out."""
-    with contextlib.ExitStack() as out:
-        for layer, head in heads:
-            out.enter_context(without_head(model, layer, head))
-        return measure(model, stories).loss_on_all
-
-
-def print_table(seeds: Iterable[int]) -> None:
-    """Print what each seed reaches, beside its control, and what its completing heads are worth."""
-    print("seed  prefix  names  agreement  seconds  CPU s | loss on all words: whole", end="")
-    print("  completing heads  without them  control  share | control's names", flush=True)
+def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
+    """Train each seed and its control; print and return what is asked of them."""
+    print("seed", *ASKED, flush=True)
+    answers = {}
     for seed in seeds:
-        stories, cpu = fresh(seed), time.process_time()
-        model, seconds = timed(seed, NUM_HEADS)
-        cpu = time.process_time() - cpu
-        report = measure(model, stories)
-        without = loss_without(model, report.completing, stories)
+        stories = fresh(seed)
+        answers[seed] = look_at(timed(seed, NUM_HEADS)[0], stories, seed)
         control = measure(timed(seed, NUM_HEADS[:1])[0], stories)
-        layer, head = report.best
-        print(
-            f"{seed:4}  {report.prefix[layer][head]:6.2f}  {report.names:5.2f}  "
-            f"{report.agreement:9.2f}  {seconds:7.0f}  {cpu:5.0f} | {report.loss_on_all:24.2f}  "
-            f"{len(report.completing):16}  {without:12.2f}  {control.loss_on_all:7.2f}  "
-            f"{without / control.loss_on_all:5.2f} | {control.names:15.2f}",
-            flush=True,
-        )
+        answers[seed]["control"] = control.names
+        row = [f"{answers[seed][name]:{len(name)}.2f}" for name in ASKED]
+        print(f"{seed:4}", *row, flush=True)
+    return answers
+
+
+def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) -> None:
+    """Write what was asked of each seed, one line a question, as helpers.examples reads it.
+
+    Raises:
+        ValueError: an answer is not a number.
+    """
+    source = f"python bench/train.py --seeds {len(answers)}, {versions()}, {today()}"
+    rows = [f"seed {seed}" for seed in answers]
+    lines = []
+    for name, meaning in ASKED.items():
+        values = [round(each[name], 2) for each in answers.values()]
+        entry = {"value": values, "shape": [len(values)], "rows": rows}
+        entry |= {"meaning": meaning, "source": source}
+        lines.append(f"    {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}")
+    about = "What trained tiny models of several seeds can do, whole and with something taken out."
+    text = f'{{\n  "about": "{about}",\n  "tensors": {{\n' + ",\n".join(lines) + "\n  }\n}\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def store(seed: int, path: Path = MOMENTS) -> None:
@@ -190,14 +194,24 @@ def store(seed: int, path: Path = MOMENTS) -> None:
             "control": f"one layer: loss {control.loss_on_all:.2f}, "
             f"loss on names {control.loss:.2f}, names {control.names:.2f}",
             "seed": str(seed),
-            "date": datetime.now(UTC).date().isoformat(),
-            "versions": f"python {platform.python_version()}, torch {torch.__version__}",
+            "date": today(),
+            "versions": versions(),
             "command": f"python bench/train.py --seed {seed}",
         },
     )
     path.write_bytes(stored)  # as readable as other files here: save_file keeps it to its owner
     print(f"{path.name}: {len(facts)} moments, {math.ceil(path.stat().st_size / 1000)} KB")
     print(line(last, seconds))
+
+
+def today() -> str:
+    """Return the date, in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def versions() -> str:
+    """Name what numbers depend on."""
+    return f"python {platform.python_version()}, torch {torch.__version__}"
 
 
 if __name__ == "__main__":

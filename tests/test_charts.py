@@ -8,6 +8,7 @@ import torch
 from eleven_steps.pictures import HEAD_COLOURS
 from eleven_steps.pictures.charts import (
     LINES,
+    draw_dots,
     draw_growth,
     draw_saturation,
     draw_squares,
@@ -112,3 +113,23 @@ def test_growth_starts_at_zero_and_says_its_ends():
     assert {"layers", "scores", "num_tokens", "millions", "It"} <= set(texts)
     with pytest.raises(ValueError):
         draw_growth([10], {"alone": [1]}, "millions", "It grows")
+
+
+def test_dots_tell_each_share_of_each_row():
+    drawn = draw_dots({"whole": [1.0, 0.5], "cut": torch.tensor([0.0, 0.25])}, "names right", "T")
+    assert drawn.description == (
+        "names right, one dot for each of 2 models. whole: 1.00, 0.50; cut: 0.00, 0.25."
+    )
+    assert {"whole", "cut", "names right"} <= set(re.findall(r">([^<>]+)</text>", drawn.svg))
+
+
+@pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [1.0], "b": [1.0, 0.0]}])
+def test_dots_that_are_missing_are_refused(rows):
+    with pytest.raises(ValueError, match="one number, not 0, is expected"):
+        draw_dots(rows, "names right", "T")
+
+
+@pytest.mark.parametrize("share", [float("nan"), 1.5, -0.1])
+def test_dots_off_the_scale_are_refused(share):
+    with pytest.raises(ValueError, match="not from 0 to 1"):
+        draw_dots({"a": [share]}, "names right", "T")

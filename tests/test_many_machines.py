@@ -1,6 +1,8 @@
 """What measures attention over processes: the script for torchrun, and what models would need."""
 
+import math
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,17 +19,69 @@ MODELS = {model.name: model for model in load_models()}
 pytestmark = pytest.mark.nightly
 
 
+def torchrun(places, *options):
+    """Return what the script prints, its errors, and torchrun's exit status."""
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    script = [f"--nproc-per-node={places}", str(TOOLS / "many_machines.py"), "--rounds", "1"]
+    done = subprocess.run([*run, *script, *options], env=own(), capture_output=True, text=True)
+    return done.stdout.splitlines(), done.stderr, done.returncode
+
+
+def own():
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+    return os.environ | paths | ({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})
+
+
 def test_torchrun_runs_the_script():
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    script = [str(TOOLS / "many_machines.py"), "--size", "1", "16", "12", "4", "--rounds", "1"]
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    own |= {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
-    done = subprocess.run(run + script, env=os.environ | own, capture_output=True, text=True)
-    first, *ways = done.stdout.splitlines()
-    assert first.startswith("2 processes, gloo"), done.stderr
-    for way, line in zip(("heads", "tokens"), ways, strict=True):
-        assert line.startswith(f"by {way:<7}equal to 1e-4: True")
+    (first, *ways), errors, status = torchrun(2, "--size", "1", "16", "12", "4")
+    assert first.startswith("2 processes, gloo") and status == 0, errors
+    for way, line in zip(many_machines.WAYS, ways, strict=True):
+        assert line.startswith(f"by {way:<9}equal to 0.0001: True")
         assert line.endswith(f" {16 * 12 * 4:,} bytes sent in a forward")  # at two, once out
+
+
+def test_a_way_that_the_sizes_do_not_allow_is_left_out_and_told_once():
+    (left_out, first, *ways), errors, status = torchrun(3, "--size", "1", "18", "16", "4")
+    heads = "3 processes cannot share 4 heads evenly"
+    assert left_out == f"left out: by heads: {heads}; by exchange: {heads}"
+    assert first.startswith("3 processes, gloo") and status == 0, errors
+    assert [line.split()[1] for line in ways] == ["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [
+        (("16", "16", "4"), "3 processes cannot share 4 heads evenly"),
+        (("18", "10", "4"), "d_out is 10 and num_heads is 4"),
+    ],
+)
+def test_sizes_that_allow_no_way_are_told_in_one_line(size, told):
+    lines, _, status = torchrun(3, "--size", "1", *size)
+    assert len(lines) == 1 and told in lines[0] and status != 0
+
+
+def test_a_process_that_never_comes_is_told():
+    alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        alone |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    command = [sys.executable, str(TOOLS / "many_machines.py"), "--seconds", "2"]
+    done = subprocess.run(command, env=own() | alone, capture_output=True, text=True)
+    assert done.stdout.startswith("process 0 has not met all others: "), done.stderr
+    assert done.stdout.count("\n") == 1 and done.returncode == 3
+
+
+def test_equal_is_not_said_of_nothing_or_of_nan():
+    assert many_machines.equal([1e-7, 0.0])
+    for aparts in ([], [1e-7, math.nan], [math.nan, 1e-7], [1.0, 0.0]):
+        assert not many_machines.equal(aparts)
+
+
+def test_numbers_that_differ_are_not_tabled(monkeypatch):
+    broken = {"heads": {"apart": math.nan, "ms": 1.0, "busy": 1.0, "sent": 1}}
+    monkeypatch.setattr(bench_processes.processes.Processes, "run", lambda *_: [broken, broken])
+    with pytest.raises(AssertionError, match="2 processes, by heads"):
+        bench_processes.grown([2], (1, 16, 12, 4))
 
 
 @pytest.mark.parametrize(
@@ -59,5 +113,5 @@ def test_by_tokens_alone_only_keys_and_values_travel():
 
 def test_the_table_of_this_machine_is_measured():
     cells = bench_processes.grown([2], (1, 16, 12, 4))
-    assert list(cells) == ["2, by heads", "2, by tokens"]
+    assert list(cells) == ["2, by heads", "2, by tokens", "2, by exchange"]
     assert all(sent == "768 bytes" for _, _, sent in cells.values())

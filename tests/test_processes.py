@@ -15,6 +15,7 @@ from torch.profiler import profile
 from eleven_steps.beyond import processes
 from eleven_steps.beyond.processes import Processes
 from eleven_steps.beyond.processes.travel import NOTEBOOK, pack
+from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
 from helpers.attention import MultiHeadAttention
 
 SIZES = 2, 8, 10, 12, 4  # b, num_tokens, d_in, d_out, num_heads
@@ -35,6 +36,13 @@ def made(bias=True):
     )
 
 
+def grouped(num_kv_heads, bias=True):
+    """Return an attention whose heads share keys, as made() does."""
+    mha, x = made(bias)
+    parts = [GroupedHeads(num_kv_heads)]
+    return VariantAttention(10, 12, 8, 0.0, 4, bias, parts), x
+
+
 def passed(module, x):
     """Return out and the gradients of x and of every parameter, by name."""
     x = x.clone().requires_grad_()
@@ -53,6 +61,13 @@ def pass_share(share, x):
     return found, traffic.calls, traffic.handed
 
 
+def pass_copies(share, x):
+    found = passed(share, x)
+    before = share.W_key.weight.grad.clone()
+    processes.add_up_copies(share)
+    return found | grads(share), before
+
+
 def pass_torchs(mha, x):
     mha = processes.parallelize(mha)
     with processes.Traffic() as traffic:
@@ -60,10 +75,10 @@ def pass_torchs(mha, x):
     return found, traffic.calls, traffic.handed
 
 
-def pass_ring(x, mha):
+def pass_tokens(x, mha, forward):
     x = x.clone().requires_grad_()
     with processes.Traffic() as traffic:
-        out = processes.forward_in_ring(mha, x)
+        out = getattr(processes, forward)(mha, x)
         (out.square().sum() / 192).backward()  # 192: the numbers of the whole out, 2 x 8 x 12
     for parameter in mha.parameters():
         dist.all_reduce(parameter.grad)
@@ -108,28 +123,72 @@ def test_torchs_own_cut_equals_one_forward_and_back(group):
         assert calls == {"all_reduce": 4}  # one forward; back, one for each projection
 
 
-def test_tokens_over_processes_equal_one_forward_and_back(group):
-    mha, x = made()
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 4])
+def test_copied_heads_of_keys_equal_one_forward_and_back(group, num_kv_heads):
+    mha, x = grouped(num_kv_heads)
     right, places = passed(mha, x), group.num_processes
     mha.zero_grad()
-    found = group.run(pass_ring, mha, shares=processes.share_tokens(x, places))
+    shares = processes.share_heads(mha, places)
+    copies = max(1, places // num_kv_heads)
+    assert {share.copies for share in shares} == {copies}
+    for place, (ours, before) in enumerate(group.run(pass_copies, x, shares=shares)):
+        near(ours["out"], right["out"])
+        near(ours["x"], right["x"])
+        near(ours["W_query.weight"], right["W_query.weight"].chunk(places)[place])
+        for name in ("W_key", "W_value"):
+            for kind in ("weight", "bias"):
+                whole = right[f"{name}.{kind}"].chunk(places // copies)[place // copies]
+                near(ours[f"{name}.{kind}"], whole)
+        # A copy alone knows what the queries here ask for, no more.
+        alone = torch.allclose(before, ours["W_key.weight"], atol=1e-6)
+        assert alone is (copies == 1)
+
+
+def test_heads_of_keys_that_cannot_be_cut_are_told():
+    mha, _ = grouped(2)
+    with pytest.raises(ValueError, match="num_kv_heads is 3 and num_processes is 2: one must be"):
+        processes.check_shares(6, 2, 3)
+    with pytest.raises(ValueError, match=r"Rope.*only GroupedHeads can be cut"):
+        processes.share_heads(VariantAttention(8, 8, 8, 0.0, 2, parts=[Rope()]), 2)
+    assert [share.num_kv_heads for share in processes.share_heads(mha, 4)] == [1] * 4
+
+
+@pytest.mark.parametrize("num_kv_heads", [None, 1, 2])
+@pytest.mark.parametrize("forward", ["forward_in_ring", "forward_by_exchange"])
+def test_tokens_over_processes_equal_one_forward_and_back(group, forward, num_kv_heads):
+    mha, x = grouped(num_kv_heads) if num_kv_heads else made()
+    right, places = passed(mha, x), group.num_processes
+    mha.zero_grad()
+    shares = processes.share_tokens(x, places)
+    found = group.run(pass_tokens, mha, forward, shares=shares)
     for name in ("out", "x"):
         near(torch.cat([ours[name] for ours, _, _ in found], dim=1), right[name])
-    b, num_tokens, _, d_out, _ = SIZES
-    sent = processes.bytes_of_ring(b, num_tokens, d_out, places)
-    for ours, calls, handed in found:
+    b, num_tokens, _, d_out, num_heads = SIZES
+    key_heads = num_kv_heads or num_heads
+    if forward == "forward_in_ring":
+        features = d_out * key_heads // num_heads
+        sent = processes.bytes_of_ring(b, num_tokens, features, places)
+        counts = {"send": 2 * (places - 1)}, {"send": 2 * sent}
+    else:
+        features = d_out * max(key_heads, places) // num_heads  # a head of keys for each process
+        sent = processes.bytes_of_exchange(b, num_tokens, d_out, places, features=features)
+        counts = {"all_to_all": 8}, {"all_to_all": 2 * sent * places // (places - 1)}
+    for ours, *counted in found:
         for name in right.keys() - {"out", "x"}:
             near(ours[name], right[name])
-        assert calls == {"send": 2 * (places - 1)} and handed == {"send": 2 * sent}
+        assert tuple(counted) == counts
 
 
-def test_the_future_does_not_reach_the_past_in_a_ring(group):
+@pytest.mark.parametrize("forward", ["forward_in_ring", "forward_by_exchange"])
+def test_the_future_does_not_reach_the_past(group, forward):
     mha, x = made()
     other = x.clone()
     other[:, 5:] += 1
     before, after = (
-        torch.cat([ours["out"] for ours, _, _ in group.run(pass_ring, mha, shares=shares)], dim=1)
-        for shares in (processes.share_tokens(each, group.num_processes) for each in (x, other))
+        torch.cat(
+            [here["out"] for here, _, _ in group.run(pass_tokens, mha, forward, shares=each)], 1
+        )
+        for each in (processes.share_tokens(x, group.num_processes) for x in (x, other))
     )
     assert torch.equal(before[:, :5], after[:, :5]) and not torch.equal(before[:, 5], after[:, 5])
 
@@ -157,9 +216,9 @@ def reduce_in_ring(part):
     pieces = list(part.clone().chunk(places))
     for turn in range(2 * (places - 1)):
         piece = pieces[(place - turn) % places]
-        came, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
+        incoming, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
         into = (place - turn - 1) % places
-        pieces[into] = pieces[into] + came if turn < places - 1 else came
+        pieces[into] = pieces[into] + incoming if turn < places - 1 else incoming
     return torch.cat(pieces), sent
 
 
@@ -217,13 +276,61 @@ def waits(seconds):
     time.sleep(seconds)
 
 
+def waits_alone():
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1))
+
+
+def test_a_process_that_never_joins_in_is_told_within_the_seconds():
+    group = Processes(2)
+    told = (
+        r"no answer from process 0 within 0\.5 seconds \(process 1 answered\): all 2 were "
+        r"stopped\. Do all of them call the same collectives"
+    )
+    with pytest.raises(RuntimeError, match=told):
+        group.run(waits_alone, seconds=0.5)
+    assert not group.running and repr(group) == "2 processes, ended"
+
+
 @pytest.mark.nightly
-def test_no_answer_ends_all():
-    group = Processes(1, seconds=30)
-    group.seconds = 0.5
-    with pytest.raises(RuntimeError, match=r"no answer from process 0 within 0\.5 seconds"):
-        group.run(waits, 60)
-    assert not group.running and repr(group) == "1 processes, ended"
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("", r"no sign of life from process 1 within 20 seconds \(process 0 answered\): all 2"),
+        (
+            "worker.join = lambda **about: time.sleep(60)",
+            "no meeting with processes 0, 1 within 20",
+        ),
+    ],
+)
+def test_a_process_that_never_starts_or_meets_is_told(monkeypatch, before, told):
+    late = "import json, sys, time; from eleven_steps.beyond.processes import worker\n"
+    late += f"if json.loads(sys.argv[1])['place'] == 1:\n    {before or 'time.sleep(60)'}\n"
+    monkeypatch.setattr(processes.group, "WORK", late + "worker.main()")
+    with pytest.raises(RuntimeError, match=told):
+        Processes(2, seconds=20)
+
+
+def prints(fails):
+    print("one", dist.get_rank())
+    print("two", end="")
+    if fails and dist.get_rank() == 1:
+        raise ValueError("no more")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_process_prints_is_shown_with_its_number(capsys, fails):
+    with Processes(2) as group:
+        if fails:
+            with pytest.raises(RuntimeError, match=r"process 1 of 2 raised ValueError: no more"):
+                group.run(prints, fails)
+            assert "process 1: one 1\nprocess 1: two\n" in capsys.readouterr().out
+        else:
+            group.run(prints, fails)
+            lines = [
+                f"process {place}: {what}" for place in (0, 1) for what in (f"one {place}", "two")
+            ]
+            assert capsys.readouterr().out.splitlines() == lines
 
 
 @pytest.mark.nightly

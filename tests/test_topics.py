@@ -17,8 +17,8 @@ SECTIONS = {
     "5 exercises": 11,
     "6 real models": 7,
     "7 what the lecturer insists on": 3,
-    "8 beyond the lecture": 3,
-    "9 since the lecture": 19,
+    "8 beyond the lecture": 5,
+    "9 since the lecture": 22,
 }
 
 

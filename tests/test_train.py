@@ -8,13 +8,14 @@ import renew
 import torch
 import train
 
+from eleven_steps.beyond import ablate, moments, tiny
 from eleven_steps.beyond import grammar as sentences
-from eleven_steps.beyond import moments, tiny
 from eleven_steps.beyond.grammar import CONTEXT_LENGTH, NUMBERS, make_stories, read, write
 from eleven_steps.beyond.tiny import TinyModel, measure, prefix_matching, story_loss, without_head
 from eleven_steps.checks import wrong_class
 from eleven_steps.pictures import draw_weights
 from eleven_steps.sliders.model_films import heads_at
+from helpers import examples
 
 NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
 SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
@@ -182,6 +183,62 @@ def test_measures_of_a_model_that_knows_nothing(model):
     assert all(0 <= p < 0.2 for row in report.prefix for p in row)
 
 
+# Paths cut
+
+
+@pytest.mark.parametrize("reads", ablate.READERS)
+def test_a_path_that_is_cut_changes_one_of_queries_keys_and_values_alone(model, reads):
+    tokens, attention = read(SENTENCE), model.layers[0]
+    part = slice(attention.head_dim, 2 * attention.head_dim)  # of head 1
+    before = tiny.trace_layers(model, tokens)
+    written = before[0][9].tensors["context"][..., part] @ attention.out_proj.weight[:, part].T
+    with ablate.without_path(model, [1], reads):
+        after = tiny.trace_layers(model, tokens)
+    for name, numbers in after[1][1].tensors.items():
+        whole = before[1][1].tensors[name]
+        if name == reads:
+            read_by = getattr(model.layers[1], ablate.READERS[reads])
+            assert torch.allclose(whole - numbers, read_by(written), atol=1e-6)
+            assert not torch.allclose(whole, numbers, atol=1e-3)
+        else:
+            assert torch.equal(numbers, whole)
+    assert torch.equal(
+        tiny.trace_layers(model, tokens)[1][10].tensors["out"], before[1][10].tensors["out"]
+    )
+
+
+def test_paths_that_are_not_there_are_refused(model):
+    for heads, reads, said in (([3], "keys", "3 in layer 0"), ([0], "scores", "'scores'")):
+        with pytest.raises(ValueError, match=said), ablate.without_path(model, heads, reads):
+            pass
+
+
+def test_heads_that_look_back_are_told_best_first():
+    report = tiny.Report([[]], [[0.3, 0.1, 0.6], [0.9, 0.9]], 1.0, 1.0, 0.0, 0.0)
+    assert report.looking_back == [2, 0]
+    assert tiny.Report([[]], [[0.1, 0.2], []], 1.0, 1.0, 0.0, 0.0).looking_back == [1]
+
+
+def test_random_words_are_said_twice_and_an_even_look_gets_its_share(model, monkeypatch):
+    def even(_, tokens):
+        b, num_tokens = tokens.shape
+        assert torch.equal(tokens[:, : ablate.TWICE], tokens[:, ablate.TWICE :])
+        assert all(len(set(row.tolist())) == ablate.TWICE for row in tokens)
+        weights = torch.ones(b, 1, num_tokens, num_tokens).tril()
+        return [None, weights / weights.sum(-1, keepdim=True)]
+
+    monkeypatch.setattr(ablate, "patterns", even)
+    every, as_told = ablate.prefix_on_random(model, 0)
+    share = sum(1 / (query + 1) for query in range(20, 39)) / 19
+    assert every.item() == pytest.approx(share) and as_told.item() == pytest.approx(share, rel=0.1)
+
+
+def test_all_is_asked_of_a_seed(model):
+    answers = ablate.look_at(model, make_stories(20, 1), 1)
+    assert answers.keys() == ablate.ASKED.keys() - {"control"}
+    assert all(0 <= answer <= 1 for answer in answers.values())
+
+
 # Training
 
 
@@ -218,12 +275,38 @@ def test_a_report_ends_with_one_line_and_writes_nothing(monkeypatch, capsys):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("options", (["--seeds", "3"], ["--layers", "1"], ["--mistake", "x"]))
+@pytest.mark.parametrize("options", (["--layers", "1"], ["--mistake", "x"]))
 def test_only_the_model_itself_is_stored(options, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["train.py", *options])
     with pytest.raises(SystemExit):
         train.main()
     assert "--report" in capsys.readouterr().err
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("stored", [False, True])
+def test_several_seeds_are_asked_and_stored_if_wanted(stored, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(train.train, "__defaults__", (2,))
+    monkeypatch.setattr(train, "STORIES", 80)
+    monkeypatch.setattr(train.store_seeds, "__defaults__", (tmp_path / "seeds.json",))
+    monkeypatch.setattr("sys.argv", ["train.py", "--seeds", "2"] + ["--report"] * (not stored))
+    assert train.main() == 0
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["seed", "0", "1"]
+    assert not shown.err  # no bar where no terminal is
+    assert [path.name for path in tmp_path.iterdir()] == ["seeds.json"] * stored
+    if stored:
+        monkeypatch.setattr(examples, "DATA", tmp_path)
+        seeds = examples.load_example("seeds")
+        assert seeds.meanings == ablate.ASKED
+        assert all(row.shape == (2,) for row in seeds.tensors.values())
+
+
+def test_what_is_no_number_is_not_stored(tmp_path):
+    answers = {0: dict.fromkeys(ablate.ASKED, 1.0) | {"control": float("nan")}}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        train.store_seeds(answers, tmp_path / "seeds.json")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.nightly
@@ -278,8 +361,8 @@ def test_the_last_moment_reaches_what_it_should(stored):
     assert report.names >= 0.95 and report.agreement >= 0.95
     assert max(p for row in report.prefix for p in row) >= 0.9
     control = float(re.search(r"loss (\d\.\d\d),", moments.load_facts()["control"])[1])
-    without = train.loss_without(model, [report.best], stories)
-    assert without == pytest.approx(control, rel=0.1)
+    with without_head(model, *report.best):
+        assert measure(model, stories).loss_on_all == pytest.approx(control, rel=0.1)
 
 
 def test_the_notebook_shows_what_is_stored(stored):
@@ -294,6 +377,31 @@ def test_the_notebook_shows_what_is_stored(stored):
         assert re.search(row, shown)
     assert all(fact in shown for fact in moments.load_facts().values())
     assert json.dumps(heads_at(stored[0], SENTENCE).svg)[1:-60] in shown
+
+
+def test_ten_seeds_are_stored_in_little_room_and_hold_what_is_said():
+    assert train.SEEDS.stat().st_size < 20_000
+    seeds = examples.load_example("seeds")
+    assert seeds.meanings == ablate.ASKED and {len(row) for row in seeds.tensors.values()} == {10}
+    assert all(
+        source.startswith("python bench/train.py --seeds 10, ") for source in seeds.sources.values()
+    )
+    assert seeds["whole"].min() == 1 and seeds["without_another"].min() == 1
+    assert seeds["control"].max() < 0.4 and seeds["keys_cut"].max() < 0.25
+    assert min(seeds["queries_cut"].min(), seeds["values_cut"].min()) > 0.94
+    assert (seeds["without_completing"] < 0.31).sum() == 9
+    assert seeds["without_completing"][4] > 0.8  # seed 4: a second head stands in
+    backup = seeds["without_looking_back"] > 0.94
+    assert backup.sum() == 5 and seeds["without_looking_back"][~backup].max() < 0.12
+    assert seeds["verbs_without_one"].min() > 0.85 and seeds["prefix"].min() > 0.85
+    assert seeds["prefix_random"].max() < 0.35 < 0.65 < seeds["prefix_random_names"].min()
+
+
+def test_the_stored_seed_is_the_stored_model(stored):
+    seeds, stories = examples.load_example("seeds"), train.fresh(train.SEED)
+    answers = ablate.look_at(stored[-1].model, stories, train.SEED)
+    for name, answer in answers.items():
+        assert seeds[name][train.SEED].item() == pytest.approx(answer, abs=0.03), name
 
 
 def test_the_straight_view_lets_earlier_words_see_later_ones():

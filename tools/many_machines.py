@@ -1,44 +1,67 @@
-"""Cut one attention over processes, by heads and by tokens: equal to one process, and how fast.
+"""Cut one attention over processes in three ways: equal to one process, and how fast.
 
     torchrun --standalone --nproc-per-node 4 tools/many_machines.py
 
 torchrun starts the processes, one for each GPU where there are enough (nccl), else on the CPU
 (gloo), tells each its rank, and ends all when one ends. Over several machines: the same command on
-each, with --nnodes and --rdzv-endpoint in place of --standalone.
+each, with --nnodes and --rdzv-endpoint in place of --standalone. A way that the sizes do not allow
+is left out; the exit status is 0 where all others are equal, 1 where one is not.
 """
 
 import argparse
+import datetime
 import functools
 import os
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import distributed as dist
 
 from eleven_steps.beyond import processes
 from eleven_steps.beyond.compare import worst
-from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention, check_heads, check_sizes
 
-WAYS = "heads", "tokens"
+WAYS = "heads", "tokens", "exchange"
+NEAR = 1e-4  # how far an out may be from that of one process
+Size = tuple[int, int, int, int]  # b, num_tokens, d, num_heads
 
 
-def build(size: tuple[int, int, int, int]) -> tuple[MultiHeadAttention, torch.Tensor]:
-    """Return an attention and x, the same in every process; size is b, num_tokens, d, num_heads."""
+def allowed(size: Size, num_processes: int) -> dict[str, str]:
+    """Say for each way why the sizes do not allow it, or "" where they do.
+
+    Raises:
+        ValueError: the sizes are not those of an attention.
+    """
+    b, num_tokens, d, num_heads = size
+    check_sizes(b=b, num_tokens=num_tokens, num_processes=num_processes)
+    check_heads(d, num_heads)
+    uneven = {
+        name: f"{num_processes} processes cannot share {number} {name} evenly"
+        if number % num_processes
+        else ""
+        for name, number in (("heads", num_heads), ("tokens", num_tokens))
+    }
+    return uneven | {"exchange": uneven["tokens"] or uneven["heads"]}
+
+
+def build(size: Size) -> tuple[MultiHeadAttention, torch.Tensor]:
+    """Return an attention and x, the same in every process."""
     b, num_tokens, d, num_heads = size
     torch.manual_seed(123)
     mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
     return mha, torch.randn(b, num_tokens, d)
 
 
-def measure(size: tuple[int, int, int, int], rounds: int = 5) -> dict[str, dict[str, float]]:
-    """Cut both ways in this process and its like; return for each way what was found.
+def measure(size: Size, rounds: int = 5) -> dict[str, dict[str, float]]:
+    """Cut in every way that goes, in this process and its like; return for each what was measured.
 
     Returns:
-        For "heads" and "tokens": apart, how far its out is from that of one process; ms, the
-        median of a forward and backward, of wall time; busy, the same of this process's own
-        processor time; sent, the bytes it sends in a forward.
+        For "heads", "tokens" (in a ring) and "exchange": apart, how far its out is from that of one
+        process; ms, the median of a forward and backward, of wall time; busy, the same of this
+        process's own processor time; sent, the bytes it sends in a forward.
     """
     mha, x = build(size)
     rank, num_processes = dist.get_rank(), dist.get_world_size()
@@ -47,22 +70,36 @@ def measure(size: tuple[int, int, int, int], rounds: int = 5) -> dict[str, dict[
         whole = FusedMultiHeadAttention(mha.d_in, mha.d_out, x.shape[1], 0.0, mha.num_heads)
         whole.load_state_dict(mha.state_dict())
         out = whole(x)  # in far less memory
-    here = processes.share_tokens(x, num_processes)[rank].to(device)
-    share = processes.SharedHeads(mha, rank, num_processes).to(device)
-    mha, x = mha.to(device), x.to(device)
-    ring = functools.partial(processes.forward_in_ring, mha)
-    right = {"heads": out, "tokens": processes.share_tokens(out, num_processes)[rank]}
-    work = {"heads": (share, x), "tokens": (ring, here)}
-    sent = functools.partial(processes.bytes_sent, num_processes=num_processes)
-    found = {}
-    for way, (module, given) in work.items():
+    measured = {}
+    for way, unable in allowed(size, num_processes).items():
+        if unable:
+            continue
+        module, given, right = mha.to(device), x.to(device), out
+        if way == "heads":
+            module = processes.SharedHeads(mha, rank, num_processes).to(device)
+        else:
+            given, right = (processes.share_tokens(t, num_processes)[rank] for t in (given, out))
+            forward = {"tokens": processes.forward_in_ring}.get(way, processes.forward_by_exchange)
+            module = functools.partial(forward, mha)
         with processes.Traffic() as traffic, torch.no_grad():
-            apart = worst([(module(given).cpu(), right[way])])
-        bytes_sent = sent(traffic.handed["all_reduce"]) if way == "heads" else 0
-        bytes_sent += traffic.handed.get("send", 0)
+            apart = worst([(module(given).cpu(), right)])
+        sent = bytes_sent(traffic.handed, num_processes)
         ms, busy = clock(module, given, rounds)
-        found[way] = {"apart": apart, "ms": ms, "busy": busy, "sent": bytes_sent}
-    return found
+        measured[way] = {"apart": apart, "ms": ms, "busy": busy, "sent": sent}
+    return measured
+
+
+def bytes_sent(handed: dict[str, int], num_processes: int) -> int:
+    """Return the bytes that leave a process, of those that it hands over."""
+    sent = handed.get("send", 0)
+    if "all_reduce" in handed:
+        sent += processes.bytes_sent(handed["all_reduce"], num_processes)
+    return sent + handed.get("all_to_all", 0) * (num_processes - 1) // num_processes
+
+
+def equal(aparts: Sequence[float]) -> bool:
+    """Say whether every process came near enough; none at all did not, nor did one with NaN."""
+    return len(aparts) > 0 and all(apart <= NEAR for apart in aparts)
 
 
 def clock(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]:
@@ -85,34 +122,58 @@ def on_gpus() -> bool:
     return dist.get_backend() == "nccl"
 
 
-def main() -> None:
+def main() -> int:
+    """Run in one of torchrun's processes; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--size", nargs=4, type=int, default=(1, 1024, 768, 12), metavar=("B", "N", "D", "HEADS")
     )
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="to wait for a process that does not come (60)"
+    )
     options = parser.parse_args()
     if "RANK" not in os.environ:
         parser.error("torchrun starts this: torchrun --standalone --nproc-per-node 4 " + __file__)
-    processes.check_shares(options.size[3], int(os.environ["WORLD_SIZE"]))
-    local = int(os.environ["LOCAL_RANK"])
-    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
-    if gpus:
-        torch.cuda.set_device(local)
-    dist.init_process_group("nccl" if gpus else "gloo")
-    found = measure(tuple(options.size), options.rounds)
-    if dist.get_rank() == 0:
-        where = (
-            f"{dist.get_world_size()} processes, {dist.get_backend()}, torch {torch.__version__}"
-        )
+    first, size = os.environ["RANK"] == "0", tuple(options.size)
+    try:
+        unable = allowed(size, int(os.environ["WORLD_SIZE"]))
+    except ValueError as error:
+        unable = {"": str(error)}
+    left_out = "; ".join(f"by {way}: {why}" if way else why for way, why in unable.items() if why)
+    if left_out and first:
+        print(f"left out: {left_out}", flush=True)
+    if all(unable.values()):
+        return 2 if first else 0  # torchrun ends all when one fails: let the first one speak
+    try:
+        meet(options.seconds)
+    except dist.DistError as late:
+        print(f"process {os.environ['RANK']} has not met all others: {late}", flush=True)
+        return 3
+    measured = measure(size, options.rounds)
+    everywhere: list = [None] * dist.get_world_size()
+    dist.all_gather_object(everywhere, {way: each["apart"] for way, each in measured.items()})
+    same = {way: equal([each[way] for each in everywhere]) for way in measured}
+    if first:
+        where = f"{len(everywhere)} processes, {dist.get_backend()}, torch {torch.__version__}"
         print(where)
-        for way, numbers in found.items():
+        for way, numbers in measured.items():
             print(
-                f"by {way:<7}equal to 1e-4: {numbers['apart'] <= 1e-4} ({numbers['apart']:.1e}), "
+                f"by {way:<9}equal to {NEAR:g}: {same[way]} ({numbers['apart']:.1e}), "
                 f"{numbers['ms']:,.1f} ms, {numbers['sent']:,} bytes sent in a forward"
             )
     dist.destroy_process_group()
+    return int(not same or not all(same.values()))
+
+
+def meet(seconds: float) -> None:
+    """Meet the other processes, each on a GPU of its own where there are enough."""
+    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    if gpus:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    limit = datetime.timedelta(seconds=seconds)
+    dist.init_process_group("nccl" if gpus else "gloo", timeout=limit)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

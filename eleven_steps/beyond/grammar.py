@@ -1,6 +1,6 @@
 """Make the sentences that the tiny model learns from: a small grammar, and words as numbers.
 
-A story is a row of short sentences. Two things in it can be foretold by whoever looks back:
+A story is a row of short sentences. Two things in it can be predicted by looking back:
 
     names      "Anna met Bert . ... Anna met"  ->  "Bert"; so do lists, "Cleo Dora Emil ."
     agreement  "the dogs near the old tree"    ->  "run", not "runs": the first noun decides

@@ -194,6 +194,41 @@ def draw_learning(
     return picture(drawing, title, f"After {', '.join(map(str, steps))} steps, {facts}.")
 
 
+def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Picture:
+    """Draw a row of dots for each question, one dot for each model, on a scale from 0 to 1.
+
+    Args:
+        rows: for each question the share that each model reaches, the models in one order.
+        what: what the shares are of.
+        title: what there is to see, in a sentence.
+
+    Raises:
+        ValueError: there are no rows, a row has no shares or more than another, or a share is not
+            from 0 to 1.
+    """
+    rows = {name: [float(share) for share in shares] for name, shares in rows.items()}
+    lengths = {len(shares) for shares in rows.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"rows have {sorted(lengths)} shares: one number, not 0, is expected")
+    if not all(0 <= share <= 1 for shares in rows.values() for share in shares):
+        raise ValueError("rows hold a share that is not from 0 to 1")
+    (models,) = lengths
+    with chart() as figure:
+        axes = figure.subplots()
+        for place, shares in enumerate(rows.values()):
+            # Models lie one above the other, so that equal shares stay apart.
+            heights = [place + 0.5 * (i + 0.5) / models - 0.25 for i in range(models)]
+            axes.plot(shares, heights, "o", color=SECOND, markersize=5, alpha=0.8)
+        axes.set(xlim=(-0.03, 1.03), ylim=(len(rows) - 0.4, -0.6), xlabel=what)
+        axes.set_yticks(range(len(rows)), list(rows))
+        axes.grid(alpha=0.3, axis="x")
+        drawing = saved(figure)
+    facts = "; ".join(
+        f"{name}: " + ", ".join(f"{share:.2f}" for share in shares) for name, shares in rows.items()
+    )
+    return picture(drawing, title, f"{what}, one dot for each of {models} models. {facts}.")
+
+
 def measured(
     measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
 ) -> dict[str, list[float]]:

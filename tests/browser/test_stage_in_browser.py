@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 from axe import check_axe
-from eleven_steps.sliders.live import script, style
 from lab_page import run_all
 from playwright.sync_api import expect
 from waits import settle, soon
 
+from eleven_steps.sliders.live import script, style
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
 from helpers.trace import trace
 

@@ -1,27 +1,39 @@
-"""Attention over several processes: heads cut among them, or tokens; and processes to do it in.
+"""Attention over several processes: cut by heads, by tokens, or by each in turn.
 
 Only torch.distributed is used, on the CPU (gloo) or, where every process has one, on GPUs (nccl).
 """
 
+from eleven_steps.beyond.processes.exchange import attend_by_exchange, forward_by_exchange
 from eleven_steps.beyond.processes.group import Processes
 from eleven_steps.beyond.processes.ring import attend_in_ring, forward_in_ring, share_tokens
 from eleven_steps.beyond.processes.shared_heads import (
     SharedHeads,
+    add_up_copies,
     check_shares,
     parallelize,
     share_heads,
 )
-from eleven_steps.beyond.processes.traffic import Traffic, bytes_of_heads, bytes_of_ring, bytes_sent
+from eleven_steps.beyond.processes.traffic import (
+    Traffic,
+    bytes_of_exchange,
+    bytes_of_heads,
+    bytes_of_ring,
+    bytes_sent,
+)
 
 __all__ = [
     "Processes",
     "SharedHeads",
     "Traffic",
+    "add_up_copies",
+    "attend_by_exchange",
     "attend_in_ring",
+    "bytes_of_exchange",
     "bytes_of_heads",
     "bytes_of_ring",
     "bytes_sent",
     "check_shares",
+    "forward_by_exchange",
     "forward_in_ring",
     "parallelize",
     "share_heads",

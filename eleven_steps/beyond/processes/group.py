@@ -32,7 +32,7 @@ class Processes:
 
     Args:
         num_processes: how many; each has a number, its rank, from 0 on, and one thread.
-        seconds: how long to wait for answers before all are stopped.
+        seconds: how long all of them may take to start, or to answer, before all are stopped.
 
     Raises:
         TypeError, ValueError: num_processes is not a positive int.
@@ -45,18 +45,26 @@ class Processes:
         self.seconds = seconds
         self.folder = tempfile.TemporaryDirectory(prefix="processes", ignore_cleanup_errors=True)
         self.answers: queue.Queue = queue.Queue()
+        self.started: set[int] = set()
         self.running = [self._start(place) for place in range(num_processes)]
-        self._gather()
+        self._gather("meeting with")
 
     def run(
-        self, function: Callable, *arguments: Any, shares: Sequence[Any] | None = None
+        self,
+        function: Callable,
+        *arguments: Any,
+        shares: Sequence[Any] | None = None,
+        seconds: float | None = None,
     ) -> list[Any]:
         """Call a function in every process, and return what each call gave, by rank.
+
+        What the functions print is shown when all are done, or one has failed, by rank.
 
         Args:
             function: a function of the notebook or of a module; it may use torch.distributed.
             arguments: what every process gets.
             shares: what process 0, 1, ... alone gets, as the first argument of its call.
+            seconds: how long this call may take; those of the group if left out.
 
         Returns:
             A list of num_processes results: tensors, numbers, texts, or lists, tuples and
@@ -79,7 +87,7 @@ class Processes:
             own = () if shares is None else (shares[place],)
             with contextlib.suppress(BrokenPipeError):  # its end is told where answers are awaited
                 send(process.stdin, (luggage, (*own, *arguments)))
-        return self._gather()
+        return self._gather("answer from", seconds)
 
     def close(self) -> None:
         """End all processes, at once; a second time it does nothing."""
@@ -132,31 +140,49 @@ class Processes:
             answers.put((place, ("raised", f"{type(error).__name__} in its answer")))
         process.stdout.close()
 
-    def _gather(self) -> list[Any]:
+    def _gather(self, awaited: str, seconds: float | None = None) -> list[Any]:
         """Wait for an answer of every process; end all where one does not come."""
-        found: dict[int, Any] = {}
-        end = time.monotonic() + self.seconds
+        answers: dict[int, Any] = {}
+        printed: list[tuple[int, str]] = []
+        seconds = self.seconds if seconds is None else seconds
+        end = time.monotonic() + seconds
         try:
-            while len(found) < self.num_processes:
+            while len(answers) < self.num_processes:
                 place, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
-                if answer is None or answer[0] == "raised":
+                if answer is not None and answer[0] == "started":
+                    self.started.add(place)
+                elif answer is not None and answer[0] == "printed":
+                    printed.append((place, answer[1]))
+                elif answer is None or answer[0] == "raised":
                     raise RuntimeError(self._what_happened(place, answer))
-                found[place] = answer[1]
+                else:
+                    answers[place] = answer[1]
         except queue.Empty:
-            missing = sorted(set(range(self.num_processes)) - set(found))
             self.close()
-            raise RuntimeError(
-                f"no answer from process {', '.join(map(str, missing))} within {self.seconds:g} "
-                f"seconds: all {self.num_processes} were stopped. Do all of them call the same "
-                f"collectives, in the same order?"
-            ) from None
+            raise RuntimeError(self._who_is_missing(awaited, sorted(answers), seconds)) from None
         except BaseException:
             self.close()
             raise
-        return [found[place] for place in range(self.num_processes)]
+        finally:
+            for place, line in sorted(printed, key=lambda each: each[0]):
+                print(f"process {place}: {line}")
+        return [answers[place] for place in range(self.num_processes)]
+
+    def _who_is_missing(self, awaited: str, there: list[int], seconds: float) -> str:
+        """Say what did not come in time, from whom, and who is there."""
+        everyone = set(range(self.num_processes))
+        if self.started != everyone:
+            awaited, there = "sign of life from", sorted(self.started)
+        missing = sorted(everyone - set(there))
+        rest = f" ({named(there)} answered)" if there else ""
+        ask = ". Do all of them call the same collectives, in the same order?"
+        return (
+            f"no {awaited} {named(missing)} within {seconds:g} seconds{rest}: "
+            f"all {self.num_processes} were stopped{ask * (awaited == 'answer from')}"
+        )
 
     def _what_happened(self, place: int, answer: tuple[str, str] | None) -> str:
-        """Say who is to blame: whoever talked to a process that ended raises as well."""
+        """Say who is to blame: a process that talked to one that ended raises as well."""
         end = time.monotonic() + (1.0 if answer is None or "onnection" in answer[1] else 0.0)
         while answer is not None and time.monotonic() < end:
             time.sleep(0.05)
@@ -174,6 +200,11 @@ class Processes:
             last = Path(self.folder.name, f"said-{place}").read_text("utf-8", "replace").strip()
             how += f", saying: {last.splitlines()[-1]}" if last else ""
         return "; ".join(filter(None, (f"process {place} of {self.num_processes} {how}", rest)))
+
+
+def named(places: list[int]) -> str:
+    """Name processes: "process 0", or "processes 0, 2"."""
+    return f"process{'es' * (len(places) > 1)} {', '.join(map(str, places))}"
 
 
 def ending(status: int) -> str:

@@ -1,5 +1,7 @@
 """Tokens cut over processes: each keeps its queries, and keys and values travel in a ring."""
 
+from collections.abc import Callable
+
 import torch
 from torch import distributed as dist
 
@@ -11,7 +13,8 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
 
     Args:
         queries, keys, values: (b, num_heads, tokens here, head_dim), the same shape in every
-            process; process 0 has the first tokens.
+            process; process 0 has the first tokens. Keys and values may have fewer heads, each for
+            a group of neighbouring queries.
 
     Returns:
         context (b, num_heads, tokens here, head_dim). Gradients travel back the other way round.
@@ -22,10 +25,11 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
     each = torch.arange(queries.shape[2], device=queries.device)
     token, block = place * len(each) + each, torch.stack([keys, values])
     largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
-    total, context = torch.zeros_like(largest), torch.zeros_like(values)
+    total, context = torch.zeros_like(largest), torch.zeros_like(queries)
+    group = queries.shape[1] // keys.shape[1]  # heads that share keys
     for turn in range(num_processes):
         key = (place - turn) % num_processes * len(each) + each  # whose keys are here now
-        k, v = block  # (b, num_heads, tokens here, head_dim)
+        k, v = block.repeat_interleave(group, dim=2)  # (b, num_heads, tokens here, head_dim)
         scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
         scaled = scaled.masked_fill(key > token[:, None], -torch.inf)
         before = largest  # finite from the first turn on: a token sees itself
@@ -55,35 +59,41 @@ class Passed(torch.autograd.Function):
 def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
     """Send a block so many places round the ring, and return the one that comes in for it."""
     place, num_processes = dist.get_rank(), dist.get_world_size()
-    block, came = block.detach().contiguous(), torch.empty_like(block).contiguous()
+    block, incoming = block.detach().contiguous(), torch.empty_like(block).contiguous()
     ways = [
         dist.P2POp(dist.isend, block, (place + places) % num_processes),
-        dist.P2POp(dist.irecv, came, (place - places) % num_processes),
+        dist.P2POp(dist.irecv, incoming, (place - places) % num_processes),
     ]
     for way in dist.batch_isend_irecv(ways):
         way.wait()
-    return came
+    return incoming
 
 
 def forward_in_ring(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
+    """Take this process's tokens through all steps, 5 to 8 in a ring; args as forward_here."""
+    return forward_here(mha, x, attend_in_ring)
+
+
+def forward_here(mha: MultiHeadAttention, x: torch.Tensor, attend: Callable) -> torch.Tensor:
     """Take this process's tokens through all steps; all processes must call it.
 
     Each has the whole mha, and adds to the gradients of its weights what its own tokens ask for:
     their sum over all processes is the whole gradient. Dropout is left out.
 
     Args:
+        mha: GroupedHeads may be a part of it.
         x: (b, tokens here, d_in), the same shape in every process.
+        attend: does steps 5 to 8 with queries, keys and values of the tokens here.
 
     Raises:
         TypeError, ValueError: as in MultiHeadAttention, all processes' tokens counted.
     """
     check_input(x, mha.W_query, mha.context_length // dist.get_world_size())
-    split = mha.num_heads, mha.head_dim
     queries, keys, values = (
-        layer(x).unflatten(2, split).transpose(1, 2)  # (b, num_heads, tokens here, head_dim)
+        layer(x).unflatten(2, (-1, mha.head_dim)).transpose(1, 2)  # (b, heads, tokens here, ...)
         for layer in (mha.W_query, mha.W_key, mha.W_value)
     )
-    context = attend_in_ring(queries, keys, values)
+    context = attend(queries, keys, values)  # (b, num_heads, tokens here, head_dim)
     return mha.out_proj(context.transpose(1, 2).flatten(2))  # (b, tokens here, d_out)
 
 

@@ -12,45 +12,52 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
+from eleven_steps.beyond.variants import GroupedHeads, VariantAttention
 from helpers.attention import MultiHeadAttention, check_sizes, record_nothing
 
 PROJECTIONS = "W_query", "W_key", "W_value"
 
 
-class SharedHeads(MultiHeadAttention):
+class SharedHeads(VariantAttention):
     """Hold one process's share of an attention's heads, and add all shares up at step 11.
 
-    Steps 2 to 10 are MultiHeadAttention's own, for fewer heads: rows of W_query, W_key and W_value
-    and columns of out_proj. The bias of out_proj stands in process 0 alone, so that the sum has it
-    once. Dropout draws in every process for itself.
+    Steps 2 to 10 are the attention's own, for fewer heads: rows of W_query, W_key and W_value and
+    columns of out_proj. Where there are fewer heads of keys than processes, neighbours hold copies
+    of one. The bias of out_proj stands in process 0 alone, so that the sum has it once. Dropout
+    draws in every process for itself.
 
     Args:
-        mha: the whole attention; its numbers are copied.
+        mha: the whole attention; its numbers are copied. GroupedHeads may be a part of it.
         place: which share, from 0 to num_processes - 1.
         num_processes: how many shares there are.
 
     Raises:
         TypeError: a size is not an int.
-        ValueError: the heads cannot be shared out evenly.
+        ValueError: the heads cannot be shared out evenly, or mha has other parts.
 
     Source: "Megatron-LM" (2019), section 3.
     """
 
     def __init__(self, mha: MultiHeadAttention, place: int, num_processes: int):
-        check_shares(mha.num_heads, num_processes)
-        features = mha.d_out // num_processes
-        heads, biased = mha.num_heads // num_processes, mha.W_query.bias is not None
-        super().__init__(mha.d_in, features, mha.context_length, mha.dropout.p, heads, biased)
-        self.out_proj = nn.Linear(features, mha.d_out, bias=place == 0)
+        num_kv_heads = check_cut(mha, num_processes)
+        heads, keys_here = mha.num_heads // num_processes, max(1, num_kv_heads // num_processes)
+        features, biased = heads * mha.head_dim, mha.W_query.bias is not None
+        sizes = mha.d_in, features, mha.context_length, mha.dropout.p, heads, biased
+        super().__init__(*sizes, parts=[GroupedHeads(keys_here)])
+        self.copies = max(1, num_processes // num_kv_heads)  # processes with the same keys
+        added_here = place == 0 and mha.out_proj.bias is not None
+        self.out_proj = nn.Linear(features, mha.out_proj.out_features, bias=added_here)
         here = slice(place * features, (place + 1) * features)
+        first = place * num_kv_heads // num_processes
+        keys = slice(first * mha.head_dim, (first + keys_here) * mha.head_dim)
         with torch.no_grad():
-            for name in PROJECTIONS:
+            for name, rows in zip(PROJECTIONS, (here, keys, keys), strict=True):
                 mine, whole = getattr(self, name), getattr(mha, name)
-                mine.weight.copy_(whole.weight[here])  # rows
+                mine.weight.copy_(whole.weight[rows])
                 if biased:
-                    mine.bias.copy_(whole.bias[here])
+                    mine.bias.copy_(whole.bias[rows])
             self.out_proj.weight.copy_(mha.out_proj.weight[:, here])  # columns
-            if place == 0:
+            if added_here:
                 self.out_proj.bias.copy_(mha.out_proj.bias)
 
     def forward(
@@ -95,19 +102,45 @@ class Copied(torch.autograd.Function):
         return gradient
 
 
-def check_shares(num_heads: int, num_processes: int) -> None:
-    """Raise unless num_heads heads can be shared out evenly among num_processes."""
+def add_up_copies(share: SharedHeads) -> None:
+    """After a backward, give copied heads of keys the sum of their copies' gradients.
+
+    All processes must call it. Without copies it does nothing.
+    """
+    if share.copies > 1:
+        neighbours, _ = dist.new_subgroups(share.copies)
+        for parameter in (*share.W_key.parameters(), *share.W_value.parameters()):
+            dist.all_reduce(parameter.grad, group=neighbours)
+
+
+def check_cut(mha: MultiHeadAttention, num_processes: int) -> int:
+    """Return mha's number of key heads; raise unless its heads can be cut so many times."""
+    parts, num_kv_heads = getattr(mha, "parts", ()), getattr(mha, "num_kv_heads", mha.num_heads)
+    if other := [part for part in parts if not isinstance(part, GroupedHeads)]:
+        raise ValueError(f"parts hold {other[0]}: only GroupedHeads can be cut by heads here")
+    check_shares(mha.num_heads, num_processes, num_kv_heads)
+    return num_kv_heads
+
+
+def check_shares(num_heads: int, num_processes: int, num_kv_heads: int | None = None) -> None:
+    """Raise unless heads can be shared out evenly among num_processes, heads of keys as well."""
     check_sizes(num_heads=num_heads, num_processes=num_processes)
     if num_heads % num_processes:
         raise ValueError(
             f"num_heads is {num_heads} and num_processes is {num_processes}: num_heads must be a "
             f"multiple of num_processes, so that each gets as many heads"
         )
+    num_kv_heads = num_kv_heads or num_heads
+    if num_kv_heads % num_processes and num_processes % num_kv_heads:
+        raise ValueError(
+            f"num_kv_heads is {num_kv_heads} and num_processes is {num_processes}: one must be a "
+            f"multiple of the other, so that each gets as many heads of keys, or a copy of one"
+        )
 
 
 def share_heads(mha: MultiHeadAttention, num_processes: int) -> list[SharedHeads]:
     """Return the share of each process, process 0 first; errors as in SharedHeads."""
-    check_shares(mha.num_heads, num_processes)
+    check_cut(mha, num_processes)
     return [SharedHeads(mha, place, num_processes) for place in range(num_processes)]
 
 

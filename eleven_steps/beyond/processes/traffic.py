@@ -10,6 +10,7 @@ from helpers.attention import check_sizes
 NAMES = {
     "c10d::allreduce_": "all_reduce",
     "c10d::send": "send",
+    "c10d::alltoall_base_": "all_to_all",
     "_c10d_functional::all_reduce": "all_reduce",
 }
 SPACES = "c10d::", "_c10d_functional::"
@@ -31,7 +32,7 @@ class Traffic(DispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.name().partition(".")[0]
         if name.startswith(SPACES) and not name.partition("::")[2].startswith(SILENT):
-            # Only the first argument is handed over; the others say how and to whom.
+            # The first argument is handed over, or as large as what is; the others say to whom.
             tensors = [t for t in tree_leaves(args[0]) if isinstance(t, torch.Tensor)]
             name = NAMES.get(name, name)
             self.calls[name] = self.calls.get(name, 0) + 1
@@ -62,17 +63,46 @@ def bytes_sent(handed: int, num_processes: int) -> int:
 
 
 def bytes_of_ring(
-    b: int, num_tokens: int, d_out: int, num_processes: int, bytes_each: int = 4
+    b: int, num_tokens: int, features: int, num_processes: int, bytes_each: int = 4
 ) -> int:
     """Return the bytes that leave each process when keys and values go round in a forward.
 
     Its own block, keys and values of num_tokens / num_processes tokens, and each block that comes
     in but the last is sent on.
 
+    Args:
+        features: of all heads of keys together: d_out, or less where heads share keys.
+
     Raises:
         TypeError, ValueError: a size is not a positive int.
     """
-    check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
+    check_sizes(b=b, num_tokens=num_tokens, features=features, bytes_each=bytes_each)
     check_sizes(num_processes=num_processes)
-    block = 2 * b * (num_tokens // num_processes) * d_out * bytes_each
+    block = 2 * b * (num_tokens // num_processes) * features * bytes_each
     return (num_processes - 1) * block
+
+
+def bytes_of_exchange(
+    b: int,
+    num_tokens: int,
+    d_out: int,
+    num_processes: int,
+    bytes_each: int = 4,
+    features: int | None = None,
+) -> int:
+    """Return the bytes that leave each process when it exchanges heads for tokens, and back.
+
+    Queries, keys, values and context of num_tokens / num_processes tokens, and of these all but
+    the part that stays.
+
+    Args:
+        features: of all heads of keys that are sent, copies counted; d_out if left out.
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int.
+    """
+    features = d_out if features is None else features
+    check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
+    check_sizes(features=features, num_processes=num_processes)
+    here = 2 * b * (num_tokens // num_processes) * (d_out + features) * bytes_each
+    return (num_processes - 1) * here // num_processes

@@ -28,13 +28,13 @@ class Luggage:
 
     def unpack(self) -> Callable:
         """Return the function, in the process that it has come to."""
-        found = dict(self.values)
+        names = dict(self.values)
         for name, (module, inside) in self.imports.items():
             place = importlib.import_module(module)
-            found[name] = getattr(place, inside) if inside else place
+            names[name] = getattr(place, inside) if inside else place
         for source in self.sources:
-            exec(compile(source, "<from the notebook>", "exec"), found)
-        return found[self.name]
+            exec(compile(source, "<from the notebook>", "exec"), names)
+        return names[self.name]
 
 
 def pack(function: Callable) -> Luggage:

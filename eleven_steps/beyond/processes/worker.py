@@ -1,9 +1,10 @@
-"""One of several processes: wait for work, do it, answer; end when whoever started it ends.
+"""One of several processes: wait for work, do it, answer; end with the process that started it.
 
 Started by eleven_steps.beyond.processes.group, never by hand. Work comes in on standard input,
 answers leave on standard output, each as its length in eight bytes and then itself.
 """
 
+import contextlib
 import datetime
 import io
 import json
@@ -42,6 +43,25 @@ def receive(stream: BinaryIO, **how: Any) -> Any:
     return torch.load(io.BytesIO(body), **how)
 
 
+class Printed(io.TextIOBase):
+    """Hand on what a function prints, line by line, so that it does not get among the answers."""
+
+    def __init__(self, answers: BinaryIO):
+        self.answers, self.rest = answers, ""
+
+    def write(self, text: str) -> int:
+        """Hand on all lines that are whole."""
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            send(self.answers, ("printed", line))
+        return len(text)
+
+    def end(self) -> None:
+        """Hand on a last line that was left without its end."""
+        if self.rest:
+            self.write("\n")
+
+
 def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.device:
     """Meet the other processes at a file in folder; return the device to work on."""
     gpus = torch.cuda.device_count() >= num_processes
@@ -53,20 +73,20 @@ def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.d
         store=dist.FileStore(str(Path(folder, "meeting")), num_processes),
         rank=place,
         world_size=num_processes,
-        timeout=datetime.timedelta(seconds=seconds),
+        timeout=datetime.timedelta(seconds=2 * seconds),  # the group's own limit comes first
     )
     return device
 
 
 def listen(stream: BinaryIO, jobs: queue.Queue, device: torch.device, folder: str) -> None:
-    """Put jobs in the queue; end this process at once when whoever sends them is gone."""
+    """Put jobs in the queue; end this process at once when their sender is gone."""
     try:
         while True:
             jobs.put(receive(stream, map_location=device, weights_only=False))
     except EOFError:
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
-    except Exception as error:  # what came cannot be understood here: a class of the notebook
+    except Exception as error:  # not understood here: a class of the notebook
         jobs.put(error)
 
 
@@ -92,9 +112,10 @@ def plain(result: Any) -> Any:
 def main() -> None:
     """Work until there is nobody to work for."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a function prints must not get among the answers
+    os.dup2(2, 1)  # what is written there by others than Python must not get among the answers
     about = json.loads(sys.argv[1])
     torch.set_num_threads(1)
+    send(answers, ("started", None))
     device = join(**about)
     jobs: queue.Queue = queue.Queue()
     threading.Thread(
@@ -102,8 +123,11 @@ def main() -> None:
     ).start()
     send(answers, ("gave", None))
     while True:
-        answer = work(jobs.get())
+        job, printed = jobs.get(), Printed(answers)
         try:
+            with contextlib.redirect_stdout(printed):
+                answer = work(job)
+            printed.end()
             send(answers, answer)
         except BrokenPipeError:
             os._exit(0)

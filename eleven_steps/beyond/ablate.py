@@ -1,0 +1,138 @@
+"""Cut paths between the tiny model's heads, and measure what is left.
+
+with without_path(model, [2], reads="keys"): ...     layer 1's keys without layer 0's head 2
+look_at(model, stories, seed)                        all that is asked of each of ten seeds
+"""
+
+import contextlib
+import random
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from eleven_steps.beyond.grammar import MEETINGS, NAMES, NUMBERS, WORDS, Stories
+from eleven_steps.beyond.tiny import (
+    TinyModel,
+    check_head,
+    measure,
+    patterns,
+    prefix_matching,
+    without_head,
+)
+
+READERS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
+TWICE = 20  # random words that are said twice
+
+# What is asked of each seed, by the name it is stored under.
+ASKED = {
+    "whole": "names right, the whole model",
+    "control": "names right, one layer trained in the same way",
+    "without_another": "names right, without a head drawn from the others",
+    "without_completing": "names right, without the head that completes",
+    "without_looking_back": "names right, without the head that looks back most",
+    "keys_cut": "names right, layer 1's keys without the heads that look back",
+    "queries_cut": "names right, layer 1's queries without the heads that look back",
+    "values_cut": "names right, layer 1's values without the heads that look back",
+    "verbs": "verbs right, the whole model",
+    "verbs_without_one": "verbs right, without the head of layer 1 that they need most",
+    "prefix": "prefix matching of the head that completes, in stories",
+    "prefix_random": "the same in 20 random words said twice",
+    "prefix_random_names": "the same, where a name follows a verb of meeting",
+}
+
+
+@contextlib.contextmanager
+def without_path(model: TinyModel, heads: Sequence[int], reads: str) -> Iterator[None]:
+    """Keep what heads of layer 0 write out of the queries, keys or values of layer 1 alone.
+
+    While the block runs, all else reads the residual stream as it is: only this path is cut.
+
+    Args:
+        model: a model of two layers.
+        heads: heads of layer 0.
+        reads: "queries", "keys" or "values".
+
+    Raises:
+        ValueError: there is no such head, or nothing that reads so.
+    """
+    if reads not in READERS:
+        raise ValueError(f"reads is {reads!r}: one of {', '.join(READERS)} is expected")
+    for head in heads:
+        check_head(model, 0, head)
+    first, second = model.layers
+    kept: dict[str, torch.Tensor] = {}
+
+    def keep(_, inputs: tuple[torch.Tensor]) -> None:
+        kept["context"] = inputs[0]  # (b, num_tokens, d_out)
+
+    def cut(_, inputs: tuple[torch.Tensor]) -> torch.Tensor:
+        (x,) = inputs
+        for head in heads:
+            part = slice(head * first.head_dim, (head + 1) * first.head_dim)
+            x = x - kept["context"][..., part] @ first.out_proj.weight[:, part].T
+        return x
+
+    hooks = [
+        first.out_proj.register_forward_pre_hook(keep),
+        getattr(second, READERS[reads]).register_forward_pre_hook(cut),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return layer 1's prefix matching on random words said twice, which are no stories.
+
+    Returns:
+        (num_heads,) twice: over all words of the second time, and over those where a verb of
+        meeting is followed by a name, as in stories.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    once = torch.stack([torch.randperm(len(WORDS), generator=draw)[:TWICE] for _ in range(400)])
+    tokens = once.repeat(1, 2)  # (b, 2 * TWICE)
+    with torch.no_grad():
+        weights = patterns(model, tokens)[1]
+    again = torch.zeros_like(tokens, dtype=torch.bool)
+    again[:, TWICE:-1] = True
+    after = tokens.roll(-1, dims=1)
+    meeting, name = (torch.tensor([NUMBERS[w] for w in words]) for words in (MEETINGS, NAMES))
+    as_told = again & torch.isin(tokens, meeting) & torch.isin(after, name)
+    return prefix_matching(weights, tokens, again), prefix_matching(weights, tokens, as_told)
+
+
+def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
+    """Measure all of ASKED but the control, which is another model; the seed draws a head."""
+    report = measure(model, stories)
+    layer, head = report.best
+    backs = report.looking_back
+    rest = {(i, j) for i, row in enumerate(report.prefix) for j in range(len(row))}
+    rest -= {(0, back) for back in backs} | {report.best}
+    another = random.Random(seed).choice(sorted(rest))
+    random_words, names_after_verbs = prefix_on_random(model, seed)
+
+    def names_without(cut: contextlib.AbstractContextManager) -> float:
+        with cut:
+            return measure(model, stories).names
+
+    verbs_without = []
+    for one in range(model.layers[1].num_heads):
+        with without_head(model, 1, one):
+            verbs_without.append(measure(model, stories).agreement)
+
+    return {
+        "whole": report.names,
+        "without_another": names_without(without_head(model, *another)),
+        "without_completing": names_without(without_head(model, layer, head)),
+        "without_looking_back": names_without(without_head(model, 0, backs[0])),
+        "keys_cut": names_without(without_path(model, backs, "keys")),
+        "queries_cut": names_without(without_path(model, backs, "queries")),
+        "values_cut": names_without(without_path(model, backs, "values")),
+        "verbs": report.agreement,
+        "verbs_without_one": torch.tensor(verbs_without).min().item(),  # NaN stays NaN
+        "prefix": report.prefix[layer][head],
+        "prefix_random": random_words[head].item(),
+        "prefix_random_names": names_after_verbs[head].item(),
+    }

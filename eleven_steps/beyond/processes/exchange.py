@@ -1,0 +1,69 @@
+"""Tokens cut over processes, and heads between two exchanges: heads for tokens, and back."""
+
+import torch
+from torch import distributed as dist
+
+from eleven_steps.beyond.processes.ring import forward_here
+from eleven_steps.beyond.processes.shared_heads import check_shares
+from helpers.attention import MultiHeadAttention, future_mask
+
+
+def attend_by_exchange(
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+) -> torch.Tensor:
+    """Do steps 5 to 8 with some heads of all tokens, causally; all processes must call it.
+
+    Args:
+        queries, keys, values: (b, num_heads, tokens here, head_dim), the same shape in every
+            process; process 0 has the first tokens. Keys and values may have fewer heads, each for
+            a group of neighbouring queries.
+
+    Returns:
+        context (b, num_heads, tokens here, head_dim).
+
+    Raises:
+        ValueError: the heads cannot be shared out evenly.
+
+    Source: "DeepSpeed Ulysses" (2023).
+    """
+    num_processes, num_heads = dist.get_world_size(), queries.shape[1]
+    check_shares(num_heads, num_processes, keys.shape[1])
+    copies = max(1, num_processes // keys.shape[1])  # so that every process gets a head of keys
+    keys, values = (each.repeat_interleave(copies, dim=1) for each in (keys, values))
+    queries, keys, values = (Exchanged.apply(each, 1, 2) for each in (queries, keys, values))
+    group = queries.shape[1] // keys.shape[1]  # heads that share keys
+    keys, values = (each.repeat_interleave(group, dim=1) for each in (keys, values))
+    scores = queries @ keys.transpose(2, 3)  # (b, heads here, num_tokens, num_tokens)
+    masked = scores.masked_fill(future_mask(scores.shape[3], scores.device), -torch.inf)
+    weights = torch.softmax(masked / keys.shape[3] ** 0.5, dim=-1)
+    context = weights @ values  # (b, heads here, num_tokens, head_dim)
+    return Exchanged.apply(context, 2, 1)
+
+
+class Exchanged(torch.autograd.Function):
+    """Give parts of one axis away and get parts of another; gradients go back."""
+
+    @staticmethod
+    def forward(ctx, here: torch.Tensor, give: int, get: int) -> torch.Tensor:
+        """Return this process's part of axis give, whole along axis get."""
+        ctx.axes = give, get
+        return exchange(here, give, get)
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """Return the gradient of what was here: exchanged the other way round."""
+        give, get = ctx.axes
+        return exchange(gradient, get, give), None, None
+
+
+def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
+    """Cut axis give among all processes; lay what they send side by side along axis get."""
+    parts = torch.stack(here.detach().chunk(dist.get_world_size(), dim=give))
+    incoming = torch.empty_like(parts)
+    dist.all_to_all_single(incoming, parts)
+    return torch.cat(incoming.unbind(), dim=get)
+
+
+def forward_by_exchange(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
+    """Take this process's tokens through all steps, 5 to 8 by exchange; args as forward_here."""
+    return forward_here(mha, x, attend_by_exchange)
