@@ -69,7 +69,7 @@ def test_lines_are_broken_where_they_may_be(phone):
 
     def check():
         titles = pictures.evaluate_all(TITLES)
-        assert len(titles) >= 3
+        assert titles
         assert [title for title in titles if title != [0, []]] == []
 
     for width in range(390, 540, 20):
@@ -84,7 +84,7 @@ def test_what_follows_a_film_does_not_jump_while_a_slider_moves(phone, width):
     for film in phone.locator(".film").all():
         heights = [round(film.bounding_box()["height"])]  # before anything is touched
         for handle in film.locator("input:visible").all():
-            for key in ("Home", *["ArrowRight"] * 5, "Home"):
+            for key in ("Home", *["ArrowRight"] * 5):
                 handle.press(key)
                 settle(phone)  # each position's picture is made when it is asked for
                 expect(film.locator("svg[role=img]:visible")).to_have_count(1)

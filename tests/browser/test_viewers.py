@@ -48,7 +48,6 @@ def bundles():
         pictures.draw_map(steps),
         pictures.draw_memory([queries], "A head's places", head=1),
         pictures.draw_product(x, square, keys, row=1, column=1),
-        pictures.draw_attention(steps, head=1, query=2),
         pictures.draw_weights(weights[0], ["a", "dog", "runs"], head=0),
         pictures.draw_blocks(),
         pictures.draw_vectors([pictures.Arrow("key", (3, 1), "strong")], "A vector"),
