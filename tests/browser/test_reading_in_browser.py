@@ -46,6 +46,7 @@ def test_the_class(lab, page):
 @pytest.mark.browser
 def test_formulas(lab, page):
     open_notebook(page, lab, "00_why_attention.ipynb")
+    unfold(page)
     formulas = page.locator(".jp-MarkdownOutput mjx-container")
     formulas.nth(7).wait_for()
     expect(page.locator(".jp-MarkdownOutput", has_text="\\frac")).to_have_count(0)
