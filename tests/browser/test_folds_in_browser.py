@@ -32,10 +32,11 @@ def cells(lab, page, name):
     return cells
 
 
-def check_lines(cells):
-    """Find each heading a line, with how many cells it hides."""
-    expect(cells.page.locator(".jp-showHiddenCellsButton:visible")).to_have_count(len(HEADINGS))
-    for i in HEADINGS:
+def check_lines(cells, headings):
+    """Find headings, each a line, with how many cells it hides."""
+    lines = cells.page.locator(".jp-showHiddenCellsButton:visible")
+    expect(lines).to_have_count(len(headings))
+    for i in headings:
         heading = cells.nth(i).locator("h3")
         expect(heading).to_contain_text(CELLS[i].source.removeprefix("### "))
         assert heading.bounding_box()["height"] < 40, "more than a line"
@@ -55,9 +56,9 @@ def test_nothing_but_headings_stands_below_deeper(cells):
 @pytest.mark.browser
 def test_what_is_folded_is_run_and_a_click_unfolds_it(cells):
     page = cells.page
-    check_lines(cells)
+    check_lines(cells, HEADINGS)
     run_all(page)
-    check_lines(cells)
+    check_lines(cells, HEADINGS[:-1])  # JupyterLab unfolds the last cell that it ran
     prompts = page.locator(".jp-CodeCell .jp-InputPrompt:not(.jp-Placeholder-prompt)")
     expect(prompts.filter(has_text=re.compile(r"\[[ *]\]"))).to_have_count(0)
     first, second = HEADINGS[:2]

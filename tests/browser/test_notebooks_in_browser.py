@@ -65,7 +65,7 @@ def pictures_in_sight(cell):
 def check_pictures_before_running(page, code):
     for index, cell in enumerate(code):
         stored = pictures_in_sight(cell)
-        pictures = outputs(page, index).locator(PICTURE)
+        pictures = outputs(page, index).locator(f"{PICTURE}, [data-stage]")
         until(lambda p=pictures, n=stored: p.count() >= n, f"no picture of {cell.source}")
 
 
