@@ -64,10 +64,7 @@ def test_a_constructor_is_right_when_nothing_is_missing_and_nothing_is_wrong(old
     ("new", "mistake"),
     [
         ("torch.softmax(masked / self.head_dim**0.5, dim=-1)", "dropout_missing"),
-        (
-            "torch.softmax(self.dropout(masked) / self.head_dim**0.5, dim=-1)",
-            "dropout_on_scores",
-        ),
+        ("torch.softmax(self.dropout(masked) / self.head_dim**0.5, dim=-1)", "dropout_on_scores"),
     ],
 )
 def test_step_7_is_not_right_without_its_dropout(upto, new, mistake):

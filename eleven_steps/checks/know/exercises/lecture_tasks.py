@@ -30,10 +30,7 @@ _SCORES = (
     "scores_summed_over_heads",
     "scores_of_first_head",
     "scores_as_cosines",
-    slip(
-        "already_divided",
-        lambda s: (s["scores"]["scores"] / s.case.head_dim**0.5,),
-    ),
+    slip("already_divided", lambda s: (s["scores"]["scores"] / s.case.head_dim**0.5,)),
 )
 _MASKS = (
     "mask_inverted",
@@ -56,10 +53,7 @@ _MASKS = (
         lambda s: ((past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),),
     ),
 )
-_MASK_PLACES = (
-    *PLACES,
-    Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0"),
-)
+_MASK_PLACES = (*PLACES, Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0"))
 _SOFTMAXES = (
     "no_scale",
     "scale_head_dim",
@@ -77,10 +71,7 @@ _SOFTMAXES = (
 )
 _CONTEXTS = (
     "values_added",
-    slip(
-        "weights_times_values",
-        lambda s: (s["softmax"]["weights"] * s["transpose"]["values"],),
-    ),
+    slip("weights_times_values", lambda s: (s["softmax"]["weights"] * s["transpose"]["values"],)),
 )
 _REFORMATS = ("no_transpose_back", "features_swapped_back", "last_dims_swapped_back")
 _RESHAPED = slip(
@@ -126,10 +117,7 @@ _LIST: tuple[Task, ...] = (
             "keys_and_values_swapped",
             "weights_not_transposed",
             "bias_not_added",
-            slip(
-                "queries_and_keys_changed",
-                _each("project", "keys", "queries", "values"),
-            ),
+            slip("queries_and_keys_changed", _each("project", "keys", "queries", "values")),
         ),
     ),
     Write(
@@ -193,12 +181,7 @@ _LIST: tuple[Task, ...] = (
         planted="no_mask",
         places=_MASK_PLACES,
     ),
-    Write(
-        "softmax.1",
-        lambda s: (s["mask"]["masked"], s.case.head_dim),
-        ("weights",),
-        _SOFTMAXES,
-    ),
+    Write("softmax.1", lambda s: (s["mask"]["masked"], s.case.head_dim), ("weights",), _SOFTMAXES),
     Write(
         "softmax.3",
         lambda s: (s["mask"]["masked"], s.case.d_out, s.case.num_heads),
@@ -244,13 +227,7 @@ _LIST: tuple[Task, ...] = (
         "out_proj.1",
         lambda s: (s["context"]["context"], s.module.out_proj),
         ("out",),
-        (
-            *_OUTS,
-            "out_proj_transposed",
-            "no_transpose_back",
-            "not_contiguous",
-            "heads_interleaved",
-        ),
+        (*_OUTS, "out_proj_transposed", "no_transpose_back", "not_contiguous", "heads_interleaved"),
     ),
     Write(
         "out_proj.3",
