@@ -29,26 +29,17 @@ Edit = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mistake:
-    """One wrong function that learners write.
-
-    Args:
-        identifier: a stable name, as in wrong_class("no_scale").
-        step: the step it is made at, 1 to 11.
-        sentence: what is wrong, what was expected and where to look; code stands in backticks.
-        why: why it matters.
-        edits: pairs of old and new text in the source of MultiHeadAttention and its base class,
-            or of eleven_steps.beyond.variants where a variant is named.
-        also: other steps whose mistakes come to the same function.
-        variant: the change since the lecture it is made in, by its name in contract.VARIANTS.
+    """One wrong function that learners write: edits of the source of MultiHeadAttention and its
+    base class, or of eleven_steps.beyond.variants.
     """
 
-    identifier: str
-    step: int
-    sentence: str
-    why: str
-    edits: tuple[Edit, ...]
-    also: tuple[int, ...] = ()
-    variant: str = ""
+    identifier: str  # as in wrong_class("no_scale")
+    step: int  # at which it is made, 1 to 11
+    sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
+    why: str  # it matters
+    edits: tuple[Edit, ...]  # pairs of old and new text
+    also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
+    variant: str = ""  # the change it is made in, by its name in contract.VARIANTS
 
     @property
     def told(self) -> str:

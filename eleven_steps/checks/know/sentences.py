@@ -8,17 +8,11 @@ from helpers.trace import STEPS
 
 
 class Sentence(NamedTuple):
-    """One thing that a check can say.
+    """One thing that a check can say."""
 
-    Args:
-        step: the step it is about, 1 to 11; None where none is told.
-        text: the sentence; what stands in braces is filled in.
-        kind: of the outcome it makes.
-    """
-
-    step: int | None
-    text: str
-    kind: str
+    step: int | None  # that it is about, 1 to 11; None where none is told
+    text: str  # what stands in braces is filled in
+    kind: str  # of the outcome it makes
 
 
 def wording(name: str, /, **values: Any) -> str:

@@ -28,17 +28,11 @@ from helpers.examples import load_example
 
 @dataclass(frozen=True)
 class Words:
-    """Ask for words: the name of a place, or a shape in letters.
+    """Ask for words: the name of a place, or a shape in letters."""
 
-    Args:
-        answer: what is right; brackets, commas, underscores and capitals do not count.
-        slips: sentences for wrong answers.
-        wanted: what is expected.
-    """
-
-    answer: str
-    slips: Mapping[str, str]
-    wanted: str
+    answer: str  # brackets, commas, underscores and capitals do not count
+    slips: Mapping[str, str]  # sentences by wrong answers
+    wanted: str  # in words
 
 
 @dataclass(frozen=True)
@@ -53,19 +47,12 @@ Part = Explain | Words | Built
 
 @dataclass(frozen=True)
 class Paper:
-    """Ask for several things, to be written down one after the other.
+    """Ask for several things, to be written down one after the other."""
 
-    Args:
-        identifier: "by_hand.3" for the third exercise of the sheet.
-        parts: what is asked for, by name, in the order in which it is worked out.
-        given: the matrices that it starts from.
-        sizes: the sizes that it starts from.
-    """
-
-    identifier: str
-    parts: Mapping[str, Part]
-    given: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    identifier: str  # "by_hand.3" for the third exercise of the sheet
+    parts: Mapping[str, Part]  # by name, in the order in which they are worked out
+    given: Mapping[str, torch.Tensor] = field(default_factory=dict)  # matrices to start from
+    sizes: Mapping[str, int] = field(default_factory=dict)  # to start from
 
     @property
     def right(self) -> dict[str, torch.Tensor]:

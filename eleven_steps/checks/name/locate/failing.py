@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.checks.name.locate.follow import scored
-from eleven_steps.checks.name.locate.places import arranged, place
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import NAMES, Recording, arranged, place
 from eleven_steps.checks.run.isolate import Failure
 
 # Words of a line, by the step that they speak of.

@@ -10,8 +10,14 @@ from collections.abc import Iterable
 import torch
 
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
-from eleven_steps.checks.name.locate.places import arranged, exact, joined, place
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import (
+    NAMES,
+    Recording,
+    arranged,
+    exact,
+    joined,
+    place,
+)
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
