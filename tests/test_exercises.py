@@ -104,7 +104,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     assert str(outcome) == f"○ {identifier}: not repaired yet, it still does what it did."
     # The function is wrong only through what it was planted with.
     task = TASKS[identifier]
-    scenes = [play(place) for place in task.places]
+    scenes = [play(case) for case in task.cases]
     slip = task.usual()[0]
     assert any(not alike(task.slipped(slip, s), task.answer(s)) for s in scenes)
 
@@ -298,7 +298,7 @@ def spoiled(tensor, number):
 @every("identifier", WRITE)
 def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     right = run(cells(identifier)[1].source)
-    first = TASKS[identifier].places[0]
+    first = TASKS[identifier].cases[0]
     noted = right(*TASKS[identifier].gets(play(first)))
     outcome = tried(identifier, lambda *arguments: noted)
     assert not outcome.passed
@@ -639,7 +639,7 @@ def test_each_slip_is_tried_with_real_code():
 
 def replaying(task, slip):
     """A function that returns, place by place, what a slip returns or raises there."""
-    scenes = iter([play(place) for place in (*task.places, task.places[0])])  # which is asked again
+    scenes = iter([play(case) for case in (*task.cases, task.cases[0])])  # which is asked again
 
     def answer(*arguments):
         parts = task.slipped(slip, next(scenes))

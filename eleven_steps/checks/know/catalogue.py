@@ -10,17 +10,16 @@ import functools
 import inspect
 import linecache
 import re
-import tomllib
 import types
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from string import Template
 from types import SimpleNamespace
 from typing import Any
 
 from eleven_steps.beyond import variants
+from eleven_steps.checks.know.sentences import read
 from helpers import attention
 from helpers.trace import STEPS
 
@@ -57,7 +56,7 @@ class Mistake:
 
 def _loaded(name: str) -> tuple[dict[str, str], dict[str, dict[str, dict]]]:
     """The named lines of a file, and its mistakes under the tables they stand in."""
-    content = tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+    content = read(name)
     return content.pop("lines"), content
 
 
@@ -197,7 +196,11 @@ def _later(edit: tuple[str, str]) -> tuple[str, str]:
 
 def named(identifier: str) -> Mistake:
     """Return the mistake of a name; raise KeyError if there is none."""
-    return MISTAKES.get(identifier) or VARIANT_MISTAKES[identifier]
+    every = MISTAKES | VARIANT_MISTAKES
+    if identifier not in every:
+        near = difflib.get_close_matches(str(identifier), every, n=3, cutoff=0.0)
+        raise KeyError(f"{identifier!r}: the name of a mistake is expected, as {', '.join(near)}")
+    return every[identifier]
 
 
 @functools.cache

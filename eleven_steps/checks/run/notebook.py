@@ -168,11 +168,6 @@ def memory_in_use() -> int:
     return 0
 
 
-def run_cell(shell: InteractiveShell, source: str) -> None:
-    """Run a cell and raise what it raises."""
-    shell.run_cell(source).raise_error()
-
-
 def run(
     channel: Channel,
     shell: InteractiveShell,
@@ -196,7 +191,7 @@ def run(
         channel.tell(cell=number)
         try:
             with timed(seconds["cell"]):
-                raised = attempt(run_cell, shell, source)
+                raised = attempt(lambda cell=source: shell.run_cell(cell).raise_error())
         except TimeUp:
             channel.tell(cell=number, late=True)
         else:

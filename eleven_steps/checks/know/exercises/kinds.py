@@ -5,20 +5,20 @@ What is right, and what a mistake of the catalogue gives instead, is read off re
 passes; nothing is computed twice.
 """
 
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.run.cases import PLACES, Case
-from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.run.cases import TASK_CASES, Case
+from eleven_steps.checks.run.isolate import attempt, clock_paused
 from helpers.trace import SHAPES
 
-SLIPS = tomllib.loads(Path(__file__).with_name("slips.toml").read_text("utf-8"))
+SLIPS = read("exercises/slips.toml")
 Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
@@ -31,15 +31,20 @@ class Slip:
     """
 
     sentence: str
-    returns: Callable[[Scene], Parts] | None = None
+    returns: Callable[[Scene], Any] | None = None
     mistake: str | None = None
 
 
-def slip(name: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
+def slip(name: str, returns: Callable[[Scene], Any] | None = None) -> Slip:
     """Return the slip that slips.toml has under a name, or that is a mistake of the catalogue."""
     if name in SLIPS:
         return Slip(SLIPS[name], returns)
     return Slip(named(name).told, returns, name)
+
+
+def as_parts(returned: Any) -> Parts:
+    """What a function returned, in a tuple of its own if it is one thing."""
+    return returned if type(returned) is tuple else (returned,)
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,10 @@ class Write:
     names: tuple[str, ...]  # of what it returns, as the trace calls it
     slips: tuple[str | Slip, ...]  # the usual wrong answers; texts are names of the catalogue
     planted: str | Slip | None = None  # the slip that the exercise ships with
-    right: Callable[[Scene], Parts] | None = None  # where that is not what the trace has
+    right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
     at: str = ""  # the step it belongs to, where its name does not say
     shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
-    places: tuple[Case, ...] = PLACES  # where it is tried; in the third all sizes differ
+    cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
     counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
 
     @property
@@ -65,7 +70,7 @@ class Write:
     @property
     def variant(self) -> str:
         """The change since the lecture that it is about."""
-        return self.places[0].variant
+        return self.cases[0].variant
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -77,7 +82,7 @@ class Write:
     def answer(self, scene: Scene) -> Parts:
         """Return what is right for the scene of the right class, or came out of a wrong one."""
         if self.right:
-            return self.counted(self.right(scene))
+            return self.counted(as_parts(self.right(scene)))
         return self.counted(tuple(scene[self.step][name] for name in self.names))
 
     def counted(self, parts: Parts) -> Parts:
@@ -96,8 +101,8 @@ class Write:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
             with clock_paused():
-                parts = attempt(slip.returns, scene)
-            return (parts,) if isinstance(parts, Failure) else self.counted(parts)
+                returned = attempt(slip.returns, scene)
+            return self.counted(as_parts(returned))
         wrong = play(scene.case, slip.mistake)
         return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
 

@@ -61,8 +61,8 @@ class Paper:
         return {name: torch.atleast_2d(torch.tensor(part.answer)) for name, part in numbers.items()}
 
 
-KINDS = ("shapes", "single head", "columns", "multi-head")
-FRESH = tuple(f"practice.{kind.replace(' ', '_').replace('-', '_')}.1" for kind in KINDS)
+KINDS = ("shapes", "single_head", "columns", "multi_head")
+FRESH = tuple(f"practice.{kind}.1" for kind in KINDS)
 LETTERS = ("B", "n", "d", "d_k", "d_v")
 NAMES = ("W_q, W_k, W_v", "Q_h, K_h, V_h", "H_h", "concatenate", "add", "softmax", "W_o")
 GPT2_SIZES = {"d_in": 768, "d_out": 768, "context_length": 1024, "num_heads": 12, "dropout": 0.0}
@@ -74,7 +74,7 @@ def practice(kind: str, seed: int) -> Paper:
     """Make a fresh problem from small whole numbers, in which no slip gives the right answer.
 
     Args:
-        kind: shapes, single head, columns or multi-head: exercise 1, 3, 4 or 5 of the sheet.
+        kind: shapes, single_head, columns or multi_head: exercise 1, 3, 4 or 5 of the sheet.
         seed: the same seed gives the same problem.
 
     Raises:
@@ -88,7 +88,7 @@ def practice(kind: str, seed: int) -> Paper:
     generator = torch.Generator().manual_seed(seed % 2**63)
     make = dict(zip(KINDS, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True))
     while True:
-        paper = make[kind](f"practice.{kind.replace(' ', '_').replace('-', '_')}.{seed}", generator)
+        paper = make[kind](f"practice.{kind}.{seed}", generator)
         if paper is not None and _telling(paper):
             return paper
 
@@ -167,7 +167,6 @@ def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
     word, _, rest = identifier.partition(".")
     kind, _, seed = rest.rpartition(".")
-    kind = kind.replace("_", " ").replace("multi head", "multi-head")
     if word != "practice" or kind not in KINDS or not seed.isdecimal():
         return None
     return practice(kind, int(seed))

@@ -48,13 +48,10 @@ class Recording:
         """Every tensor that was recorded, in order."""
         return [held.tensor for held in self.held]
 
-    def project(self, name: str) -> torch.Tensor:
-        """The right queries, keys or values (b, num_tokens, d_out)."""
-        return self.right["project"][name]
-
     def made(self, name: str) -> bool:
         """Whether the right queries, keys or values of step 2 are there."""
-        wanted, layers = self.project(name), {n for n, made in NAMES.items() if made == name}
+        wanted = self.right["project"][name]
+        layers = {layer for layer, made in NAMES.items() if made == name}
         pieces = [held.tensor for held in self.held if held.made_of == layers]
         return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
 
