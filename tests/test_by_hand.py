@@ -26,6 +26,8 @@ from eleven_steps.pictures.blocks import PLACES
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PAPERS = papers()
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
@@ -35,11 +37,6 @@ PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
 every = pytest.mark.parametrize
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
 
 
 def tried(paper, answer):

@@ -23,6 +23,8 @@ from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS, trace
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
 EXPLAIN = [name for name, task in TASKS.items() if isinstance(task, Explain)]
 REPAIR = [name for name in WRITE if TASKS[name].planted]
@@ -33,11 +35,6 @@ EVERY_WAY = ["scores.1", "project.1", "softmax.3", "since.3", "since.7", "learn.
 inf = torch.inf
 
 every = pytest.mark.parametrize
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
 
 
 def tried(identifier, answer):
