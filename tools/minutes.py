@@ -2,7 +2,7 @@
 
 Usage: python tools/minutes.py [--write]
 
-The rule, for whoever reads everything and does every exercise:
+The rule, for a learner who reads everything and does every exercise:
 
     prose            200 words a minute, folded answers and hints included, solutions not
     code             10 seconds a line, blank lines, the set-up cell and solutions aside

@@ -1,4 +1,4 @@
-"""Run a submitted notebook away from whoever judges it: python -m eleven_steps.checks.run.notebook.
+"""Run a submitted notebook away from its judge: python -m eleven_steps.checks.run.notebook.
 
 The cells run in order, in this process. Whatever they hand to check is judged where the process was
 started from, which sends questions down a pair of pipes; here the answer is run and what came is
@@ -68,7 +68,7 @@ def hold_back(module: ModuleType) -> None:
 
 
 class Channel:
-    """The way to whoever judges: two pipes that were standard input and output."""
+    """The way to the judge: two pipes that were standard input and output."""
 
     def __init__(self) -> None:
         self.hears, self.tells = os.fdopen(os.dup(0), "rb"), os.dup(1)

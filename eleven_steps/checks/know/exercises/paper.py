@@ -165,11 +165,8 @@ def _telling(paper: Paper) -> bool:
 @functools.cache
 def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
-    word, _, rest = identifier.partition(".")
-    kind, _, seed = rest.rpartition(".")
-    if word != "practice" or kind not in KINDS or not seed.isdecimal():
-        return None
-    return practice(kind, int(seed))
+    named = re.fullmatch(rf"practice\.({'|'.join(KINDS)})\.(\d+)", identifier)
+    return practice(named[1], int(named[2])) if named else None
 
 
 # The sheet
