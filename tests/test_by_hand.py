@@ -26,6 +26,8 @@ from eleven_steps.pictures.blocks import PLACES
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PAPERS = papers()
 SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
@@ -35,11 +37,6 @@ PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
 every = pytest.mark.parametrize
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
 
 
 def tried(paper, answer):
@@ -229,7 +226,7 @@ def test_a_slip_on_the_sheet_gets_its_sentence_unless_its_numbers_are_right(iden
     assert harmless == forgiven.get(identifier, [])
 
 
-HEAD, HEADS = practice("single head", 1), practice("multi-head", 1)  # the sheet hides some slips
+HEAD, HEADS = practice("single_head", 1), practice("multi_head", 1)  # the sheet hides some slips
 X, W_q, W_k, W_v, W_o = (HEAD.given[name].float() for name in ("X", "W_q", "W_k", "W_v", "W_o"))
 Q, K, V = X @ W_q, X @ W_k, X @ W_v
 FUTURE = torch.ones(2, 2).triu(1).bool()
@@ -383,7 +380,7 @@ def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers():
 
 
 def test_practice_says_what_it_expects():
-    with pytest.raises(ValueError, match="kind is 'heads': one of shapes, single head, columns"):
+    with pytest.raises(ValueError, match="kind is 'heads': one of shapes, single_head, columns"):
         practice("heads", 1)
     for seed in ("1", 1.0, True, None):
         with pytest.raises(TypeError, match="an int is expected"):

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import torch
 from since_classes import Plain, of_style, with_slip
 
 from eleven_steps.checks import check_attention, show_lines, wrong_class
@@ -11,12 +10,9 @@ from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
 from eleven_steps.checks.run.reply import reply
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 every = pytest.mark.parametrize
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
 
 
 @every("variant", VARIANTS)

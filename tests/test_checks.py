@@ -1,13 +1,14 @@
 """check_attention: known mistakes in other classes, and pairs of them."""
 
 import pytest
-import torch
 from attention_variants import STYLES, carrier
 
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.know.catalogue import MISTAKES, edited_source
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import MAIN
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 # Each pair is two steps apart or more, and the second does not hide the first.
 PAIRS = [
@@ -34,14 +35,6 @@ PAIRS = [
     ("bias_missing", "no_scale"),
     ("no_transpose_back", "out_proj_missing"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("identifier", MISTAKES)

@@ -23,6 +23,8 @@ from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS, trace
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
 EXPLAIN = [name for name, task in TASKS.items() if isinstance(task, Explain)]
 REPAIR = [name for name in WRITE if TASKS[name].planted]
@@ -33,11 +35,6 @@ EVERY_WAY = ["scores.1", "project.1", "softmax.3", "since.3", "since.7", "learn.
 inf = torch.inf
 
 every = pytest.mark.parametrize
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
 
 
 def tried(identifier, answer):
@@ -104,7 +101,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     assert str(outcome) == f"○ {identifier}: not repaired yet, it still does what it did."
     # The function is wrong only through what it was planted with.
     task = TASKS[identifier]
-    scenes = [play(place) for place in task.places]
+    scenes = [play(case) for case in task.cases]
     slip = task.usual()[0]
     assert any(not alike(task.slipped(slip, s), task.answer(s)) for s in scenes)
 
@@ -298,7 +295,7 @@ def spoiled(tensor, number):
 @every("identifier", WRITE)
 def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     right = run(cells(identifier)[1].source)
-    first = TASKS[identifier].places[0]
+    first = TASKS[identifier].cases[0]
     noted = right(*TASKS[identifier].gets(play(first)))
     outcome = tried(identifier, lambda *arguments: noted)
     assert not outcome.passed
@@ -639,7 +636,7 @@ def test_each_slip_is_tried_with_real_code():
 
 def replaying(task, slip):
     """A function that returns, place by place, what a slip returns or raises there."""
-    scenes = iter([play(place) for place in (*task.places, task.places[0])])  # which is asked again
+    scenes = iter([play(case) for case in (*task.cases, task.cases[0])])  # which is asked again
 
     def answer(*arguments):
         parts = task.slipped(slip, next(scenes))

@@ -14,7 +14,7 @@ from torch.nn.functional import dropout
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import papers
-from eleven_steps.checks.run.cases import BIASED, MAIN, PLACES
+from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize
@@ -64,10 +64,7 @@ def test_a_constructor_is_right_when_nothing_is_missing_and_nothing_is_wrong(old
     ("new", "mistake"),
     [
         ("torch.softmax(masked / self.head_dim**0.5, dim=-1)", "dropout_missing"),
-        (
-            "torch.softmax(self.dropout(masked) / self.head_dim**0.5, dim=-1)",
-            "dropout_on_scores",
-        ),
+        ("torch.softmax(self.dropout(masked) / self.head_dim**0.5, dim=-1)", "dropout_on_scores"),
     ],
 )
 def test_step_7_is_not_right_without_its_dropout(upto, new, mistake):
@@ -242,7 +239,7 @@ def test_a_number_is_not_answered_with_advice_on_code(identifier):
         assert not re.search(r"[Ll]ook at the|`return|`out_proj|the line before", told), told
 
 
-@every("case", [MAIN, BIASED, PLACES[2]])
+@every("case", [MAIN, BIASED, TASK_CASES[2]])
 def test_the_sizes_of_a_message_can_be_told_apart(case):
     sizes = list(case.letters.values())
     assert len(set(sizes)) == len(sizes)

@@ -57,12 +57,8 @@ def fingerprint(cls):
 
 
 @pytest.fixture(scope="module")
-def fingerprints():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    found = {each: fingerprint(wrong_class(each)) for each in MISTAKES}
-    torch.set_num_threads(threads)
-    return found
+def fingerprints(one_thread):
+    return {each: fingerprint(wrong_class(each)) for each in MISTAKES}
 
 
 def test_without_a_mistake_the_class_is_the_right_one():

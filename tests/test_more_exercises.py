@@ -15,7 +15,7 @@ from eleven_steps.checks.know.exercises.kinds import Choose, Explain
 from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.answers import check
-from eleven_steps.checks.run.cases import BIASED, PLACES, close
+from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
 from eleven_steps.checks.run.reply import built
 from helpers.attention import MultiHeadAttention
 
@@ -154,7 +154,7 @@ def asked_about(identifier):
 def test_the_weights_to_be_explained_come_of_one_line_alone():
     shown, lines = asked_about("find.1")
     numbers = torch.tensor([list(map(float, line.split())) for line in shown.strip().splitlines()])
-    scene = play(PLACES[0])
+    scene = play(TASK_CASES[0])
     scope = {"torch": torch, "head_dim": 3, "masked": scene["mask"]["masked"][0, 0]}
     made = {letter: eval(line, scope) for letter, line in lines.items()}
     alike = [
@@ -186,7 +186,7 @@ def forward(letters):
     return scope["forward"]
 
 
-@every("case", [*PLACES, BIASED])
+@every("case", [*TASK_CASES, BIASED])
 def test_the_right_lines_are_the_class(case):
     scene = play(case)
     with torch.no_grad():

@@ -48,10 +48,7 @@ MAY_IMPORT = {
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
 # Checks draw one thing only: what is done.
-PICTURES_OF_CHECKS = {
-    "eleven_steps.pictures.done.draw_progress",
-    "eleven_steps.pictures.Picture",
-}
+PICTURES_OF_CHECKS = {"eleven_steps.pictures.done.draw_progress", "eleven_steps.pictures.Picture"}
 NEVER = {"tools", "bench", "notebooks", "tests"} | {
     *("ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3")
 }

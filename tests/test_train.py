@@ -17,16 +17,10 @@ from eleven_steps.pictures import draw_weights
 from eleven_steps.sliders.model_films import heads_at
 from helpers import examples
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
 SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -9,13 +9,7 @@ from torch.nn import functional as F
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.name.say import Outcome
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("cls", RIGHT, ids=lambda cls: cls.__name__)

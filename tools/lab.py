@@ -61,7 +61,7 @@ def main() -> None:
 def opening(first: Path) -> list[str]:
     """Return the options that begin with a notebook, for the addresses that are printed as well.
 
-    Whoever has no browser on the machine follows one of those.
+    A person without a browser on the machine follows one of those.
     """
     return [f"--ServerApp.root_dir={first.parent}", f"--LabApp.default_url=/lab/tree/{first.name}"]
 

@@ -44,7 +44,9 @@ def check_lines(cells, headings):
 
 
 @pytest.mark.browser
-@pytest.mark.xfail(reason='in 03_view the text before "Five heads" has a copy of that heading in it')
+@pytest.mark.xfail(
+    reason='in 03_view the text before "Five heads" has a copy of that heading in it'
+)
 def test_nothing_but_headings_stands_below_deeper(cells):
     def check():
         seen = [i for i in range(HEADINGS[0], len(CELLS)) if cells.nth(i).is_visible()]

@@ -33,7 +33,7 @@ CONFIG = f'''"""An nbgrader course: run nbgrader in this folder."""
 import os
 import tempfile
 
-# What students did is no progress of whoever grades them.
+# What students did is no progress of the one who grades them.
 os.environ["ELEVEN_STEPS_PROGRESS"] = os.path.join(tempfile.gettempdir(), "{NAME}_graded.json")
 
 c = get_config()  # noqa: F821

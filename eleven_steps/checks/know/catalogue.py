@@ -10,17 +10,16 @@ import functools
 import inspect
 import linecache
 import re
-import tomllib
 import types
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from string import Template
 from types import SimpleNamespace
 from typing import Any
 
 from eleven_steps.beyond import variants
+from eleven_steps.checks.know.sentences import read
 from helpers import attention
 from helpers.trace import STEPS
 
@@ -29,26 +28,17 @@ Edit = tuple[str, str]
 
 @dataclass(frozen=True)
 class Mistake:
-    """One wrong function that learners write.
-
-    Args:
-        identifier: a stable name, as in wrong_class("no_scale").
-        step: the step it is made at, 1 to 11.
-        sentence: what is wrong, what was expected and where to look; code stands in backticks.
-        why: why it matters.
-        edits: pairs of old and new text in the source of MultiHeadAttention and its base class,
-            or of eleven_steps.beyond.variants where a variant is named.
-        also: other steps whose mistakes come to the same function.
-        variant: the change since the lecture it is made in, by its name in contract.VARIANTS.
+    """One wrong function that learners write: edits of the source of MultiHeadAttention and its
+    base class, or of eleven_steps.beyond.variants.
     """
 
-    identifier: str
-    step: int
-    sentence: str
-    why: str
-    edits: tuple[Edit, ...]
-    also: tuple[int, ...] = ()
-    variant: str = ""
+    identifier: str  # as in wrong_class("no_scale")
+    step: int  # at which it is made, 1 to 11
+    sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
+    why: str  # it matters
+    edits: tuple[Edit, ...]  # pairs of old and new text
+    also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
+    variant: str = ""  # the change it is made in, by its name in contract.VARIANTS
 
     @property
     def told(self) -> str:
@@ -66,7 +56,7 @@ class Mistake:
 
 def _loaded(name: str) -> tuple[dict[str, str], dict[str, dict[str, dict]]]:
     """The named lines of a file, and its mistakes under the tables they stand in."""
-    content = tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+    content = read(name)
     return content.pop("lines"), content
 
 
@@ -206,7 +196,11 @@ def _later(edit: tuple[str, str]) -> tuple[str, str]:
 
 def named(identifier: str) -> Mistake:
     """Return the mistake of a name; raise KeyError if there is none."""
-    return MISTAKES.get(identifier) or VARIANT_MISTAKES[identifier]
+    every = MISTAKES | VARIANT_MISTAKES
+    if identifier not in every:
+        near = difflib.get_close_matches(str(identifier), every, n=3, cutoff=0.0)
+        raise KeyError(f"{identifier!r}: the name of a mistake is expected, as {', '.join(near)}")
+    return every[identifier]
 
 
 @functools.cache

@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 from helpers.trace import STEPS
 
 
+def read(name: str) -> dict[str, Any]:
+    """Return what a TOML file of this folder holds."""
+    return tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))
+
+
 class Sentence(NamedTuple):
-    """One thing that a check can say.
+    """One thing that a check can say."""
 
-    Args:
-        step: the step it is about, 1 to 11; None where none is told.
-        text: the sentence; what stands in braces is filled in.
-        kind: of the outcome it makes.
-    """
-
-    step: int | None
-    text: str
-    kind: str
+    step: int | None  # that it is about, 1 to 11; None where none is told
+    text: str  # what stands in braces is filled in
+    kind: str  # of the outcome it makes
 
 
 def wording(name: str, /, **values: Any) -> str:
@@ -28,9 +27,7 @@ def wording(name: str, /, **values: Any) -> str:
 
 SENTENCES: dict[str, Sentence] = {
     name: Sentence(None if step == "any" else STEPS.index(step) + 1, text, kind)
-    for step, kinds in tomllib.loads(
-        Path(__file__).with_name("sentences.toml").read_text("utf-8")
-    ).items()
+    for step, kinds in read("sentences.toml").items()
     for kind, sentences in kinds.items()
     for name, text in sentences.items()
 }

@@ -21,7 +21,7 @@ from eleven_steps.checks.name.modes import (
 from eleven_steps.checks.name.say import Finding, Outcome, honestly, letters, say, verdict
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
-from eleven_steps.checks.run.contract import check_variant, signature
+from eleven_steps.checks.run.contract import VARIANTS, signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
@@ -56,7 +56,8 @@ def check_attention(cls: type, variant: str = "") -> Outcome:
     Raises:
         ValueError: there is no such variant.
     """
-    check_variant(variant)
+    if variant and variant not in VARIANTS:
+        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
     return honestly("", judged, cls, variant)
 
 

@@ -1,4 +1,4 @@
-"""Judge a function that an exercise asks for: what it returns, place by place, and why."""
+"""Judge a function that an exercise asks for: what it returns, case by case, and why."""
 
 import itertools
 import math
@@ -28,16 +28,16 @@ from eleven_steps.checks.run.isolate import Failure, type_name
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
-BOARD, SIZED = 0, 2  # places: the first, which learners have before them; where all sizes differ
+BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where all sizes differ
 
 
 def judge_function(task: Write, answer: Any) -> Finding:
-    """Run a function in every place and compare what it returns."""
+    """Run a function in every case and compare what it returns."""
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
-    more = drawn(task.places[1]) if is_remote(answer) else ()
-    scenes = [play(each) for each in (*task.places, *more)]
+    more = drawn(task.cases[1]) if is_remote(answer) else ()
+    scenes = [play(each) for each in (*task.cases, *more)]
     *returned, again = _asked(task, answer, [*scenes, scenes[BOARD]])
     if any(part is ... for parts in returned for part in parts):
         return say("open")
@@ -75,7 +75,7 @@ def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Te
 
 
 def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
-    """Say what is wrong with what was returned in one place, or None if all parts are right."""
+    """Say what is wrong with what was returned in one case, or None if all parts are right."""
     if type(failure := parts[0] if parts else None) is Failure:
         return say_raised("function", failure, scene.case)
     if len(parts) == 1 and parts[0] is None:
@@ -141,7 +141,7 @@ def _written(number: torch.Tensor) -> str:
 
 def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     """The first fault; with the one at other sizes beside it where the whiteboard hides much."""
-    place = scenes[BOARD].case
+    board = scenes[BOARD].case
     first = next(index for index, finding in enumerate(faults) if finding)
     finding, other = faults[first], faults[SIZED]
     # Sizes that differ tell more of an error, and of a whole number.
@@ -149,12 +149,12 @@ def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
     if first < SIZED and other and other.kind == finding.kind and sized:
         finding = other
     if first:
-        text = say("not_everywhere", first=place.called, fault=finding.text).text
+        text = say("not_everywhere", first=board.called, fault=finding.text).text
         return replace(finding, text=text)
     louder = (each for each in faults[SIZED:] if each and each.kind in ("error", "shape"))
     if finding.kind == "value" and (hidden := next(louder, None)):
-        name = "whiteboard_hides" if place.whiteboard else "sizes_hide"
-        hides = say(name, first=place.called, fault=hidden.text).text
+        name = "whiteboard_hides" if board.whiteboard else "sizes_hide"
+        hides = say(name, first=board.called, fault=hidden.text).text
         finding = replace(finding, text=together(finding.text, hides))
     return finding
 

@@ -30,13 +30,13 @@ from eleven_steps.checks.name.say import (
     together,
 )
 from eleven_steps.checks.run.ask import ask, once, used_by
-from eleven_steps.checks.run.cases import BIASED, LAYERS, PLACES, close
+from eleven_steps.checks.run.cases import BIASED, LAYERS, TASK_CASES, close
 from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
-SIZED = 2  # the place where all sizes differ
+SIZED = 2  # the case in which all sizes differ
 
 
 def judge_class(cls: Any) -> Finding:
@@ -46,7 +46,7 @@ def judge_class(cls: Any) -> Finding:
         if built.kind != "type":
             return built
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
-    seen = [once(cls, case, Pass())[0] for case in PLACES]
+    seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
     if finding := _constructor(built, seen[0].kind != "open"):
         return finding
@@ -148,7 +148,7 @@ def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
     return [
         number
         for number, step in NUMBERED
-        if same_everywhere(returned, (play(case, *mistakes).at(step) for case in PLACES))
+        if same_everywhere(returned, (play(case, *mistakes).at(step) for case in TASK_CASES))
     ]
 
 
@@ -185,7 +185,7 @@ def _known(returned: Sequence[Parts]) -> Finding | None:
 
 def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
     """Describe what was returned where no class of the catalogue returns it."""
-    scenes = [play(case) for case in PLACES]
+    scenes = [play(case) for case in TASK_CASES]
     both = enumerate(zip(returned, scenes, strict=True))
     wrong = (i for i, (p, s) in both if not any(same_parts(p, s.at(step)) for step in STEPS))
     at = next(wrong, 0)

@@ -12,8 +12,7 @@ from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.places import exact
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
 from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters

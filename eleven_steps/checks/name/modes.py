@@ -9,7 +9,7 @@ import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
-from eleven_steps.checks.name.locate.places import exact
+from eleven_steps.checks.name.locate.recording import exact
 from eleven_steps.checks.name.match import Outputs
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.ask import once

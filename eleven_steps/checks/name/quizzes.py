@@ -30,8 +30,6 @@ def judge_quiz(task: Quiz, answer: Any) -> Finding:
 
 def judge_choice(task: Choose, answer: Any) -> Finding:
     """Compare a letter with the one asked for."""
-    if answer is ... or answer is None:
-        return say("open")
     if type(answer) is not str:
         return say("other_type", wanted=wording("one_letter"), came=came(answer))
     letter = answer.strip().upper()

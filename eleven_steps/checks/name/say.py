@@ -111,27 +111,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found in an answer; most are wrong.
+    """One thing that was found in an answer; most are wrong."""
 
-    Args:
-        step: the step to look at, 1 to 11, or None.
-        text: what was established and where to look.
-        mistake: the catalogued mistake, if it is one.
-        kind: of the outcome where this alone is said; remark for what is said of a right class.
-        theirs: a matrix of the learner's, with the right one beside it, if they help.
-        right: the right matrix.
-        caption: what the matrices are.
-        name: that of its sentence, where it is none of a mistake.
-    """
-
-    step: int | None
-    text: str
-    mistake: str | None = None
-    kind: str = "value"
-    theirs: torch.Tensor | None = field(default=None, compare=False)
-    right: torch.Tensor | None = field(default=None, compare=False)
-    caption: str = ""
-    name: str = field(default="", compare=False)
+    step: int | None  # to look at, 1 to 11
+    text: str  # what was established and where to look
+    mistake: str | None = None  # of the catalogue
+    kind: str = "value"  # of the outcome where this alone is said; or remark, on a right class
+    theirs: torch.Tensor | None = field(default=None, compare=False)  # a matrix, if it helps
+    right: torch.Tensor | None = field(default=None, compare=False)  # the right one beside it
+    caption: str = ""  # what the matrices are
+    name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
 
     @property
     def sentence(self) -> str:
@@ -247,7 +236,7 @@ def legend(text: str, case: Case) -> str:
 
 
 def from_notebook(used: dict[str, list]) -> str:
-    """Name what a function reads of the notebook, as use.readings found it."""
+    """Name what a function reads of the notebook, as outside.readings has it."""
     return ", ".join(
         wording("of_the_notebook", name=name, what=what) for name, what in used["names"]
     )

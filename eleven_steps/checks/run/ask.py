@@ -1,4 +1,4 @@
-"""Ask an answer, in this process or in another one: whoever judges cannot tell the two apart.
+"""Ask an answer, in this process or in another one: the judge cannot tell the two apart.
 
 An answer that lives in another process is an object whose method ask takes the same questions.
 """

@@ -142,7 +142,7 @@ def cases_of(variant: str) -> Cases:
 
 # Where exercises are tried. The whiteboard comes first, since a learner has it before them; the
 # others leave nothing to be gained by writing the whiteboard's numbers down.
-PLACES = (
+TASK_CASES = (
     Case(1, 3, 6, 6, 2, 6, whiteboard=True, called="on the whiteboard"),
     Case(1, 3, 6, 6, 2, 6, seed=7, called="with other numbers of the whiteboard's sizes"),
     replace(BIASED, seed=7, context_length=12),
@@ -206,7 +206,7 @@ def close(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
     return not len(one) or bool((one - other).abs().max() <= tolerance * (1 + other.abs().max()))
 
 
-def drawn(near: Case = PLACES[1]) -> tuple[Case, Case]:
+def drawn(near: Case = TASK_CASES[1]) -> tuple[Case, Case]:
     """Two cases that nobody has seen, one of near's sizes, for an answer that lives elsewhere."""
     draw = random.SystemRandom()
     num_heads, head_dim = draw.sample((4, 6, 8) if near.variant else range(3, 6), 2)

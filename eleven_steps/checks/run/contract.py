@@ -48,12 +48,6 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def check_variant(variant: str) -> None:
-    """Raise unless there is such a change; "" is the lecture's class."""
-    if variant and variant not in VARIANTS:
-        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
-
-
 def signature(variant: str) -> str:
     """How a constructor is called."""
     lecture = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"

@@ -6,19 +6,23 @@ attempt calls their code and nothing of ours; the clock runs during such calls a
 import contextlib
 import ctypes
 import dis
+import io
 import linecache
+import random
 import signal
+import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-
-from eleven_steps.checks.run.world import World, silenced
+from torch._tensor_str import get_printoptions  # torch shows these nowhere else
 
 LIBRARY = Path(__file__).parents[2]
 OUR_FILES = tuple(
@@ -27,6 +31,14 @@ OUR_FILES = tuple(
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
+# How each setting is read and written.
+SETTINGS = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_default_device, torch.set_default_device),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
+    (get_printoptions, lambda options: torch.set_printoptions(**options)),
+)
 CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
@@ -55,15 +67,24 @@ class Failure:
         return f"{self.text} in `{self.line}`" if self.line else self.text
 
 
+class World:
+    """The settings as they are now; put_back makes them so again."""
+
+    def __init__(self) -> None:
+        self.values = [read() for read, _ in SETTINGS]
+
+    def put_back(self) -> None:
+        """Undo what was set since."""
+        for (read, write), value in zip(SETTINGS, self.values, strict=True):
+            if read() != value:
+                write(value)
+
+
 class Clock:
     """The seconds that a learner's code may take, in all calls together.
 
     Seconds of work count. Those without work are idle, and count, where they come in a stretch: a
     program that shares its processor with others gets some work done in each.
-
-    Args:
-        seconds: that may pass.
-        world: what is put back after each call, if anything is.
     """
 
     def __init__(self, seconds: float, world: World | None = None):
@@ -153,6 +174,36 @@ def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
             yield clock
         finally:
             _clocks.pop()
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[World]:
+    """Run the body without a sound, on one thread, in float32, with gradients; then put all back.
+
+    The streams of random numbers go on afterwards as if nothing had been drawn.
+
+    Yields:
+        The world as it is in the body.
+    """
+    before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
+    with (
+        torch.random.fork_rng(devices=[]),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        sys.stdin = io.StringIO()
+        try:
+            torch.set_default_dtype(torch.float32)
+            torch.set_num_threads(1)
+            torch.set_grad_enabled(True)
+            yield World()
+        finally:
+            sys.stdin = stdin
+            before.put_back()
+            random.setstate(states[0])
+            np.random.set_state(states[1])
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Run a submitted notebook away from whoever judges it: python -m eleven_steps.checks.run.notebook.
+"""Run a submitted notebook away from its judge: python -m eleven_steps.checks.run.notebook.
 
 The cells run in order, in this process. Whatever they hand to check is judged where the process was
 started from, which sends questions down a pair of pipes; here the answer is run and what came is
@@ -43,14 +43,9 @@ MOST_FILES, MOST_TASKS = 256, 400  # open at a time; processes and threads at a 
 
 @dataclass(frozen=True)
 class HandedIn:
-    """What check returns while a notebook is graded; of a verdict nothing can be read off it.
+    """What check returns while a notebook is graded; of a verdict nothing can be read off it."""
 
-    Args:
-        given: the matrices that a pencil-and-paper problem starts from, by name.
-        sizes: the sizes that it starts from.
-    """
-
-    given: dict[str, torch.Tensor] = field(default_factory=dict)
+    given: dict[str, torch.Tensor] = field(default_factory=dict)  # as in an Outcome
     sizes: dict[str, int] = field(default_factory=dict)
     solution: dict[str, torch.Tensor] = field(default_factory=dict)
     kind: str = "right"
@@ -73,7 +68,7 @@ def hold_back(module: ModuleType) -> None:
 
 
 class Channel:
-    """The way to whoever judges: two pipes that were standard input and output."""
+    """The way to the judge: two pipes that were standard input and output."""
 
     def __init__(self) -> None:
         self.hears, self.tells = os.fdopen(os.dup(0), "rb"), os.dup(1)
@@ -109,16 +104,11 @@ class Rename(ast.NodeTransformer):
 
 
 class Collector:
-    """What stands for check: it lets the answer be asked, and judges nothing.
-
-    Args:
-        channel: to whoever asks.
-        seconds: that one answer may run for, all questions together.
-        skipped: identifiers of exercises whose answers are not to be run.
-    """
+    """What stands for check: it lets the answer be asked, and judges nothing."""
 
     def __init__(self, channel: Channel, seconds: float, skipped: list[str]):
-        self.channel, self.seconds, self.skipped = channel, seconds, skipped
+        self.channel, self.skipped = channel, skipped
+        self.seconds = seconds  # of one answer, all questions together
         self.asking = False
 
     def __call__(self, identifier: Any = None, answer: Any = None, record: bool = True) -> HandedIn:
@@ -178,11 +168,6 @@ def memory_in_use() -> int:
     return 0
 
 
-def run_cell(shell: InteractiveShell, source: str) -> None:
-    """Run a cell and raise what it raises."""
-    shell.run_cell(source).raise_error()
-
-
 def run(
     channel: Channel,
     shell: InteractiveShell,
@@ -192,16 +177,10 @@ def run(
     seconds: dict[str, float],
     memory: int,
 ) -> None:
-    """Run a notebook.
+    """Run a notebook's cells, but those whose numbers are omitted.
 
-    Args:
-        channel: to whoever judges.
-        shell: runs the cells.
-        cells: their sources.
-        omitted: numbers of cells that are not run.
-        skipped: identifiers of exercises whose answers are not run.
-        seconds: for one "cell" and for one "answer".
-        memory: in bytes, on top of what is in use now.
+    The answers of skipped exercises are not run. There are seconds for one "cell" and for one
+    "answer", and memory in bytes, on top of what is in use now.
     """
     setattr(builtins, COLLECT, Collector(channel, seconds["answer"], skipped))
     hold_back(sys.modules[CHECKS])
@@ -212,7 +191,7 @@ def run(
         channel.tell(cell=number)
         try:
             with timed(seconds["cell"]):
-                raised = attempt(run_cell, shell, source)
+                raised = attempt(lambda cell=source: shell.run_cell(cell).raise_error())
         except TimeUp:
             channel.tell(cell=number, late=True)
         else:

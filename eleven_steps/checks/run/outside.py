@@ -22,11 +22,11 @@ Function = ast.FunctionDef | ast.Lambda
 
 
 def readings(function: Any) -> dict[str, list]:
-    """The notebook's numbers and tensors that a function reads, and the numbers in its code.
+    """What a function reads of the notebook, and what stands in its code.
 
     Returns:
         names: (name, what it is) of each global that holds a tensor, a number or a module.
-        constants: the numbers above 0 that stand in the code.
+        constants: the numbers above 0 in the code.
         dropped: the methods and layers whose results the code makes and drops.
     """
     if isinstance(function, type):

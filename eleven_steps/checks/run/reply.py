@@ -12,11 +12,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
-from eleven_steps.checks.run.devices import DeviceWatch
 from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import Recorder, Watch, marked
+from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
 from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers import attention
 
@@ -53,12 +52,9 @@ def value(answer: Any) -> Any:
 def call(
     function: Any, arguments: Sequence[Sequence[Any]], constants: dict[int, int] | None = None
 ) -> list[Any]:
-    """What a function returns or raises for each of several sets of arguments.
+    """What a function returns or raises for copies of each of several sets of arguments.
 
-    Args:
-        function: the learner's.
-        arguments: copies are handed over.
-        constants: whole numbers in its code that are replaced, by what.
+    The constants in its code are replaced, where there are any, by others.
     """
     if constants:
         function = with_constants(function, constants)
@@ -114,16 +110,11 @@ def record(cls: Any, case: Case) -> Record:
 
 
 def verdicts(test: Any, sources: Sequence[Sequence[str]]) -> list[Any]:
-    """Call a learner's test for each of several classes that it has to judge.
-
-    Args:
-        test: the learner's function.
-        sources: lines of source that define MultiHeadAttention; they may use what
-            helpers.attention has.
+    """Call a learner's test for each of several classes, given as lines of source.
 
     Returns:
-        For each class whether the test accepts it, False where it returns something false, but
-        for None; a Failure where it raises; an ellipsis where it returns one.
+        For each class whether the test accepts it: it returns None or something true; a Failure
+        where it raises; an ellipsis where it returns one.
     """
     return [attempt(_accepts, test, built(lines)) for lines in sources]
 

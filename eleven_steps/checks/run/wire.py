@@ -150,7 +150,7 @@ def _decode_tensor(
 
 
 def _decode_layer(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
-    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    layer = nn.Linear(*weight.T.shape, bias=bias is not None)
     layer.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
     return layer
 

@@ -5,20 +5,21 @@ What is right, and what a mistake of the catalogue gives instead, is read off re
 passes; nothing is computed twice.
 """
 
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.run.cases import PLACES, Case
-from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.run.cases import TASK_CASES, Case
+from eleven_steps.checks.run.isolate import attempt, clock_paused
 from helpers.trace import SHAPES
 
-SLIPS = tomllib.loads(Path(__file__).with_name("slips.toml").read_text("utf-8"))
+SLIPS = read("exercises/slips.toml")
+Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
@@ -30,45 +31,36 @@ class Slip:
     """
 
     sentence: str
-    returns: Callable[[Scene], Parts] | None = None
+    returns: Callable[[Scene], Any] | None = None
     mistake: str | None = None
 
 
-def slip(name: str, returns: Callable[[Scene], Parts] | None = None) -> Slip:
+def slip(name: str, returns: Callable[[Scene], Any] | None = None) -> Slip:
     """Return the slip that slips.toml has under a name, or that is a mistake of the catalogue."""
     if name in SLIPS:
         return Slip(SLIPS[name], returns)
     return Slip(named(name).told, returns, name)
 
 
+def as_parts(returned: Any) -> Parts:
+    """What a function returned, in a tuple of its own if it is one thing."""
+    return returned if type(returned) is tuple else (returned,)
+
+
 @dataclass(frozen=True)
 class Write:
-    """Ask for a function: to write, or, where a slip is planted, to repair.
+    """Ask for a function: to write, or, where a slip is planted, to repair."""
 
-    Args:
-        identifier: "scores.1" for the first exercise of step 5.
-        gets: the arguments for a scene; whoever calls the function copies them first.
-        names: what it returns, as the trace calls it.
-        slips: the usual wrong answers; texts are identifiers of the catalogue.
-        planted: the slip that the exercise ships with.
-        right: what it must return, where that is not what the trace calls by these names.
-        at: the step it belongs to, where its name does not say.
-        shape: of each tensor it returns, in letters, where it is not the step's; one for each name
-            where they differ.
-        places: where it is tried; the third is where all sizes differ.
-        counts: what of each tensor that it returns counts, all of it if None.
-    """
-
-    identifier: str
-    gets: Callable[[Scene], Parts]
-    names: tuple[str, ...]
-    slips: tuple[str | Slip, ...]
-    planted: str | Slip | None = None
-    right: Callable[[Scene], Parts] | None = None
-    at: str = ""
-    shape: str | tuple[str, ...] = ""
-    places: tuple[Case, ...] = PLACES
-    counts: Callable[[torch.Tensor], torch.Tensor] | None = None
+    identifier: str  # "scores.1" for the first exercise of step 5
+    gets: Callable[[Scene], Parts]  # its arguments; they are copied before it is called
+    names: tuple[str, ...]  # of what it returns, as the trace calls it
+    slips: tuple[str | Slip, ...]  # the usual wrong answers; texts are names of the catalogue
+    planted: str | Slip | None = None  # the slip that the exercise ships with
+    right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
+    at: str = ""  # the step it belongs to, where its name does not say
+    shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
+    cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
+    counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
 
     @property
     def step(self) -> str:
@@ -78,7 +70,7 @@ class Write:
     @property
     def variant(self) -> str:
         """The change since the lecture that it is about."""
-        return self.places[0].variant
+        return self.cases[0].variant
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -90,7 +82,7 @@ class Write:
     def answer(self, scene: Scene) -> Parts:
         """Return what is right for the scene of the right class, or came out of a wrong one."""
         if self.right:
-            return self.counted(self.right(scene))
+            return self.counted(as_parts(self.right(scene)))
         return self.counted(tuple(scene[self.step][name] for name in self.names))
 
     def counted(self, parts: Parts) -> Parts:
@@ -109,31 +101,22 @@ class Write:
         """Return what a function with this slip returns or raises; scene is the right class's."""
         if slip.returns:
             with clock_paused():
-                parts = attempt(slip.returns, scene)
-            return (parts,) if isinstance(parts, Failure) else self.counted(parts)
+                returned = attempt(slip.returns, scene)
+            return self.counted(as_parts(returned))
         wrong = play(scene.case, slip.mistake)
         return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
 
 
 @dataclass(frozen=True)
 class Explain:
-    """Ask for a number, a row of numbers or a matrix, to be found by thinking.
-
-    Args:
-        identifier: "scores.2" for the second exercise of step 5.
-        answer: the number, or a tuple of them, or a matrix as a tuple of rows.
-        slips: sentences for wrong answers; a pair adds the mistake of the catalogue.
-        also: other numbers that are right in place of the answer's, rounded ones for example.
-        apart: how far a right answer may be from these.
-        whole: whether it must be one of these as it stands; else each number may be of another.
-    """
+    """Ask for a number, a row of numbers or a matrix, to be found by thinking."""
 
     identifier: str
     answer: Numbers
-    slips: dict[Numbers, str | tuple[str, str]]
-    also: tuple[Numbers, ...] = ()
-    apart: float = 1e-4
-    whole: bool = False
+    slips: dict[Numbers, Saying]
+    also: tuple[Numbers, ...] = ()  # right in place of the answer, rounded numbers for example
+    apart: float = 1e-4  # how far a right answer may be from these
+    whole: bool = False  # must it be one of these as it stands, or each number of any of them
 
 
 @dataclass(frozen=True)
@@ -145,32 +128,20 @@ class Grow:
 
 @dataclass(frozen=True)
 class Choose:
-    """Ask for one of a few lines, by its letter.
-
-    Args:
-        identifier: "find.1" for the first.
-        answer: the letter.
-        slips: a sentence for each of the other letters; a pair adds the mistake of the catalogue.
-    """
+    """Ask for one of a few lines, by its letter."""
 
     identifier: str
     answer: str
-    slips: dict[str, str | tuple[str, str]]
+    slips: dict[str, Saying]  # by each of the other letters
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line that may be chosen.
-
-    Args:
-        code: what it says.
-        step: the step it takes, 1 to 11.
-        mistake: the identifier in the catalogue, where it takes the step wrongly.
-    """
+    """One line that may be chosen."""
 
     code: str
-    step: int
-    mistake: str = ""
+    step: int  # that it takes, 1 to 11
+    mistake: str = ""  # of the catalogue, where it takes the step wrongly
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from eleven_steps.checks.know.exercises.many_tasks import LEARN, MANY
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.exercises.since_tasks import SINCE
 from eleven_steps.checks.know.right import Parts, Scene
-from eleven_steps.checks.run.cases import PLACES, Case
+from eleven_steps.checks.run.cases import TASK_CASES, Case
 from helpers.trace import STEPS
 
 
@@ -30,10 +30,7 @@ _SCORES = (
     "scores_summed_over_heads",
     "scores_of_first_head",
     "scores_as_cosines",
-    slip(
-        "already_divided",
-        lambda s: (s["scores"]["scores"] / s.case.head_dim**0.5,),
-    ),
+    slip("already_divided", lambda s: s["scores"]["scores"] / s.case.head_dim**0.5),
 )
 _MASKS = (
     "mask_inverted",
@@ -47,19 +44,16 @@ _MASKS = (
     "mask_added",
     "mask_not_cut",
     slip(  # the same in a new tensor, where torch words its error differently
-        "mask_not_cut", lambda s: (s["scores"]["scores"].masked_fill(s.module.mask, 0),)
+        "mask_not_cut", lambda s: s["scores"]["scores"].masked_fill(s.module.mask, 0)
     ),
     "mask_on_first_head",
     "mask_on_first_item",
     slip(
         "zeros_hidden",
-        lambda s: ((past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),),
+        lambda s: (past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),
     ),
 )
-_MASK_PLACES = (
-    *PLACES,
-    Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0"),
-)
+_MASK_CASES = (*TASK_CASES, Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0"))
 _SOFTMAXES = (
     "no_scale",
     "scale_head_dim",
@@ -67,7 +61,7 @@ _SOFTMAXES = (
     "scale_sqrt_num_tokens",
     "scale_multiplied",
     "scaled_after_softmax",
-    slip("no_softmax", lambda s: (s["mask"]["masked"] / s.case.head_dim**0.5,)),
+    slip("no_softmax", lambda s: s["mask"]["masked"] / s.case.head_dim**0.5),
     "sigmoid_for_softmax",
     "softmax_twice",
     "softmax_over_queries",
@@ -77,15 +71,11 @@ _SOFTMAXES = (
 )
 _CONTEXTS = (
     "values_added",
-    slip(
-        "weights_times_values",
-        lambda s: (s["softmax"]["weights"] * s["transpose"]["values"],),
-    ),
+    slip("weights_times_values", lambda s: s["softmax"]["weights"] * s["transpose"]["values"]),
 )
 _REFORMATS = ("no_transpose_back", "features_swapped_back", "last_dims_swapped_back")
 _RESHAPED = slip(
-    "only_read_otherwise",
-    lambda s: (s["context"]["context"].reshape(s["reformat"]["context"].shape),),
+    "only_read_otherwise", lambda s: s["context"]["context"].reshape(s["reformat"]["context"].shape)
 )
 _COMBINES = ("not_contiguous", "heads_interleaved", "heads_averaged", "heads_summed")
 _OUTS = ("out_proj_missing", "out_proj_twice", "out_proj_bias_not_added", "context_added")
@@ -109,9 +99,9 @@ _LIST: tuple[Task, ...] = (
         "shape.3",
         lambda s: (s["shape"]["x"], s.case.d_out, s.case.num_heads),
         ("head_dim",),
-        (slip("head_dim_not_divided", lambda s: (s.case.d_out,)),),
-        planted=slip("head_dim_from_d_in", lambda s: (s.case.d_in // s.case.num_heads,)),
-        right=lambda s: (s.case.head_dim,),
+        (slip("head_dim_not_divided", lambda s: s.case.d_out),),
+        planted=slip("head_dim_from_d_in", lambda s: s.case.d_in // s.case.num_heads),
+        right=lambda s: s.case.head_dim,
     ),
     Write(
         "project.1",
@@ -126,10 +116,7 @@ _LIST: tuple[Task, ...] = (
             "keys_and_values_swapped",
             "weights_not_transposed",
             "bias_not_added",
-            slip(
-                "queries_and_keys_changed",
-                _each("project", "keys", "queries", "values"),
-            ),
+            slip("queries_and_keys_changed", _each("project", "keys", "queries", "values")),
         ),
     ),
     Write(
@@ -183,7 +170,7 @@ _LIST: tuple[Task, ...] = (
         lambda s: (s["scores"]["scores"], s.module.mask),
         ("masked",),
         ("no_mask", *_MASKS),
-        places=_MASK_PLACES,
+        cases=_MASK_CASES,
     ),
     Write(
         "mask.3",
@@ -191,14 +178,9 @@ _LIST: tuple[Task, ...] = (
         ("masked",),
         _MASKS,
         planted="no_mask",
-        places=_MASK_PLACES,
+        cases=_MASK_CASES,
     ),
-    Write(
-        "softmax.1",
-        lambda s: (s["mask"]["masked"], s.case.head_dim),
-        ("weights",),
-        _SOFTMAXES,
-    ),
+    Write("softmax.1", lambda s: (s["mask"]["masked"], s.case.head_dim), ("weights",), _SOFTMAXES),
     Write(
         "softmax.3",
         lambda s: (s["mask"]["masked"], s.case.d_out, s.case.num_heads),
@@ -229,7 +211,7 @@ _LIST: tuple[Task, ...] = (
             *_COMBINES,
             slip(
                 "swapped_once_more",
-                lambda s: (s["context"]["context"].reshape(s["combine"]["context"].shape),),
+                lambda s: s["context"]["context"].reshape(s["combine"]["context"].shape),
             ),
         ),
     ),
@@ -244,13 +226,7 @@ _LIST: tuple[Task, ...] = (
         "out_proj.1",
         lambda s: (s["context"]["context"], s.module.out_proj),
         ("out",),
-        (
-            *_OUTS,
-            "out_proj_transposed",
-            "no_transpose_back",
-            "not_contiguous",
-            "heads_interleaved",
-        ),
+        (*_OUTS, "out_proj_transposed", "no_transpose_back", "not_contiguous", "heads_interleaved"),
     ),
     Write(
         "out_proj.3",

@@ -1,4 +1,4 @@
-"""What the exercises on trained heads and on many machines ask: LEARN and MANY, as tasks.TASKS.
+"""What the exercises on trained heads and on many machines ask: LEARN and MANY.
 
 There are no processes here: what one of them makes is a function of tensors.
 """
@@ -12,7 +12,7 @@ from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.run.cases import Case
 
 _NEAR = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
-_PLACES = (
+_CASES = (
     _NEAR,
     Case(2, 8, 10, 12, 4, 8, seed=8, called="with other numbers of the same sizes"),
     Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
@@ -39,15 +39,13 @@ LEARN: tuple[Task, ...] = (
         lambda s: (s["softmax"]["weights"],),
         ("back",),
         (
-            slip("token_after", lambda s: (_diagonal(s, 1).mean((0, 2)),)),
-            slip("token_itself", lambda s: (_diagonal(s, 0).mean((0, 2)),)),
-            slip(
-                "divided_by_num_tokens", lambda s: (_before(s).sum(2).mean(0) / s.case.num_tokens,)
-            ),
-            slip("sequences_apart", lambda s: (_before(s).mean(2),)),
-            slip("heads_averaged_too", lambda s: (_before(s).mean(),)),
+            slip("token_after", lambda s: _diagonal(s, 1).mean((0, 2))),
+            slip("token_itself", lambda s: _diagonal(s, 0).mean((0, 2))),
+            slip("divided_by_num_tokens", lambda s: _before(s).sum(2).mean(0) / s.case.num_tokens),
+            slip("sequences_apart", lambda s: _before(s).mean(2)),
+            slip("heads_averaged_too", lambda s: _before(s).mean()),
         ),
-        right=lambda s: (_before(s).mean((0, 2)),),
+        right=lambda s: _before(s).mean((0, 2)),
         at="softmax",
         shape="(num_heads,)",
     ),
@@ -181,49 +179,49 @@ MANY: tuple[Task, ...] = (
         right=lambda s: _cut(s, _mine(s)),
         at="out_proj",
         shape=("(d_out / num_processes, d_in)", "(d_out, d_out / num_processes)"),
-        places=_PLACES,
+        cases=_CASES,
     ),
     Write(
         "many.2",
         lambda s: (_contexts(s), s.module.out_proj),
         ("out",),
         (
-            slip("bias_left_out", lambda s: (sum(_parts(s)),)),
-            slip("one_process", lambda s: (_parts(s)[0] + _bias(s),)),
-            slip("one_process", lambda s: (_parts(s)[-1] + _bias(s),)),
-            slip("summed_again", lambda s: (sum(_parts(s)) * _processes(s) + _bias(s),)),
-            slip("parts_averaged", lambda s: (sum(_parts(s)) / _processes(s) + _bias(s),)),
-            slip("rows_for_columns", lambda s: (_of_rows(s) + _bias(s),)),
-            slip("wrong_block_order", lambda s: (_backwards(s) + _bias(s),)),
-            slip("parts_side_by_side", lambda s: (torch.cat(_parts(s), -1),)),
+            slip("bias_left_out", lambda s: sum(_parts(s))),
+            slip("one_process", lambda s: _parts(s)[0] + _bias(s)),
+            slip("one_process", lambda s: _parts(s)[-1] + _bias(s)),
+            slip("summed_again", lambda s: sum(_parts(s)) * _processes(s) + _bias(s)),
+            slip("parts_averaged", lambda s: sum(_parts(s)) / _processes(s) + _bias(s)),
+            slip("rows_for_columns", lambda s: _of_rows(s) + _bias(s)),
+            slip("wrong_block_order", lambda s: _backwards(s) + _bias(s)),
+            slip("parts_side_by_side", lambda s: torch.cat(_parts(s), -1)),
         ),
         planted=slip(
-            "bias_from_every_process", lambda s: (sum(_parts(s)) + _processes(s) * _bias(s),)
+            "bias_from_every_process", lambda s: sum(_parts(s)) + _processes(s) * _bias(s)
         ),
-        right=lambda s: (s["out_proj"]["out"],),
+        right=lambda s: s["out_proj"]["out"],
         at="out_proj",
-        places=_PLACES,
+        cases=_CASES,
     ),
     Write(
         "many.5",
         _blocks,
         ("context",),
         (
-            slip("totals_not_rescaled", lambda s: (_merged(s, totals="not"),)),
-            slip("contexts_not_rescaled", lambda s: (_merged(s, contexts="not"),)),
-            slip("nothing_rescaled", lambda s: (_merged(s, "not", "not"),)),
-            slip("rescaled_wrong_way", lambda s: (_merged(s, "turned", "turned"),)),
-            slip("first_block_alone", lambda s: (_merged(s, "first", "first"),)),
-            slip("overflow", lambda s: (_merged(s, new=lambda one, other: 0 * one),)),
-            slip("overflow", lambda s: (_merged(s, new=lambda one, other: one),)),
-            slip("overflow", lambda s: (_merged(s, new=lambda one, other: other),)),
-            slip("not_divided_at_the_end", lambda s: (_undivided(s),)),
-            slip("each_divided", lambda s: (_each_divided(s),)),
-            slip("each_divided_and_averaged", lambda s: (_each_divided(s) / 2,)),
+            slip("totals_not_rescaled", lambda s: _merged(s, totals="not")),
+            slip("contexts_not_rescaled", lambda s: _merged(s, contexts="not")),
+            slip("nothing_rescaled", lambda s: _merged(s, "not", "not")),
+            slip("rescaled_wrong_way", lambda s: _merged(s, "turned", "turned")),
+            slip("first_block_alone", lambda s: _merged(s, "first", "first")),
+            slip("overflow", lambda s: _merged(s, new=lambda one, other: 0 * one)),
+            slip("overflow", lambda s: _merged(s, new=lambda one, other: one)),
+            slip("overflow", lambda s: _merged(s, new=lambda one, other: other)),
+            slip("not_divided_at_the_end", lambda s: _undivided(s)),
+            slip("each_divided", lambda s: _each_divided(s)),
+            slip("each_divided_and_averaged", lambda s: _each_divided(s) / 2),
         ),
-        right=lambda s: (s["context"]["context"][:, :, _half(s) :],),
+        right=lambda s: s["context"]["context"][:, :, _half(s) :],
         at="context",
         shape="(b, num_heads, tokens here, head_dim)",
-        places=(*_PLACES, _LARGE),
+        cases=(*_CASES, _LARGE),
     ),
 )

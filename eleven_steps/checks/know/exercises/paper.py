@@ -28,17 +28,11 @@ from helpers.examples import load_example
 
 @dataclass(frozen=True)
 class Words:
-    """Ask for words: the name of a place, or a shape in letters.
+    """Ask for words: the name of a place, or a shape in letters."""
 
-    Args:
-        answer: what is right; brackets, commas, underscores and capitals do not count.
-        slips: sentences for wrong answers.
-        wanted: what is expected.
-    """
-
-    answer: str
-    slips: Mapping[str, str]
-    wanted: str
+    answer: str  # brackets, commas, underscores and capitals do not count
+    slips: Mapping[str, str]  # sentences by wrong answers
+    wanted: str  # in words
 
 
 @dataclass(frozen=True)
@@ -53,19 +47,12 @@ Part = Explain | Words | Built
 
 @dataclass(frozen=True)
 class Paper:
-    """Ask for several things, to be written down one after the other.
+    """Ask for several things, to be written down one after the other."""
 
-    Args:
-        identifier: "by_hand.3" for the third exercise of the sheet.
-        parts: what is asked for, by name, in the order in which it is worked out.
-        given: the matrices that it starts from.
-        sizes: the sizes that it starts from.
-    """
-
-    identifier: str
-    parts: Mapping[str, Part]
-    given: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    identifier: str  # "by_hand.3" for the third exercise of the sheet
+    parts: Mapping[str, Part]  # by name, in the order in which they are worked out
+    given: Mapping[str, torch.Tensor] = field(default_factory=dict)  # matrices to start from
+    sizes: Mapping[str, int] = field(default_factory=dict)  # to start from
 
     @property
     def right(self) -> dict[str, torch.Tensor]:
@@ -74,8 +61,8 @@ class Paper:
         return {name: torch.atleast_2d(torch.tensor(part.answer)) for name, part in numbers.items()}
 
 
-KINDS = ("shapes", "single head", "columns", "multi-head")
-FRESH = tuple(f"practice.{kind.replace(' ', '_').replace('-', '_')}.1" for kind in KINDS)
+KINDS = ("shapes", "single_head", "columns", "multi_head")
+FRESH = tuple(f"practice.{kind}.1" for kind in KINDS)
 LETTERS = ("B", "n", "d", "d_k", "d_v")
 NAMES = ("W_q, W_k, W_v", "Q_h, K_h, V_h", "H_h", "concatenate", "add", "softmax", "W_o")
 GPT2_SIZES = {"d_in": 768, "d_out": 768, "context_length": 1024, "num_heads": 12, "dropout": 0.0}
@@ -87,7 +74,7 @@ def practice(kind: str, seed: int) -> Paper:
     """Make a fresh problem from small whole numbers, in which no slip gives the right answer.
 
     Args:
-        kind: shapes, single head, columns or multi-head: exercise 1, 3, 4 or 5 of the sheet.
+        kind: shapes, single_head, columns or multi_head: exercise 1, 3, 4 or 5 of the sheet.
         seed: the same seed gives the same problem.
 
     Raises:
@@ -101,7 +88,7 @@ def practice(kind: str, seed: int) -> Paper:
     generator = torch.Generator().manual_seed(seed % 2**63)
     make = dict(zip(KINDS, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True))
     while True:
-        paper = make[kind](f"practice.{kind.replace(' ', '_').replace('-', '_')}.{seed}", generator)
+        paper = make[kind](f"practice.{kind}.{seed}", generator)
         if paper is not None and _telling(paper):
             return paper
 
@@ -178,12 +165,8 @@ def _telling(paper: Paper) -> bool:
 @functools.cache
 def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
-    word, _, rest = identifier.partition(".")
-    kind, _, seed = rest.rpartition(".")
-    kind = kind.replace("_", " ").replace("multi head", "multi-head")
-    if word != "practice" or kind not in KINDS or not seed.isdecimal():
-        return None
-    return practice(kind, int(seed))
+    named = re.fullmatch(rf"practice\.({'|'.join(KINDS)})\.(\d+)", identifier)
+    return practice(named[1], int(named[2])) if named else None
 
 
 # The sheet

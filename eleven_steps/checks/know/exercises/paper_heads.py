@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.exercises.kinds import Explain
-from eleven_steps.checks.know.exercises.questions import read
+from eleven_steps.checks.know.sentences import read
 
 Matrices = Mapping[str, torch.Tensor]
 
@@ -27,7 +27,7 @@ def resolved(value: Any, shared: Mapping[str, str]) -> Any:
     return value
 
 
-_SHEET = read("sheet.toml")
+_SHEET = read("exercises/sheet.toml")
 _SHARED = _SHEET.pop("shared")
 SAID = resolved(_SHEET, resolved(_SHARED, _SHARED))
 CUT = SAID["single_head"]["weights"]["cut"]

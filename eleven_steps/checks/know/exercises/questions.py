@@ -4,12 +4,11 @@ QUESTIONS holds those of questions.toml by name. QUIZZES are those that belong t
 order of the course; the others are among lecture_tasks.TASKS.
 """
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from eleven_steps.checks.know.catalogue import edited_source
 from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Explain, Line, Order, Quiz
+from eleven_steps.checks.know.sentences import read
 
 TOPICS = ("tensors", "why", "find", "foresee", "the_order", "the_test")
 
@@ -30,12 +29,9 @@ def tuples(value: Any) -> Any:
     return tuple(map(tuples, value)) if type(value) is list else value
 
 
-def read(name: str) -> dict[str, Any]:
-    """Return what a TOML file of this folder holds."""
-    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
-
-
-QUESTIONS = {name: question(name, **entry) for name, entry in read("questions.toml").items()}
+QUESTIONS = {
+    name: question(name, **entry) for name, entry in read("exercises/questions.toml").items()
+}
 
 # The classes that a learner's test is tried on: ten wrong ones, and three right ones.
 WRONG = (

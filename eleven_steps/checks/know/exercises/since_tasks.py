@@ -1,4 +1,4 @@
-"""What the exercises about changes since the lecture ask: SINCE, as tasks.TASKS."""
+"""What the exercises about changes since the lecture ask: SINCE."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from helpers.attention import future_mask
 
 ALL = slice(None)
 _NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
-_PLACES = (
+_CASES = (
     _NEAR,
     replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
     Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7),
@@ -22,8 +22,8 @@ _PLACES = (
 )
 
 
-def _places(variant: str) -> tuple[Case, ...]:
-    return tuple(replace(each, variant=variant) for each in _PLACES)
+def _cases(variant: str) -> tuple[Case, ...]:
+    return tuple(replace(each, variant=variant) for each in _CASES)
 
 
 def _by_head(name: str) -> Callable[[Scene], torch.Tensor]:
@@ -143,62 +143,62 @@ SINCE: tuple[Task, ...] = (
         ("keys",),
         (
             "kv_heads_tiled",
-            slip("keys_as_they_are", lambda s: (_KEYS(s),)),
+            slip("keys_as_they_are", lambda s: _KEYS(s)),
             slip(
                 "repeated_num_kv_heads_times",
-                lambda s: (_KEYS(s).repeat_interleave(_KEYS(s).shape[1], dim=1),),
+                lambda s: _KEYS(s).repeat_interleave(_KEYS(s).shape[1], dim=1),
             ),
         ),
         at="transpose",
-        places=_places("gqa"),
+        cases=_cases("gqa"),
     ),
     Write(
         "since.2",
         lambda s: (_large(s), s.module.query_norm.weight.detach()),
         ("queries",),
         (
-            slip("divided_by_length", lambda s: (_normed(s, -1) / _root(s),)),
-            slip("mean_over_heads", lambda s: (_normed(s, 1, 3),)),
-            slip("mean_over_tokens", lambda s: (_normed(s, 2),)),
-            slip("weight_left_out", lambda s: (_normed(s, -1) / s.module.query_norm.weight,)),
-            slip("mean_subtracted", lambda s: (_normed(s, -1, less=1.0),)),
+            slip("divided_by_length", lambda s: _normed(s, -1) / _root(s)),
+            slip("mean_over_heads", lambda s: _normed(s, 1, 3)),
+            slip("mean_over_tokens", lambda s: _normed(s, 2)),
+            slip("weight_left_out", lambda s: _normed(s, -1) / s.module.query_norm.weight),
+            slip("mean_subtracted", lambda s: _normed(s, -1, less=1.0)),
             slip(
                 "no_root",
-                lambda s: (_normed(s, -1) / _large(s).square().mean(-1, keepdim=True).sqrt(),),
+                lambda s: _normed(s, -1) / _large(s).square().mean(-1, keepdim=True).sqrt(),
             ),
         ),
-        right=lambda s: (s.module.query_norm(_large(s)).detach(),),
+        right=lambda s: s.module.query_norm(_large(s)).detach(),
         at="transpose",
-        places=_places("norm"),
+        cases=_cases("norm"),
     ),
     Write(
         "since.3",
         lambda s: (_QUERIES(s), _angles(s).cos(), _angles(s).sin()),
         ("queries",),
         (
-            slip("rope_other_pairing", lambda s: (_turned(s, "halves"),)),
-            slip("pairs_not_put_back", lambda s: (_in_halves(s),)),
-            slip("turned_backwards", lambda s: (_turned(s, sign=-1),)),
-            slip("queries_as_they_are", lambda s: (_QUERIES(s),)),
+            slip("rope_other_pairing", lambda s: _turned(s, "halves")),
+            slip("pairs_not_put_back", lambda s: _in_halves(s)),
+            slip("turned_backwards", lambda s: _turned(s, sign=-1)),
+            slip("queries_as_they_are", lambda s: _QUERIES(s)),
         ),
-        right=lambda s: (_turned(s),),
+        right=lambda s: _turned(s),
         at="transpose",
-        places=_places("rope"),
+        cases=_cases("rope"),
     ),
     Write(
         "since.4",
         lambda s: (_slope(s), s.case.num_tokens),
         ("price",),
         (
-            slip("price_below_0", lambda s: (-_slope(s) * _apart(s),)),
-            slip("distance_squared", lambda s: (_slope(s) * _apart(s) ** 2,)),
-            slip("token_itself_costs", lambda s: (_slope(s) * (_apart(s) + 1),)),
-            slip("distance_alone", lambda s: (_apart(s),)),
+            slip("price_below_0", lambda s: -_slope(s) * _apart(s)),
+            slip("distance_squared", lambda s: _slope(s) * _apart(s) ** 2),
+            slip("token_itself_costs", lambda s: _slope(s) * (_apart(s) + 1)),
+            slip("distance_alone", lambda s: _apart(s)),
         ),
-        right=lambda s: (_slope(s) * _apart(s),),
+        right=lambda s: _slope(s) * _apart(s),
         at="scores",
         shape="(num_tokens, num_tokens)",
-        places=_places("alibi"),
+        cases=_cases("alibi"),
         counts=torch.tril,
     ),
     Write(
@@ -206,36 +206,36 @@ SINCE: tuple[Task, ...] = (
         lambda s: (_raw(s), _limit(s), s.case.head_dim),
         ("scores",),
         (
-            slip("comes_out_scaled", lambda s: (_bent(s, 1 / _root(s), _limit(s)),)),
+            slip("comes_out_scaled", lambda s: _bent(s, 1 / _root(s), _limit(s))),
             slip(
                 "cut_off_at_limit",
-                lambda s: (_raw(s).clamp(-_limit(s) * _root(s), _limit(s) * _root(s)),),
+                lambda s: _raw(s).clamp(-_limit(s) * _root(s), _limit(s) * _root(s)),
             ),
-            slip("limit_divided", lambda s: (_bent(s, 1, _limit(s) / _root(s)),)),
-            slip("limit_times_head_dim", lambda s: (_bent(s, 1, _limit(s) * s.case.head_dim),)),
+            slip("limit_divided", lambda s: _bent(s, 1, _limit(s) / _root(s))),
+            slip("limit_times_head_dim", lambda s: _bent(s, 1, _limit(s) * s.case.head_dim)),
         ),
         planted="cap_before_scale",
         at="scores",
-        places=_places("cap"),
+        cases=_cases("cap"),
     ),
     Write(
         "since.6",
         lambda s: (s.case.num_tokens, _size(s)),
         ("mask",),
         (
-            slip("window_one_long", lambda s: ((_apart(s) < 0) | (_apart(s) > _size(s)),)),
-            slip("window_one_short", lambda s: ((_apart(s) < 0) | (_apart(s) >= _size(s) - 1),)),
-            slip("window_instead_of_mask", lambda s: (_apart(s) >= _size(s),)),
-            slip("true_where_seen", lambda s: ((_apart(s) >= 0) & (_apart(s) < _size(s)),)),
-            slip("future_alone", lambda s: (_apart(s) < 0,)),
+            slip("window_one_long", lambda s: (_apart(s) < 0) | (_apart(s) > _size(s))),
+            slip("window_one_short", lambda s: (_apart(s) < 0) | (_apart(s) >= _size(s) - 1)),
+            slip("window_instead_of_mask", lambda s: _apart(s) >= _size(s)),
+            slip("true_where_seen", lambda s: (_apart(s) >= 0) & (_apart(s) < _size(s))),
+            slip("future_alone", lambda s: _apart(s) < 0),
         ),
-        right=lambda s: ((_apart(s) < 0) | (_apart(s) >= _size(s)),),
+        right=lambda s: (_apart(s) < 0) | (_apart(s) >= _size(s)),
         at="mask",
         shape="(num_tokens, num_tokens)",
-        places=(
+        cases=(
             replace(_NEAR, variant="window"),
             Case(1, 6, 3, 16, 4, 6, called="with a window of 1", variant="window"),
-            *_places("window")[2:],
+            *_cases("window")[2:],
         ),
     ),
     Write(
@@ -245,16 +245,16 @@ SINCE: tuple[Task, ...] = (
         (
             "padding_polarity",
             "padding_nan",
-            slip("padding_first_sequence", lambda s: (_masked(s, slice(1), None, None),)),
-            slip("batch_for_heads", lambda s: (_masked(s, ALL, None),)),
-            slip("padded_queries_hidden", lambda s: (_masked(s, ALL, None, ALL, None),)),
-            slip("future_is_seen", lambda s: (_padding(s).repeat(1, 1, s.case.num_tokens, 1),)),
-            slip("freed_too_often", lambda s: (_hidden(s) & ~_padding(s).mT,)),
+            slip("padding_first_sequence", lambda s: _masked(s, slice(1), None, None)),
+            slip("batch_for_heads", lambda s: _masked(s, ALL, None)),
+            slip("padded_queries_hidden", lambda s: _masked(s, ALL, None, ALL, None)),
+            slip("future_is_seen", lambda s: _padding(s).repeat(1, 1, s.case.num_tokens, 1)),
+            slip("freed_too_often", lambda s: _hidden(s) & ~_padding(s).mT),
         ),
-        right=lambda s: ((s["mask"]["masked"] == -torch.inf)[:, :1],),
+        right=lambda s: (s["mask"]["masked"] == -torch.inf)[:, :1],
         at="mask",
         shape="(b, 1, num_tokens, num_tokens)",
-        places=_places("padding"),
+        cases=_cases("padding"),
     ),
     Write(
         "since.9",
@@ -264,11 +264,11 @@ SINCE: tuple[Task, ...] = (
             "sinks_left_out",
             "sinks_divided",
             "sinks_dropped_first",
-            slip("sink_still_there", lambda s: (_whole_rows(s),)),
-            slip("sums_to_1_again", lambda s: (_whole_rows(s)[..., :-1].softmax(-1),)),
+            slip("sink_still_there", lambda s: _whole_rows(s)),
+            slip("sums_to_1_again", lambda s: _whole_rows(s)[..., :-1].softmax(-1)),
         ),
         at="softmax",
-        places=_places("sinks"),
+        cases=_cases("sinks"),
     ),
     Write(
         "since.10",
@@ -277,29 +277,29 @@ SINCE: tuple[Task, ...] = (
         (
             "gate_without_sigmoid",
             "gate_added",
-            slip("softmax_for_gate", lambda s: (_joined(s) * _gates(s).softmax(-1),)),
-            slip("gate_alone", lambda s: (_gates(s).sigmoid(),)),
-            slip("context_as_it_is", lambda s: (_joined(s),)),
+            slip("softmax_for_gate", lambda s: _joined(s) * _gates(s).softmax(-1)),
+            slip("gate_alone", lambda s: _gates(s).sigmoid()),
+            slip("context_as_it_is", lambda s: _joined(s)),
         ),
         at="combine",
-        places=_places("gate"),
+        cases=_cases("gate"),
     ),
     Write(
         "since.11",
         lambda s: (_past(s), s.case.num_tokens),
         ("mask",),
         (
-            slip("cache_mask_top_left", lambda s: (_new_rows(s, 1),)),
-            slip("own_key_hidden", lambda s: (_new_rows(s, _past(s)),)),
-            slip("next_key_seen", lambda s: (_new_rows(s, _past(s) + 2),)),
-            slip("kept_keys_missing", lambda s: (future_mask(s.case.num_tokens),)),
-            slip("kept_tokens_ask", lambda s: (future_mask(s.case.context_length),)),
-            slip("true_where_seen", lambda s: (~_new_rows(s, _past(s) + 1),)),
+            slip("cache_mask_top_left", lambda s: _new_rows(s, 1)),
+            slip("own_key_hidden", lambda s: _new_rows(s, _past(s))),
+            slip("next_key_seen", lambda s: _new_rows(s, _past(s) + 2)),
+            slip("kept_keys_missing", lambda s: future_mask(s.case.num_tokens)),
+            slip("kept_tokens_ask", lambda s: future_mask(s.case.context_length)),
+            slip("true_where_seen", lambda s: ~_new_rows(s, _past(s) + 1)),
         ),
-        right=lambda s: (_new_rows(s, _past(s) + 1),),
+        right=lambda s: _new_rows(s, _past(s) + 1),
         at="mask",
         shape="(num_tokens, past + num_tokens)",
-        places=(
+        cases=(
             Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2", variant="cache"),
             Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6", variant="cache"),
             Case(1, 7, 3, 16, 4, 12, called="with past = 5 and num_tokens = 7", variant="cache"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.locate.places import place
+from eleven_steps.checks.name.locate.recording import place
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LOOSE, close
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.checks.name.locate.follow import scored
-from eleven_steps.checks.name.locate.places import arranged, place
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import NAMES, Recording, arranged, place
 from eleven_steps.checks.run.isolate import Failure
 
 # Words of a line, by the step that they speak of.
@@ -66,7 +65,7 @@ def _past_projections(recording: Recording, tried: Attempt) -> bool:
     """Whether all three are there, or one of them is what was handed on."""
     if tried.does(*VIEWING) or all(map(recording.made, NAMES.values())):
         return True
-    rights = [recording.project(name) for name in NAMES.values()]
+    rights = [recording.right["project"][name] for name in NAMES.values()]
     return any(place(tensor, right) for tensor in tried.tensors for right in rights)
 
 
@@ -122,7 +121,7 @@ def _product(recording: Recording, tried: Attempt, step: int) -> int:
     grouped = (b, num_heads, num_tokens, head_dim), (b, num_heads, head_dim, num_tokens)
     for tensor in (each for each in tried.tensors if each.dim() == 4 and each.shape not in grouped):
         for name in NAMES.values():
-            origin = place(tensor, recording.project(name), recording.factors)
+            origin = place(tensor, recording.right["project"][name], recording.factors)
             if origin is None:
                 continue
             if recording.reached("transpose", name) and step == 5:

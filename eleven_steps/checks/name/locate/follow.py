@@ -10,8 +10,14 @@ from collections.abc import Iterable
 import torch
 
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
-from eleven_steps.checks.name.locate.places import arranged, exact, joined, place
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import (
+    NAMES,
+    Recording,
+    arranged,
+    exact,
+    joined,
+    place,
+)
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
@@ -88,7 +94,7 @@ def _heads(recording: Recording) -> set[int]:
     case, heads = recording.case, set()
     for product in recording.scores:
         (layer,) = product.left.made_of
-        right = recording.project(NAMES[layer])
+        right = recording.right["project"][NAMES[layer]]
         places, _ = place(product.left.tensor, right, recording.factors)
         heads.update((places % case.d_out // case.head_dim).flatten().tolist())
     return heads
@@ -99,7 +105,7 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
     (layer,) = held.made_of
     name, product = NAMES[layer], 8 if layer == "W_value" else 5
     viewed, grouped = recording.reached("view", name), recording.reached("transpose", name)
-    origin = place(held.tensor, recording.project(name), recording.factors)
+    origin = place(held.tensor, recording.right["project"][name], recording.factors)
     if origin is None or layer == "W_value" and abs(origin[1] - 1) > LOOSE:
         step, after = (product, " after step 4") if grouped else (2, "")
         return say("changed_on_the_way", step, name=name, after=after, layer=layer)
