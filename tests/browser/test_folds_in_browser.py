@@ -1,4 +1,4 @@
-"""Depth that is folded: a line a heading, a click away, run with all the rest, never to be saved."""
+"""Depth that is folded: a line a heading, a click away, run with all the rest."""
 
 import re
 
@@ -44,9 +44,6 @@ def check_lines(cells, headings):
 
 
 @pytest.mark.browser
-@pytest.mark.xfail(
-    reason='in 03_view the text before "Five heads" has a copy of that heading in it'
-)
 def test_nothing_but_headings_stands_below_deeper(cells):
     def check():
         seen = [i for i in range(HEADINGS[0], len(CELLS)) if cells.nth(i).is_visible()]
