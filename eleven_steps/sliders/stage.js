@@ -1360,17 +1360,11 @@ class Stage {
       this.look(); this.arrange();
       this.covered = null; this.cover(); this.soon();
     };
-    const room = new ResizeObserver(() => board.clientWidth !== this.room && anew()),
-      theme = new MutationObserver(anew);
+    const room = new ResizeObserver(() => board.clientWidth !== this.room && anew());
     room.observe(this.root);
-    const attributeFilter = ["data-jp-theme-light", "data-jp-theme-name", "data-theme", "class"];
-    for (const each of [document.body, document.documentElement]) theme.observe(each, { attributeFilter });
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", anew);
-    this.leave = () => {
-      this.stop(); room.disconnect(); theme.disconnect();
-      dark.removeEventListener("change", anew);
-    };
+    // The ink changes with the theme, however it is changed, and once its style sheet is there.
+    this.root.addEventListener("transitionend", (event) => event.target === this.root && anew());
+    this.leave = () => { this.stop(); room.disconnect(); };
   }
 
   reached(event) {
