@@ -798,6 +798,7 @@ class Stage {
   }
 
   chip(from, to, s, head, share = 0.3) {
+    if (!s) return; // what has not left yet covers no digit
     const e = ease(s), size = 8 - 2 * e, x = from[0] + from[2] / 2, y = from[1] + from[3] / 2;
     this.fill(x + (to[0] + to[2] * (0.3 + 0.4 * share) - x) * e - size / 2,
       y + (to[1] + to[3] / 2 - y) * e - size / 2,
