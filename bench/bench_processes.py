@@ -23,6 +23,7 @@ def grown(numbers: list[int], size: tuple[int, int, int, int]) -> dict[str, list
     for number in numbers:
         with processes.Processes(number, seconds=600) as group:
             measured = group.run(measure, size)
+        assert len(measured) == number, f"{number} processes, {len(measured)} answers"
         for way in measured[0]:
             here = [each[way] for each in measured]
             assert equal([each["apart"] for each in here]), f"{number} processes, by {way}"

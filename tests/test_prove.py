@@ -24,6 +24,8 @@ from eleven_steps.beyond.variants import (
     YarnScaling,
 )
 
+pytestmark = pytest.mark.nightly  # all of it needs transformers
+
 
 @pytest.fixture(scope="module")
 def prove():
@@ -31,7 +33,6 @@ def prove():
     return import_module("prove")
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: f"{proof.change} {proof.module}")
 def test_equal_to_the_modules_people_run(prove, proof):
     ((line, equal),) = prove.rows([proof])
@@ -99,7 +100,6 @@ WRONG = {
 }
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("proof", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_not_equal(prove, proof):
     ((line, equal),) = prove.rows([proof])
@@ -255,7 +255,6 @@ CHANGED = [
 ]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("proof, switch", CHANGED)
 def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
     monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
