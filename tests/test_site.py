@@ -130,13 +130,13 @@ def test_index_leads_to_every_notebook():
     assert index.links[0] == min(PAGES), "the first link is to the first notebook"
 
 
-def test_index_begins_with_a_sentence_and_a_map_that_moves():
+def test_index_begins_with_a_sentence_and_the_stage():
     html = build_site.page(front_page(build_site.ROOT), "index")
     assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
     assert set(ASKED) == {path.stem for path in PATHS}
     assert all(question in html for question in ASKED.values())
-    assert "sliders.explore_map()" not in html, "the code stays out of sight"
+    assert "sliders.explore_stage(" not in html, "the code stays out of sight"
 
 
 def test_index_shows_the_stage():
