@@ -29,7 +29,7 @@ from helpers.examples import load_example
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 PAPERS = papers()
-SHEET = renew.NOTEBOOKS / "15_by_hand.ipynb"
+SHEET = renew.COURSE["15_by_hand"]
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
 MANY = [practice(kind, seed) for kind in KINDS for seed in range(12)]
 FRESH = [practice(kind, seed) for kind in KINDS for seed in (1, 2)]  # for what asks the checks

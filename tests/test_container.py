@@ -49,7 +49,7 @@ def test_what_binder_runs_trusts_the_notebooks_and_lays_down_the_settings(tmp_pa
         ROOT / "tools" / "jupyterlab" / config
     ).read_text("utf-8")
     with NotebookNotary(data_dir=str(data)) as notary:
-        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
             assert notary.check_signature(nbformat.read(path, nbformat.NO_CONVERT)), path.name
 
 

@@ -52,7 +52,7 @@ def texts(svg):
 
 def source(name, beginning):
     """Return the one cell of a notebook that begins so."""
-    cells = renew.read(renew.NOTEBOOKS / f"{name}.ipynb").cells
+    cells = renew.read(renew.COURSE[name]).cells
     (cell,) = [each.source for each in cells if each.source.startswith(beginning)]
     return cell
 

@@ -45,7 +45,7 @@ def tried(identifier, answer):
 def asking():
     """Every cell of a notebook that asks for a check, by the exercise it is for."""
     found = {}
-    for path in sorted(renew.NOTEBOOKS.glob("*.ipynb")):
+    for path in renew.COURSE.values():
         for cell in renew.read(path).cells:
             named = re.search(r'check\("([\w.]+)",', cell.source)
             if cell.cell_type == "code" and named:

@@ -140,7 +140,7 @@ def test_each_line_but_one_gets_its_sentence(identifier):
 def asked_about(identifier):
     """The Markdown above an exercise: its numbers as texts, and its lines by letter."""
 
-    for path in renew.NOTEBOOKS.glob("*.ipynb"):
+    for path in renew.COURSE.values():
         notebook = renew.read(path).cells
         for place, cell in enumerate(notebook):
             if f'check("{identifier}",' in cell.source:

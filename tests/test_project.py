@@ -29,7 +29,7 @@ FILES = {
     for path in (ROOT / package).rglob("*.py")
 }
 TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob("*.py")]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
 # The rooms, and which rooms each may import.
@@ -270,12 +270,14 @@ def test_a_second_run_does_not_install_again(tmp_path):
 
 def test_copies_are_never_overwritten(tmp_path):
     course, mine = tmp_path / "notebooks", tmp_path / "my_notebooks"
-    course.mkdir()
-    for name in ("00", "01"):
+    (course / "beyond").mkdir(parents=True)
+    for name in ("00", "01", "beyond/14"):
         nbformat.write(new_notebook(cells=[new_code_cell("ours")]), course / f"{name}.ipynb")
     mine.mkdir()
     (mine / "00.ipynb").write_text("yours")
-    assert lab.copy_missing(course, mine) == [mine / "00.ipynb", mine / "01.ipynb"]
+    assert lab.copy_missing(course, mine) == [
+        mine / f"{name}.ipynb" for name in ("00", "01", "beyond/14")
+    ]
     assert (mine / "00.ipynb").read_text() == "yours"
     copy = nbformat.read(mine / "01.ipynb", as_version=4)
     assert [cell.source for cell in copy.cells] == ["ours"]

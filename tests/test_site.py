@@ -11,7 +11,7 @@ import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from site_front import ASKED, front_page
 
-PATHS = sorted(renew.NOTEBOOKS.glob("*.ipynb"))
+PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw

@@ -25,7 +25,7 @@ SECTIONS = {
 def told(notebook):
     """Return every text that a notebook shows: sources, printed texts, values, errors, pictures."""
     texts = []
-    for cell in renew.read(renew.NOTEBOOKS / f"{notebook}.ipynb").cells:
+    for cell in renew.read(renew.COURSE[notebook]).cells:
         texts.append(cell.source)
         for output in cell.get("outputs", []):
             data = output.get("data", {})
@@ -48,5 +48,5 @@ def test_no_topic_is_dropped_and_none_stands_twice():
 
 
 def test_every_notebook_carries_a_topic():
-    every = {path.stem for path in renew.NOTEBOOKS.glob("*.ipynb")}
+    every = set(renew.COURSE)
     assert {topic["notebook"] for topic in TOPICS} == every

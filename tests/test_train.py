@@ -19,7 +19,7 @@ from helpers import examples
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-NOTEBOOK = renew.NOTEBOOKS / "18_heads_that_learn.ipynb"
+NOTEBOOK = renew.COURSE["18_heads_learn"]
 SENTENCE = "Anna met Bert . the dogs near the old tree run . Anna met"
 
 

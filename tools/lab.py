@@ -19,12 +19,13 @@ MINE = ROOT / "my_notebooks"
 
 def copy_missing(course: Path, mine: Path) -> list[Path]:
     """Copy each notebook of course that mine lacks; return where all of them are in mine."""
-    mine.mkdir(exist_ok=True)
     copies = []
-    for notebook in sorted(course.glob("*.ipynb")):
-        copies.append(mine / notebook.name)
-        if not copies[-1].exists():
-            copy(notebook, copies[-1])
+    for part in (Path("."), Path("beyond")):
+        (mine / part).mkdir(exist_ok=True)
+        for notebook in sorted((course / part).glob("*.ipynb")):
+            copies.append(mine / part / notebook.name)
+            if not copies[-1].exists():
+                copy(notebook, copies[-1])
     return copies
 
 

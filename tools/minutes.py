@@ -33,7 +33,9 @@ SHORT, SHORT_CLASS = 2, 10  # minutes of an exercise in an evening
 FOLD = "## Deeper"
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
-ROW = re.compile(r"^(\| \[(\w+)\]\(notebooks/\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE)
+ROW = re.compile(
+    r"^(\| \[(\w+)\]\(notebooks/(?:beyond/)?\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE
+)
 SUM = re.compile(r"(One evening, )\d+( minutes)")
 
 
@@ -55,7 +57,7 @@ def main() -> None:
 def both() -> dict[str, tuple[int, int]]:
     """Return the minutes of each notebook by its name, in order: its evening, and all of it."""
     every, known = {}, set()
-    for path in sorted(renew.NOTEBOOKS.glob("*.ipynb")):
+    for path in renew.COURSE.values():
         cells = renew.read(path).cells
         fold = next((i for i, cell in enumerate(cells) if cell.source.startswith(FOLD)), 0)
         evening = minutes(cells[:fold], known, evening=True) if fold else 0

@@ -15,7 +15,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -23,6 +23,12 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+# All of them by name, in the order they are read: the walk, then what goes past it.
+COURSE = {
+    path.stem: path
+    for pattern in ("*.ipynb", "beyond/*.ipynb")
+    for path in sorted(NOTEBOOKS.glob(pattern))
+}
 VIEW = "application/vnd.jupyter.widget-view+json"
 MEASURED = "nbval-ignore-output"
 METADATA = {
@@ -43,7 +49,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="run nothing, only compare the form")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    paths = options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    paths = options.notebooks or COURSE.values()
     if options.check:
         irregular = [path for path in paths if normal_form(read(path)) != path.read_text("utf-8")]
         print(*(f"{path}: not in normal form" for path in irregular), sep="\n", end="")
@@ -71,7 +77,7 @@ def as_shipped() -> Iterator[None]:
                     os.environ[name] = value
 
 
-async def for_each(paths: list[Path], work: Callable[[Path], Awaitable[str]]) -> int:
+async def for_each(paths: Iterable[Path], work: Callable[[Path], Awaitable[str]]) -> int:
     """Work on every notebook, as many at a time as there are cores; return how many failed."""
     kernels = asyncio.Semaphore(os.cpu_count() or 1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from renew import NOTEBOOKS, normal_form, read
+from renew import COURSE, NOTEBOOKS, normal_form, read
 
 STUDENT = NOTEBOOKS.parent / "student"
 
@@ -22,9 +22,9 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
 
 def main() -> None:
     """Write a copy of each notebook named on the command line."""
-    STUDENT.mkdir(exist_ok=True)
-    for path in map(Path, sys.argv[1:] or sorted(NOTEBOOKS.glob("*.ipynb"))):
-        copy = STUDENT / path.name
+    for path in map(Path, sys.argv[1:] or COURSE.values()):
+        copy = STUDENT / path.resolve().relative_to(NOTEBOOKS)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(normal_form(without_solutions(read(path))), encoding="utf-8", newline="\n")
         print(copy)
 

@@ -16,11 +16,11 @@ import nbformat
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Page, expect
-from renew import METADATA
+from renew import COURSE, METADATA
 from waits import LONG, settle, soon, turn, until
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = list(COURSE.values())
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SETTINGS = {

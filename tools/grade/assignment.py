@@ -14,6 +14,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
@@ -21,7 +22,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS, read
+from renew import COURSE, NOTEBOOKS, read
 
 FOLDER = NOTEBOOKS.parent / "assignment"
 NAME = "eleven_steps"
@@ -139,7 +140,7 @@ def solutions_of(cells: list[NotebookNode]) -> list[str]:
     return found
 
 
-def with_exercises(paths: list[Path]) -> dict[str, NotebookNode]:
+def with_exercises(paths: Iterable[Path]) -> dict[str, NotebookNode]:
     """Return the notebooks that ask for something, by file name."""
     every = {path.name: read(path) for path in paths}
     return {
@@ -149,7 +150,7 @@ def with_exercises(paths: list[Path]) -> dict[str, NotebookNode]:
     }
 
 
-def write(folder: Path, paths: list[Path]) -> list[Path]:
+def write(folder: Path, paths: Iterable[Path]) -> list[Path]:
     """Write the course's settings and source version; return the notebooks written."""
     sources = folder / "source" / NAME
     sources.mkdir(parents=True, exist_ok=True)
@@ -166,7 +167,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
-    written = write(options.folder, options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")))
+    written = write(options.folder, options.notebooks or COURSE.values())
     print(f"{len(written)} notebooks in {options.folder / 'source' / NAME}")
     return nbgrader(options.folder, "generate_assignment", NAME, "--force")
 

@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_raw_cell
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS
+from renew import COURSE, NOTEBOOKS
 
 FOLDER = NOTEBOOKS.parent / "assignment_otter"
 CONFIG = """# ASSIGNMENT CONFIG
@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
     failed = 0
-    paths = options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    paths = options.notebooks or COURSE.values()
     for name, notebook in with_exercises(paths).items():
         place = options.folder / Path(name).stem
         place.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,8 @@ class Result:
 
 def course_exercises() -> list[str]:
     """Return the identifiers of all exercises, in the order of the course."""
-    sources = (path.read_text("utf-8") for path in sorted(COURSE.glob("*.ipynb")))
+    paths = sorted(COURSE.glob("**/[0-9]*.ipynb"), key=lambda path: path.name)
+    sources = (path.read_text("utf-8") for path in paths)
     cells = (cell for source in sources for cell in json.loads(source)["cells"])
     code = tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     return [name for name in Submission("", "", code).exercises if known(name)]

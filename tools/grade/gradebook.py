@@ -13,8 +13,9 @@ import json
 from pathlib import Path
 
 from assignment import points, with_exercises
-from grade import COURSE, harmless, replacing
+from grade import harmless, replacing
 from handed_in import IDENTIFIER
+from renew import COURSE
 
 CANVAS = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all
@@ -23,7 +24,7 @@ POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all
 def notebooks_of() -> dict[str, str]:
     """Return the course's notebook of each exercise, without its ending."""
     found = {}
-    for name, notebook in with_exercises(sorted(COURSE.glob("*.ipynb"))).items():
+    for name, notebook in with_exercises(COURSE.values()).items():
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 found |= dict.fromkeys(IDENTIFIER.findall(cell.source), Path(name).stem)

@@ -11,6 +11,7 @@ import asyncio
 import re
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -18,13 +19,13 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS, VIEW, as_shipped, client, for_each, read
+from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
 from site_front import STATE, front_page, title_of
 
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
-TO_NOTEBOOK = re.compile(r'href="(?:notebooks/)?(\w+)\.ipynb(?=["#])')
+TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#])')
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
     with as_shipped():
-        failures = build(options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")), options.to)
+        failures = build(options.notebooks or COURSE.values(), options.to)
     return failures > 0
 
 
@@ -62,7 +63,7 @@ def begin(site: Path) -> None:
     (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
 
 
-def build(notebooks: list[Path], site: Path) -> int:
+def build(notebooks: Iterable[Path], site: Path) -> int:
     """Write index.html, a page for each notebook and what they load; return how many failed."""
     begin(site)
 
@@ -115,20 +116,20 @@ def page(notebook: NotebookNode, name: str) -> str:
         exclude_output_prompt=True,
     )
     html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name, **around(name)}})
-    html = html.replace('href="../README.md"', 'href="index.html"')
+    html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
     return TO_NOTEBOOK.sub(r'href="\1.html', html)
 
 
 def around(name: str) -> dict[str, str]:
     """Return names and titles of the notebooks before and after one, where there are such."""
-    names = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+    names = list(COURSE)
     if name not in names:
         return {}
     place = names.index(name)
     found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
     found = {which: one[0] for which, one in found.items() if one}
     titles = {
-        f"{which}_title": title_of(NOTEBOOKS / f"{one}.ipynb") for which, one in found.items()
+        f"{which}_title": title_of(COURSE[one]) for which, one in found.items()
     }
     return found | titles
 

@@ -9,12 +9,12 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import NOTEBOOKS, VIEW, read
+from renew import COURSE, VIEW, read
 
 from eleven_steps import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/\w+\.ipynb\) \| .+? \| \d* \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| \d* \| (\d+) \|$", re.MULTILINE)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
@@ -37,12 +37,12 @@ ASKED = {
     "15_by_hand": "Can you do it with pencil and paper?",
     "16_real_sizes": "How large is all this in GPT\u20112 and GPT\u20113?",
     "17_how_fast": "Where does the time go, and what saves it?",
-    "18_heads_that_learn": "What does a head look for, once it has been trained?",
-    "19_since_then": "What have today's models changed in the eleven steps?",
-    "19_since_then_2": "Must a head look at everything, and must it always say something?",
-    "19_since_then_3": "Why is a long chat not computed anew for each word?",
-    "20_many_machines": "How do several machines share one attention?",
-    "20_many_machines_2": "What if one text is too long for one machine?",
+    "18_heads_learn": "What does a head look for, once it has been trained?",
+    "19_since_1": "What have today's models changed in the eleven steps?",
+    "19_since_2": "Must a head look at everything, and must it always say something?",
+    "19_since_3": "Why is a long chat not computed anew for each word?",
+    "20_machines_1": "How do several machines share one attention?",
+    "20_machines_2": "What if one text is too long for one machine?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
@@ -103,7 +103,7 @@ def cards(rows: list[tuple[str, str]]) -> str:
 
 def card(name: str, minutes: str) -> str:
     """Return the card of one notebook: its title, what it answers, its minutes."""
-    title = title_of(NOTEBOOKS / f"{name}.ipynb")
+    title = title_of(COURSE[name])
     return (
         f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
         f"<span>{marked(ASKED[name])}</span><small>{minutes} minutes</small></a></li>"
