@@ -1,6 +1,9 @@
 """Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
 
+import contextlib
+import difflib
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +36,8 @@ from eleven_steps.checks.name.say import (
     say,
     say_slip,
     sized,
-    unknown,
 )
+from eleven_steps.checks.name.shown import shown_with
 from eleven_steps.checks.run.ask import ask, kind_of
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from helpers.attention import MultiHeadAttention
@@ -83,14 +86,23 @@ def find(identifier: Any) -> Task | Quiz | Paper | None:
     return TASKS.get(identifier) or QUIZZES.get(identifier) or practised(identifier)
 
 
+def unknown(identifier: Any, names: Iterable[str]) -> str:
+    """Say that there is no such exercise, and name the nearest."""
+    if type(identifier) is not str:
+        return wording("exercise_named")
+    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
+    name = "exercise_unknown" if near else "exercise_unlike"
+    return wording(name, name=identifier[:30], near="".join(near))
+
+
 def judged(task: Task | Quiz | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
     with isolated(SECONDS):
-        try:
+        finding, seen = say("function_late", seconds=SECONDS), {}
+        with contextlib.suppress(TimeUp):
             finding = judge(task, answer)
-        except TimeUp:
-            finding = say("function_late", seconds=SECONDS)
-        return finding.outcome(task.identifier)
+            seen = shown_with(task, answer, finding)
+        return replace(finding.outcome(task.identifier), **seen)
 
 
 def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:

@@ -2,16 +2,21 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from torch import nn
 
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Write
 from eleven_steps.checks.know.exercises.kinds import slip as named_slip
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.name.causes import given_of
+from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
 from eleven_steps.checks.name.say import (
     Finding,
@@ -19,15 +24,15 @@ from eleven_steps.checks.name.say import (
     dropped,
     from_notebook,
     say,
-    say_raised,
     together,
 )
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import drawn
-from eleven_steps.checks.run.isolate import Failure, type_name
+from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
+from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
+GIVEN_BACK = wording("as_given", name="")
 BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where all sizes differ
 
 
@@ -46,7 +51,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if changed or _differing(returned[BOARD], again):
         return say("other_each_time")
     if not any(faults):
-        return say("right_everywhere" if scenes[BOARD].case.whiteboard else "right_wherever")
+        return say("right_everywhere" if scenes[BOARD].case.example else "right_wherever")
     return _why(task, answer, scenes, returned, faults)
 
 
@@ -62,7 +67,16 @@ def _parts(task: Write, reply: Any) -> Parts:
     count = len(task.names)
     stacked = type(reply) is torch.Tensor and reply.dim() and len(reply) == count
     several = stacked or type(reply) in (list, tuple, torch.Size)
-    return tuple(reply) if count > 1 and several else (reply,)
+    return tuple(map(_read, reply if count > 1 and several else (reply,)))
+
+
+def _read(part: Any) -> Any:
+    """Numbers in whatever form as a tensor: lists, arrays, float64; all else as it is."""
+    if type(part) in (list, tuple, np.ndarray):
+        numbers = attempt(lambda: torch.as_tensor(np.array(part)))
+        part = part if isinstance(numbers, Failure) or not numbers.dim() else numbers
+    double = type(part) is torch.Tensor and part.dtype == torch.float64
+    return part.float() if double else part
 
 
 def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -103,13 +117,7 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -
         return say("no_whole_number", name=name, type=type_name(part), hint=hint)
     if number == right:
         return None
-    sizes = scene.case.letters
-    del sizes["context_length"]
-    names = [each for each, size in sizes.items() if size == number]
-    pairs = itertools.combinations(sizes, 2)
-    names += [f"{a} * {b}" for a, b in pairs if sizes[a] * sizes[b] == number]
-    called = wording("which_is", name=names[0]) if len(names) == 1 else ""
-    return say("other_whole", name=name, number=number, where=scene.case.where, called=called)
+    return say("other_whole", name=name, number=number, where=scene.case.where)
 
 
 def _tensor_fault(
@@ -131,32 +139,31 @@ def _tensor_fault(
     if not wrong.any():
         return None
     at = wrong.nonzero()[0].tolist()
-    number, wanted = (_written(each[tuple(at)]) for each in (part, right))
+    number, wanted = _told_apart(*(each.detach()[tuple(at)] for each in (part, right)))
     return say("other_numbers", at=at, number=number, right=wanted, **values)
 
 
-def _written(number: torch.Tensor) -> str:
-    return f"{number:.4f}" if number.is_floating_point() else str(number.item())
+def _told_apart(*numbers: torch.Tensor) -> list[str]:
+    """Numbers as they are printed, with as many digits as it takes to tell them apart."""
+    if not numbers[0].is_floating_point():
+        return [str(each.item()) for each in numbers]
+    shown = ([f"{each:.{digits}f}" for each in numbers] for digits in range(4, 12))
+    return next((each for each in shown if len({*each}) > 1), [f"{e:g}" for e in numbers])
 
 
-def _first(faults: list[Finding | None], scenes: list[Scene]) -> Finding:
-    """The first fault; with the one at other sizes beside it where the whiteboard hides much."""
-    board = scenes[BOARD].case
+def _spoken_of(faults: list[Finding | None], likes: Sequence[str]) -> int:
+    """The case that a message speaks of: the first wrong one, unless the second example tells more.
+
+    An error, a whole number and a shape tell more where all sizes differ, and so does a case in
+    which it is known how what came is related to what is right.
+    """
     first = next(index for index, finding in enumerate(faults) if finding)
-    finding, other = faults[first], faults[SIZED]
-    # Sizes that differ tell more of an error, and of a whole number.
-    sized = finding.kind == "error" or finding.name == "other_whole"
-    if first < SIZED and other and other.kind == finding.kind and sized:
-        finding = other
-    if first:
-        text = say("not_everywhere", first=board.called, fault=finding.text).text
-        return replace(finding, text=text)
-    louder = (each for each in faults[SIZED:] if each and each.kind in ("error", "shape"))
-    if finding.kind == "value" and (hidden := next(louder, None)):
-        name = "whiteboard_hides" if board.whiteboard else "sizes_hide"
-        hides = say(name, first=board.called, fault=hidden.text).text
-        finding = replace(finding, text=together(finding.text, hides))
-    return finding
+    one, other = faults[first], faults[SIZED]
+    if first < SIZED and other:
+        louder = other.kind in ("error", "shape") and one.kind in ("value", other.kind)
+        if louder or other.name == one.name == "other_whole" or likes[SIZED] > "" == likes[first]:
+            return SIZED
+    return first
 
 
 # Why
@@ -166,22 +173,29 @@ def _why(
     task: Write, answer: Any, scenes: list[Scene], returned: list[Parts], faults: list
 ) -> Finding:
     """Say which slip it is, what is read of the notebook, or what came and what it is like."""
-    used, telling = used_by(answer), _telling(task, scenes, returned, faults)
-    back = _given_back(task, *telling) if telling else ""
-    if not faults[SIZED]:  # where it is right no other size repairs it
-        used["constants"] = []
+    used = used_by(answer)
     if finding := _slip(task, scenes, returned):
-        text = finding.text
-    elif finding := _from_outside(task, answer, used, scenes):
+        back = False
+    elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
     else:
-        finding = _first(faults, scenes)
-        like = back or (related(task.step, *telling) if telling else "")
-        text = together(finding.text, like)
+        both = zip(returned, scenes, strict=True)
+        likes = [_like(task, parts, scene) for parts, scene in both]
+        idle = _unused(task, answer, scenes[BOARD], returned[BOARD])
+        expression = _expression(task, scenes, returned)
+        likes = [idle or expression or like for like in likes]
+        at = _spoken_of(faults, likes)
+        back = not idle and likes[at].endswith(GIVEN_BACK)
+        text = together(faults[at].text, likes[at])
+        if faults[BOARD] is None:
+            text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
+        elif at and faults[at].kind != faults[BOARD].kind:
+            text = say("hidden_by_sizes", first=scenes[BOARD].case.called, fault=text).text
+        finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
         return finding
     lost = dropped(used)  # where that is why all comes back as it was, nothing else is said
-    return replace(finding, text=together(back if back and lost else text, lost))
+    return replace(finding, text=together(back if back and lost else finding.text, lost))
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:
@@ -190,6 +204,8 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     own = [slip.mistake for slip in usual]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     others = [n for n, each in every.items() if number in each.steps and n not in own]
+    if not any(isinstance(each, nn.Linear) for each in task.gets(scenes[BOARD])):
+        others = [n for n in others if "W_" not in every[n].sentence]  # here there are no layers
     for index, slip in enumerate([*usual, *map(named_slip, others)]):
         if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
@@ -198,10 +214,14 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     return None
 
 
-def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> Finding | None:
+def _from_outside(
+    task: Write, answer: Any, used: dict, scenes: list[Scene], faults: list
+) -> Finding | None:
     """Say which name of the notebook, or which typed-in size, the function uses."""
     if used["names"]:
         return say("function_reads", what=from_notebook(used))
+    if faults[BOARD] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
+        return None
     board, other = scenes[BOARD].case, scenes[SIZED].case
     for typed, (letter, size) in itertools.product(used["constants"], board.letters.items()):
         for power in POWERS.get(type(typed), ()):
@@ -211,16 +231,66 @@ def _from_outside(task: Write, answer: Any, used: dict, scenes: list[Scene]) -> 
             (swapped,) = _asked(task, answer, [scenes[SIZED]], {typed: there**power})
             if fault(task, scenes[SIZED], swapped) is None:
                 values = {"size": size, "first": board.where, "other": there, "where": other.where}
-                return say("typed_in", letter=letter, **values)
+                finding = say("typed_in", letter=letter, **values)
+                return replace(finding, case=other)
     return None
 
 
-def _telling(task: Write, scenes: list[Scene], returned: list[Parts], faults: list) -> tuple:
-    """The first wrong tensor where it tells most, what it should be, and its scene, if any."""
-    telling = (i for i in (SIZED, 3, 0, 1) if faults[i] and faults[i].kind in ("value", "shape"))
-    index = next(telling, None)
-    wrong = [] if index is None else _differing(returned[index], task.answer(scenes[index]))
-    return (*wrong[0], scenes[index]) if wrong else ()
+def _like(task: Write, parts: Parts, scene: Scene) -> str:
+    """How the first wrong tensor is related to what is right, and to what was given."""
+    wrong = _differing(parts, task.answer(scene))
+    if not wrong:
+        return ""
+    plain, given = not task.right and not task.variant, given_of(task.gets(scene), scene)
+    back = _given_back(task, *wrong[0], scene)
+    return back or related(task.step, *wrong[0], scene, given, plain)
+
+
+def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
+    """Say which tensor or layer that a function is given changes nothing in what it returns."""
+    given, own = task.gets(scene), [each for each in parts if is_tensor(each)]
+    if len(given) == 1 or len(own) < len(parts):
+        return ""
+    names = {id(each): name for step in scene.steps.values() for name, each in step.items()}
+    names |= {id(getattr(scene.module, name)): name for name in LAYERS}
+    for index, argument in enumerate(given):
+        if id(argument) not in names:
+            continue
+        others = [*given]
+        others[index] = other_numbers(argument)
+        changed = _parts(task, *ask(answer, "call", [others]))
+        same = [
+            same_tensor(*pair) for pair in zip(own, changed, strict=False) if is_tensor(pair[1])
+        ]
+        if len(same) == len(own) and all(same):
+            return say("unused", name=names[id(argument)]).text
+    return ""
+
+
+def _expression(task: Write, scenes: list[Scene], returned: list[Parts]) -> str:
+    """Say what the first wrong whole number is in letters, where one expression fits everywhere."""
+    for index, right in enumerate(zip(*map(task.answer, scenes), strict=True)):
+        if not all(isinstance(each, int) for each in right):
+            return ""
+        mine = [
+            whole(parts[index]) if len(parts) == len(task.names) else None for parts in returned
+        ]
+        if mine == list(right):
+            continue
+        if len({*mine}) == 1 and mine[0] is not None:
+            return say("always", number=mine[0]).text
+        names = list(scenes[0].case.letters)[:-1]  # without context_length
+        codes = [
+            *names,
+            *(
+                f"{a} {sign} {b}"
+                for sign in ("*", "//", "%")
+                for a, b in itertools.permutations(names, 2)
+            ),
+        ]
+        fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
+        return say("it_is", code=fitting[0]).text if fitting else ""
+    return ""
 
 
 def _given_back(task: Write, part: torch.Tensor, right: Any, scene: Scene) -> str:

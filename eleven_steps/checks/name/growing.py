@@ -19,6 +19,7 @@ from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import candidates
 from eleven_steps.checks.name.modes import judge_returned
+from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import likeness, related, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (
     Finding,
@@ -26,7 +27,6 @@ from eleven_steps.checks.name.say import (
     from_notebook,
     in_order,
     say,
-    say_raised,
     together,
 )
 from eleven_steps.checks.run.ask import ask, once, used_by

@@ -3,11 +3,10 @@
 The sentences themselves stand in checks/know, under the names that say is called with.
 """
 
-import difflib
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.know.sentences import SENTENCES, wording
 from eleven_steps.checks.run.cases import MAIN, Case
-from eleven_steps.checks.run.isolate import Failure, type_name
+from eleven_steps.checks.run.isolate import type_name
 from helpers.trace import STEPS
 
 Rows = tuple[tuple[float, ...], ...]
@@ -38,6 +37,9 @@ class Outcome:
         step: the first wrong step, 1 to 11; None if there is none, or none can be told.
         mistakes: identifiers of the catalogued mistakes that were found, first step first; the
             message names two at most.
+        printed: what the answer printed where the message speaks of, or else at first; its
+            beginning.
+        cell: lines of code that make what the message speaks of, where no notebook has it.
         note: what there is to say besides, about writing the progress down for one.
         theirs: numbers of the learner's, rows of equal length, if they help.
         expected: the right numbers, of the same shape.
@@ -53,6 +55,8 @@ class Outcome:
     step: int | None = None
     mistakes: tuple[str, ...] = ()
     note: str = ""
+    printed: str = field(default="", repr=False, compare=False)
+    cell: str = field(default="", repr=False, compare=False)
     theirs: Rows = field(default=(), repr=False)
     expected: Rows = field(default=(), repr=False)
     caption: str = field(default="", repr=False)
@@ -83,6 +87,8 @@ class Outcome:
         tables = "".join(_table(title, rows, self.expected) for title, rows in self._numbers())
         if tables:
             tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{tables}</div>'
+        for said, lines in self._lines():
+            tables += f"<details open><summary>{said}</summary><pre>{escape(lines)}</pre></details>"
         return (
             f'<div role="group" aria-label="Verdict: {escape(self.title)}" style="border-left:4px '
             f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
@@ -99,11 +105,17 @@ class Outcome:
         for caption, rows in self._numbers():
             lines.append(f"{caption}:")
             lines += ["  " + "  ".join(f"{each:>8.4f}" for each in row) for row in rows]
+        for said, text in self._lines():
+            lines += [said, *(f"  {line}" for line in text.splitlines())]
         return "\n".join(lines)
 
     def _numbers(self) -> list[tuple[str, Rows]]:
         both = (f"your {self.caption}", self.theirs), (f"right {self.caption}", self.expected)
         return [each for each in both if each[1]]
+
+    def _lines(self) -> list[tuple[str, str]]:
+        both = ("it_printed", self.printed), ("in_a_cell", self.cell)
+        return [(wording(name), text.rstrip()) for name, text in both if text.strip()]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": self.display, "text/plain": str(self)}
@@ -121,6 +133,7 @@ class Finding:
     right: torch.Tensor | None = field(default=None, compare=False)  # the right one beside it
     caption: str = ""  # what the matrices are
     name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
+    case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
 
     @property
     def sentence(self) -> str:
@@ -150,13 +163,6 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         return Finding(step, sentence, name, "mistake")
     usual, text, kind = SENTENCES[name]
     return Finding(step or usual, text.format(**values), kind=kind, name=name)
-
-
-def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:
-    """Say what a learner's function or forward raised, and which letters its sizes are."""
-    line = wording("in_the_line", line=failure.line) if failure.line else ""
-    raised = say("raises", step, what=what, error=failure.text, where=case.where, line=line)
-    return replace(raised, text=together(raised.text, legend(failure.text, case)))
 
 
 def say_slip(slip: str | tuple[str, str]) -> Finding:
@@ -225,16 +231,6 @@ def together(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def legend(text: str, case: Case) -> str:
-    """Say which letters the sizes in an error's text are, where all sizes differ."""
-    letter_of = {size: name for name, size in case.letters.items()}
-    text = re.sub(r"(pos|position|argument|dim|dimension) \d+", "", text)  # these are no sizes
-    numbers = dict.fromkeys(int(each) for each in re.findall(r"\b\d+\b", text))
-    sizes = [f"{n} is {letter_of[n]}" for n in numbers if n in letter_of and n > 1]
-    distinct = len(letter_of) == len(case.letters) and "TypeError" not in text  # counts arguments
-    return wording("here", sizes=", ".join(sizes)) if sizes and distinct else ""
-
-
 def from_notebook(used: dict[str, list]) -> str:
     """Name what a function reads of the notebook, as outside.readings has it."""
     return ", ".join(
@@ -268,15 +264,6 @@ def sized(shape: tuple[int, ...]) -> str:
         return wording("row_of_one")
     name = ("one_number", "row", "matrix", "of_shape")[min(len(shape), 3)]
     return wording(name, size=" x ".join(map(str, shape)), shape=shape)
-
-
-def unknown(identifier: Any, names: Iterable[str]) -> str:
-    """Say that there is no such exercise, and name the nearest."""
-    if type(identifier) is not str:
-        return wording("exercise_named")
-    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
-    name = "exercise_unknown" if near else "exercise_unlike"
-    return wording(name, name=identifier[:30], near="".join(near))
 
 
 def _table(title: str, rows: Rows, right: Rows) -> str:

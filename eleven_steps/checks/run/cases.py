@@ -18,7 +18,7 @@ from torch import nn
 
 from eleven_steps.checks.run.isolate import Failure
 from helpers.attention import MultiHeadAttention
-from helpers.examples import load_whiteboard
+from helpers.examples import load_second, load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
 ADDED = {  # by changes since the lecture
@@ -45,7 +45,7 @@ class Case:
     qkv_bias: bool = False
     scale: float = 1.5  # how far queries and keys spread; at 0 all scores are 0
     straight: bool = False  # whether out_proj passes the context on as it is
-    whiteboard: bool = False  # whether x and the seed of the weights are the whiteboard's
+    example: str = ""  # whose x it is, whiteboard or second; or drawn: all from its seed
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
     called: str = ""  # by a message; its letters if empty
@@ -66,20 +66,21 @@ class Case:
     def where(self) -> str:
         """The case in words, for messages."""
         names = "b", "num_tokens", "d_in", "d_out", "num_heads"
-        return self.called or "with " + ", ".join(f"{n} = {getattr(self, n)}" for n in names)
+        sizes = ", ".join(f"{n} = {getattr(self, n)}" for n in names)
+        return self.called.format(sizes=sizes) if self.called else f"with {sizes}"
 
     @property
     def x(self) -> torch.Tensor:
         """The input (b, num_tokens, d_in)."""
-        if self.whiteboard:
-            return load_whiteboard().clone()
+        if self.example:
+            return from_seed(self)[1].clone()
         return known(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
         """The known weight of a parameter, "W_key.weight" for one, in whatever shape it has."""
         shape = tuple(shape)
-        if self.whiteboard and shape == whiteboard_weights().get(name, torch.empty(0)).shape:
-            return whiteboard_weights()[name]
+        if self.example and shape == from_seed(self)[0].get(name, torch.empty(0)).shape:
+            return from_seed(self)[0][name]
         if name in self.without or self.straight and name == "out_proj.bias":
             return torch.zeros(shape)
         if self.straight and name == "out_proj.weight" and len(shape) == 2:
@@ -140,13 +141,23 @@ def cases_of(variant: str) -> Cases:
     return Cases(every[0], every[1], every, (still, *small, *straight))
 
 
-# Where exercises are tried. The whiteboard comes first, since a learner has it before them; the
-# others leave nothing to be gained by writing the whiteboard's numbers down.
+# Where exercises are tried: first the two examples of the notebooks, as they are made there. The
+# others leave nothing to be gained by writing numbers down, and differ where those agree.
 TASK_CASES = (
-    Case(1, 3, 6, 6, 2, 6, whiteboard=True, called="on the whiteboard"),
-    Case(1, 3, 6, 6, 2, 6, seed=7, called="with other numbers of the whiteboard's sizes"),
-    replace(BIASED, seed=7, context_length=12),
-    Case(5, 4, 8, 8, 2, 7, qkv_bias=True, seed=7),
+    Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", called="on the whiteboard"),
+    Case(
+        *(1, 3, 6, 6, 2, 6),
+        seed=7,
+        example="drawn",
+        called="with other numbers of the whiteboard's sizes",
+    ),
+    Case(
+        *(2, 7, 5, 12, 3, 9),
+        seed=123,
+        example="second",
+        called="on the second example ({sizes})",
+    ),
+    Case(5, 4, 10, 8, 2, 4, qkv_bias=True, seed=7, example="drawn"),
 )
 
 
@@ -161,13 +172,30 @@ def _drawn(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+def other_numbers(argument: torch.Tensor | nn.Linear) -> torch.Tensor | nn.Linear:
+    """A tensor of other numbers, or a layer of other weights, of the same shapes."""
+    if isinstance(argument, torch.Tensor):
+        return known("other numbers", argument.shape)
+    other = nn.Linear(argument.in_features, argument.out_features, argument.bias is not None)
+    with torch.no_grad():
+        for name, each in other.named_parameters():
+            each.copy_(known(f"other {name}", each.shape))
+    return other
+
+
 @functools.cache
-def whiteboard_weights() -> dict[str, torch.Tensor]:
-    """The weights behind the whiteboard's published table."""
+def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """The weights of a case with an example, and its x (b, num_tokens, d_in), as a cell makes them.
+
+    torch.manual_seed(case.seed), then the constructor, then x, where it is not an example's own.
+    """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(123)
-        state = MultiHeadAttention(6, 6, 6, 0.0, 2).state_dict()
-    return {name: weight for name, weight in state.items() if name != "mask"}
+        torch.manual_seed(case.seed)
+        sizes = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
+        state = MultiHeadAttention(*sizes, case.qkv_bias).state_dict()
+        x = 3 * torch.randn(case.b, case.num_tokens, case.d_in)
+    x = {"whiteboard": load_whiteboard, "second": load_second}.get(case.example, lambda: x)()
+    return {name: weight for name, weight in state.items() if name != "mask"}, x
 
 
 def fill(module: nn.Module, case: Case) -> None:

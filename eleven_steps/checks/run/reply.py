@@ -1,7 +1,9 @@
 """What runs in the learner's process: the questions that may be asked of an answer."""
 
+import contextlib
 import copy
 import inspect
+import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -20,6 +22,7 @@ from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers import attention
 
 NAME = "MultiHeadAttention"
+MOST_PRINTED = 1000  # characters
 PLACE = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 
@@ -127,6 +130,23 @@ def built(lines: Sequence[str]) -> type:
     return namespace[NAME]
 
 
+def printed(answer: Any, question: str, *arguments: Any) -> tuple[str, str]:
+    """The name of an answer, and what it prints while it is asked something else."""
+    page, name = Page(), attempt(lambda: answer.__name__)
+    with contextlib.redirect_stdout(page):
+        attempt(QUESTIONS[question], answer, *arguments)
+    return name if type(name) is str else "", page.getvalue()
+
+
+class Page(io.StringIO):
+    """What takes MOST_PRINTED characters and forgets all others."""
+
+    def write(self, text: str) -> int:
+        """Write as much of a text as there is room for."""
+        super().write(text[: max(0, MOST_PRINTED - self.tell())])
+        return len(text)
+
+
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "kind": kind,
     "value": value,
@@ -137,6 +157,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "facts": facts,
     "run": run,
     "record": record,
+    "printed": printed,
 }
 
 
@@ -255,7 +276,8 @@ def _accepts(test: Any, cls: type) -> Any:
 
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
-    returned = function(*copy.deepcopy(tuple(arguments)))
+    with torch.no_grad():  # as in the notebooks
+        returned = function(*copy.deepcopy(tuple(arguments)))
     return list(islice(returned, 99)) if isinstance(returned, Iterator) else returned
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Grow, Task, Write, slip
+from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, slip
 from eleven_steps.checks.know.exercises.many_tasks import LEARN, MANY
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.exercises.since_tasks import SINCE
@@ -23,6 +23,16 @@ def _each(step: str, *names: str) -> Callable[[Scene], Parts]:
 
 _QKV = ("queries", "keys", "values")
 _VIEWS = ("view_straight", "view_tokens_last", "view_mixes_batch")
+
+
+def _dealt(name: str) -> Slip:
+    """Return the slip of a view that deals the features out to the heads in turns."""
+    return slip(
+        "head_dim_before_heads",
+        lambda s: s["project"][name].unflatten(-1, (-1, s.case.num_heads)).transpose(2, 3),
+    )
+
+
 _SCORES = (
     "keys_not_flipped",
     "keys_viewed",
@@ -130,13 +140,13 @@ _LIST: tuple[Task, ...] = (
         "view.1",
         lambda s: (s["project"]["queries"], s.case.num_heads),
         ("queries",),
-        (*_VIEWS, "heads_and_head_dim_swapped"),
+        (*_VIEWS, "heads_and_head_dim_swapped", _dealt("queries")),
     ),
     Write(
         "view.3",
         lambda s: (s["project"]["values"], s.case.num_heads),
         ("values",),
-        _VIEWS,
+        (*_VIEWS, _dealt("values")),
         planted="heads_and_head_dim_swapped",
     ),
     Write(

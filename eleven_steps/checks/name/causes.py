@@ -1,0 +1,101 @@
+"""Try what a function may have done with what it was given, and see its own numbers come out."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from eleven_steps.checks.know.right import Scene
+from eleven_steps.checks.name.say import say
+from eleven_steps.checks.run.cases import LAYERS, close
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from helpers.trace import SHAPES, STEPS
+
+Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
+
+# What is applied to one tensor, as code.
+APPLIED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "torch.softmax({}, dim=-1)": lambda t: t.softmax(-1),
+    "torch.softmax({}, dim=-2)": lambda t: t.softmax(-2),
+    "torch.log_softmax({}, dim=-1)": lambda t: t.log_softmax(-1),
+    "{}.exp()": torch.exp,
+    "{}.log()": torch.log,
+    "{}.tanh()": torch.tanh,
+    "{}.sigmoid()": torch.sigmoid,
+    "{}.relu()": torch.relu,
+    "{}.triu()": torch.triu,
+    "{}.tril()": torch.tril,
+    "{}.abs()": torch.abs,
+    "{}.sqrt()": torch.sqrt,
+    "{}.square()": torch.square,
+    "-{}": torch.neg,
+    "1 / {}": torch.reciprocal,
+}
+TURNED = {"{}": lambda t: t, "{}.transpose(-2, -1)": lambda t: t.mT}
+
+
+def given_of(arguments: Sequence[object], scene: Scene) -> Given:
+    """The tensors among a function's arguments, and the weights of layers, by their names."""
+    steps = [(n, t, SHAPES[step]) for step in STEPS for n, t in scene.steps[step].items()]
+    named = []
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor) and argument.is_floating_point():
+            named += [each for each in steps if each[1] is argument][:1]
+        elif isinstance(argument, torch.nn.Linear):
+            layers = (n for n in LAYERS if getattr(scene.module, n) is argument)
+            named += [(f"{name}.weight", argument.weight.detach(), "") for name in layers]
+    return named
+
+
+def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
+    """Say what a function made of what it was given, if one thing gives just these numbers."""
+    with clock_paused():
+        for name, tensor, letters in given:
+            if code := _moved(part, tensor, name, letters):
+                return code
+        tried = itertools.chain(
+            (
+                (code.format(name), tensor, change)
+                for name, tensor, _ in given
+                for code, change in APPLIED.items()
+            ),
+        )
+        for code, tensor, change in tried:
+            if _same(part, attempt(change, tensor)):
+                return say("it_is", code=code).text
+        for code, change in APPLIED.items():
+            if _same(part, attempt(change, right)):
+                return say("applied", code=code.format("it")).text
+        for code, product in _products(given):
+            if _same(part, product):
+                return say("it_is", code=code).text
+    return ""
+
+
+def _same(part: torch.Tensor, other: torch.Tensor | Failure) -> bool:
+    return not isinstance(other, Failure) and part.shape == other.shape and close(part, other)
+
+
+def _moved(part: torch.Tensor, tensor: torch.Tensor, name: str, letters: str) -> str:
+    """Say how a tensor is another with its axes moved, read in another shape or not."""
+    if part.numel() != tensor.numel() or not tensor.isfinite().all():
+        return ""
+    flat, axes = part.flatten(), letters.strip("()").split(", ")
+    for order in itertools.permutations(range(tensor.dim())):
+        turned = tensor.permute(order)
+        if not close(flat, turned.flatten()):
+            continue
+        plain = order == tuple(range(tensor.dim()))
+        code = name if plain else f"{name}.permute{order}"
+        if part.shape != turned.shape:
+            return say("it_is_read", code=code).text
+        if not plain and len(axes) == len(order):
+            return say("it_is_moved", code=code, axes=", ".join(axes[each] for each in order)).text
+    return ""
+
+
+def _products(given: Given) -> Iterator[tuple[str, torch.Tensor | Failure]]:
+    for (one, left, _), (other, right, _) in itertools.product(given, repeat=2):
+        for first, second in itertools.product(TURNED, repeat=2):
+            code = f"{first.format(one)} @ {second.format(other)}"
+            yield code, attempt(torch.matmul, TURNED[first](left), TURNED[second](right))

@@ -1,0 +1,64 @@
+"""Say what a learner's code raised, with torch's sizes as letters."""
+
+import itertools
+import math
+import re
+from dataclasses import replace
+
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.name.say import Finding, say, together
+from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.isolate import Failure
+
+# Where torch's own words say that the rows of one matrix do not fit the columns of another.
+PRODUCTS = (
+    r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+    r"batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
+)
+# What else torch says, and our word for it.
+EXPLAINED = {"view size is not compatible": "moved_before_view", "'NoneType'": "is_none"}
+
+
+def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:
+    """Say what a learner's function or forward raised, and which letters its sizes are."""
+    line = wording("in_the_line", line=failure.line) if failure.line else ""
+    raised = say("raises", step, what=what, error=failure.text, where=case.where, line=line)
+    return replace(raised, text=together(raised.text, legend(failure.text, case)), case=case)
+
+
+def legend(text: str, case: Case) -> str:
+    """Say which letters the sizes in an error's text are, where all sizes differ."""
+    if "TypeError" in text:  # these are counts of arguments
+        return ""
+    for pattern in PRODUCTS:
+        if found := re.search(pattern, text):
+            row, column = (_with_letter(int(size), case) for size in found.groups())
+            return wording("rows_meet_columns", row=row, column=column)
+    if found := re.search(r"shape '\[([\d, ]+)\]' is invalid for input of size (\d+)", text):
+        held = math.prod(map(int, found[1].split(",")))
+        return wording("shape_holds", held=held, size=found[2])
+    for said, name in EXPLAINED.items():
+        if said in text:
+            return wording(name)
+    text = re.sub(r"(pos|position|argument|dim|dimension|index) \d+", "", text)  # no sizes
+    numbers = dict.fromkeys(int(each) for each in re.findall(r"(?<![\w.])\d+(?![\w.])", text))
+    named = ((n, lettered(n, case)) for n in numbers if n > 1)
+    sizes = ", ".join(f"{n} is {name}" for n, name in named if name)
+    return wording("here", sizes=sizes) if sizes else ""
+
+
+def lettered(size: int, case: Case) -> str:
+    """The letter of a size, or the product of letters that it is, if only one comes to it."""
+    letters = case.letters
+    if len({*letters.values()}) < len(letters):
+        return ""
+    parts = "num_tokens", "num_heads", "head_dim"
+    groups = [(name,) for name in letters]
+    groups += [g for count in (2, 3) for g in itertools.combinations(parts, count)]
+    fitting = [g for g in groups if math.prod(letters[name] for name in g) == size]
+    return " * ".join(fitting[0]) if fitting else ""
+
+
+def _with_letter(size: int, case: Case) -> str:
+    name = lettered(size, case)
+    return f"{size} ({name})" if name else str(size)
