@@ -29,20 +29,20 @@ import argparse
 import contextlib
 import csv
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
-import torch
-from grade_one import Limits, Said, outcomes
+from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
+from judge import Judge, Said
 from sandbox import Isolation, find_isolation
 from stage import stage
 
@@ -90,7 +90,7 @@ def grade(
         course = Path(folder)
         stage(course)
         one = partial(outcomes, isolation, course, limits, exercises)
-        with workers(min(processes, len(every))) as spread:
+        with workers(min(processes, len(every)), limits.memory) as spread:
             judged = []
             for submitted, said in zip(every, spread(one, every), strict=True):
                 judged.append((submitted, said))
@@ -99,14 +99,26 @@ def grade(
 
 
 @contextlib.contextmanager
-def workers(processes: int) -> Iterator[Callable]:
-    """Lend a map that is spread over so many processes, each of which judges alone."""
-    if processes == 1:
-        yield map
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, spawn, torch.set_num_threads, (1,)) as pool:
-        yield pool.map
+def workers(number: int, memory: int) -> Iterator[Callable]:
+    """Lend a map over so many threads; each has a process that judges, handed over first."""
+    free: SimpleQueue[Judge] = SimpleQueue()
+    judges = [Judge(memory) for _ in range(number)]
+
+    def lent(function: Callable, thing: Any) -> Any:
+        mine = free.get()
+        try:
+            return function(mine, thing)
+        finally:
+            free.put(mine)
+
+    with ThreadPoolExecutor(number) as pool:
+        for each in judges:
+            free.put(each)
+        try:
+            yield lambda function, things: pool.map(partial(lent, function), things)
+        finally:
+            for each in judges:
+                each.close()
 
 
 def results(
@@ -170,7 +182,6 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.trusted:
             print("Go on with --trusted, if you trust every submission.", file=sys.stderr)
             return 2
-    torch.set_num_threads(1)
     named = options.exercises or {name for each in options.every for name in each.exercises}
     every = course_exercises()
     exercises = [name for name in every if name in named] or every

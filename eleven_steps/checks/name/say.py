@@ -45,6 +45,7 @@ class Outcome:
         given: matrices that a pencil-and-paper problem starts from, by name.
         sizes: sizes that such a problem starts from, by name.
         solution: the matrices that such a problem asks for, by name.
+        reached: of the class that is written step by step, how many steps are right.
     """
 
     exercise: str
@@ -59,6 +60,7 @@ class Outcome:
     given: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     solution: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
+    reached: int = 0
 
     @property
     def passed(self) -> bool:
@@ -121,6 +123,7 @@ class Finding:
     right: torch.Tensor | None = field(default=None, compare=False)  # the right one beside it
     caption: str = ""  # what the matrices are
     name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
+    reached: int = 0  # steps of a class that are right
 
     @property
     def sentence(self) -> str:
@@ -131,7 +134,7 @@ class Finding:
         """What to say of an exercise where this is all that is to be said."""
         step = f"step {self.step}: " if self.step else ""
         mistakes = (self.mistake,) if self.mistake else ()
-        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes)
+        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes, reached=self.reached)
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
