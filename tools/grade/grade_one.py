@@ -140,6 +140,8 @@ def outcomes(
     submitted: Submission,
 ) -> dict[str, Said]:
     """Return what is said of each exercise in one notebook."""
+    if not submitted.notebook:
+        return dict.fromkeys(exercises, Said("missing", "no notebook is handed in."))
     if submitted.broken:
         return dict.fromkeys(exercises, Said("broken", f"{submitted.broken}."))
     if not set(exercises) & set(submitted.exercises):

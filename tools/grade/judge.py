@@ -21,7 +21,7 @@ from eleven_steps.checks.run.notebook import memory_in_use
 
 START = 120  # seconds after which a process that is not ready counts as lost
 JUDGING = 60.0  # seconds between two questions; an honest answer takes a twentieth
-LONGEST_REPLY = 20_000_000  # bytes; the record of an honest class has a twentieth
+LONGEST_REPLY = 10_000_000  # bytes; the record of an honest class has a twentieth
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
 

@@ -61,7 +61,17 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
     return [
         *(shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"),
-        *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
+        *(
+            "--disable-userns",
+            "--die-with-parent",
+            "--new-session",
+            "--cap-drop",
+            "ALL",
+            "--uid",
+            "1000",
+            "--gid",
+            "1000",
+        ),
         *("--hostname", "grading", "--clearenv"),
         *(word for path in seen for word in ("--ro-bind", path, path)),
         *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),

@@ -134,7 +134,8 @@ class Finding:
         """What to say of an exercise where this is all that is to be said."""
         step = f"step {self.step}: " if self.step else ""
         mistakes = (self.mistake,) if self.mistake else ()
-        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes, reached=self.reached)
+        text = step + self.text
+        return Outcome(exercise, self.kind, text, mistakes=mistakes, reached=self.reached)
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
