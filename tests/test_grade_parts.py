@@ -3,7 +3,7 @@
 import json
 
 import grade
-import grade_one
+import judge
 import pytest
 import stage
 import torch
@@ -75,24 +75,12 @@ PLAIN = st.recursive(
 )
 
 
-class Forger:
-    """A sandbox in which every reply is forged."""
-
-    def __init__(self, fact):
-        self.fact = fact
-
-    def tell(self, fact, seconds):
-        pass
-
-    def hear(self, seconds):
-        return self.fact
-
-
 @steady
 @given(st.sampled_from(["scores.1", "combine.2", "by_hand.1", "by_hand.7", "your_class.1"]), PLAIN)
 def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
-    for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}:
-        assert not grade_one.judge(identifier, Forger(fact), grade_one.Limits()).passed
+    for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}, forged:
+        line = json.dumps(fact).encode()
+        assert not judge.judged(identifier, lambda _, line=line: line)["said"]["passed"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])

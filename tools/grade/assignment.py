@@ -20,6 +20,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+from results import possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import COURSE, NOTEBOOKS, read
@@ -27,7 +28,6 @@ from renew import COURSE, NOTEBOOKS, read
 FOLDER = NOTEBOOKS.parent / "assignment"
 NAME = "eleven_steps"
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 
 CONFIG = f'''"""An nbgrader course: run nbgrader in this folder."""
 
@@ -42,11 +42,6 @@ c.CourseDirectory.course_id = "{NAME}"
 c.ClearSolutions.code_stub = {{"python": ""}}  # the stub stands before the solution
 c.ExecutePreprocessor.timeout = 300  # seconds a cell
 '''
-
-
-def points(identifier: str) -> int:
-    """Return how many points an exercise is worth."""
-    return POINTS.get(identifier.partition(".")[0], 1)
 
 
 def asked(source: str) -> tuple[str, str, int] | None:
@@ -97,12 +92,12 @@ def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     answer = new_code_cell("\n".join([*before, *region, *call]))
     answer.metadata.nbgrader = told(identifier, "answer", grade=False, solution=True, locked=False)
     test = new_code_cell(
-        f"# The test of {identifier}, {points(identifier)} point(s)\n"
+        f"# The test of {identifier}, {possible(identifier)} point(s)\n"
         f'said = check("{identifier}", {name}, record=False)\n'
         f"assert said, said.message"
     )
     test.metadata.nbgrader = told(identifier, "test", grade=True, solution=False, locked=True)
-    test.metadata.nbgrader["points"] = points(identifier)
+    test.metadata.nbgrader["points"] = possible(identifier)
     return [answer, test]
 
 

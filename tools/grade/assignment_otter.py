@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 
 import nbformat
-from assignment import asked, points, solutions_of, solved, with_exercises
+from assignment import asked, solutions_of, solved, with_exercises
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_raw_cell
+from results import possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import COURSE, NOTEBOOKS
@@ -46,7 +47,7 @@ def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
         f"    assert said, said.message"
     )
     return [
-        new_raw_cell(f"# BEGIN QUESTION\nname: {plain}\npoints: {points(identifier)}"),
+        new_raw_cell(f"# BEGIN QUESTION\nname: {plain}\npoints: {possible(identifier)}"),
         new_raw_cell("# BEGIN SOLUTION"),
         new_code_cell("\n".join([*before, *region, *call])),
         new_raw_cell("# END SOLUTION"),

@@ -2,12 +2,15 @@
 
 Usage: python tools/grade/grade.py FOLDER --json out.json [--csv out.csv]
 
-FOLDER holds a folder for each student with notebooks in it, at any depth, or notebooks named
-STUDENT__NOTEBOOK.ipynb, or both. There is one result for each student and exercise: of the
-exercises that any submission names, or of all where none is named.
+FOLDER, or a zip file, holds a folder for each student with notebooks in it, at any depth, or files
+named STUDENT__NOTEBOOK.ipynb, or what Canvas or Moodle hand out as it comes; zip files in it are
+opened. With --roster LOGINS.csv (login, name, id; or Canvas's own export) students are called by
+their logins, and all on it get results. There is one result for each student and exercise: of the
+exercises that any submission names, or of all where none is named. Of several notebooks with an
+exercise the newest with an answer counts, and the result says which.
 
 Nothing that a notebook stores or prints is believed. Its cells, solutions aside, run in order in a
-process that knows no answer. Whatever they hand to `check` is judged in this one: it sends inputs,
+process that knows no answer. Whatever they hand to `check` is judged in another: it sends inputs,
 and what comes back is read as plain data and never unpickled. The last answer to an exercise
 counts. The sentence is the one that the learner sees.
 
@@ -29,53 +32,25 @@ import argparse
 import contextlib
 import csv
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
-import torch
-from grade_one import Limits, Said, outcomes
+from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
+from judge import Judge
+from named import Person, Roster
+from results import COURSE, Result, course_exercises, known, results
 from sandbox import Isolation, find_isolation
 from stage import stage
-
-from eleven_steps.checks import check
-
-COURSE = Path(__file__).parents[2] / "notebooks"
-
-
-@dataclass(frozen=True)
-class Result:
-    """The verdict on one student's answer to one exercise."""
-
-    student: str
-    exercise: str
-    passed: bool
-    kind: str
-    mistake: str | None
-    message: str
-    notebook: str
-
-
-def course_exercises() -> list[str]:
-    """Return the identifiers of all exercises, in the order of the course."""
-    paths = sorted(COURSE.glob("**/[0-9]*.ipynb"), key=lambda path: path.name)
-    sources = (path.read_text("utf-8") for path in paths)
-    cells = (cell for source in sources for cell in json.loads(source)["cells"])
-    code = tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    return [name for name in Submission("", "", code).exercises if known(name)]
-
-
-def known(identifier: str) -> bool:
-    """Say whether there is such an exercise."""
-    return check(identifier, ..., record=False).kind != "unknown"
 
 
 def grade(
@@ -90,7 +65,7 @@ def grade(
         course = Path(folder)
         stage(course)
         one = partial(outcomes, isolation, course, limits, exercises)
-        with workers(min(processes, len(every))) as spread:
+        with workers(min(processes, len(every)), limits.memory) as spread:
             judged = []
             for submitted, said in zip(every, spread(one, every), strict=True):
                 judged.append((submitted, said))
@@ -99,32 +74,26 @@ def grade(
 
 
 @contextlib.contextmanager
-def workers(processes: int) -> Iterator[Callable]:
-    """Lend a map that is spread over so many processes, each of which judges alone."""
-    if processes == 1:
-        yield map
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, spawn, torch.set_num_threads, (1,)) as pool:
-        yield pool.map
+def workers(number: int, memory: int) -> Iterator[Callable]:
+    """Lend a map over so many threads; each has a process that judges, handed over first."""
+    free: SimpleQueue[Judge] = SimpleQueue()
+    judges = [Judge(memory) for _ in range(number)]
 
+    def lent(function: Callable, thing: Any) -> Any:
+        mine = free.get()
+        try:
+            return function(mine, thing)
+        finally:
+            free.put(mine)
 
-def results(
-    judged: Iterable[tuple[Submission, dict[str, Said]]], exercises: list[str]
-) -> Iterator[Result]:
-    """Yield one result for each student and exercise, from the student's last notebook with it."""
-    students: dict[str, list] = {}
-    for submitted, said in judged:
-        students.setdefault(submitted.student, []).append((submitted.notebook, said))
-    ranks = {"missing": 0, "broken": 1}
-    for student, notebooks in sorted(students.items()):
-        for identifier in exercises:
-            _, _, notebook, best = max(
-                (ranks.get(said[identifier].kind, 2), number, notebook, said[identifier])
-                for number, (notebook, said) in enumerate(notebooks)
-            )
-            said = best.passed, best.kind, best.mistake, best.message
-            yield Result(student, identifier, *said, notebook)
+    with ThreadPoolExecutor(number) as pool:
+        for each in judges:
+            free.put(each)
+        try:
+            yield lambda function, things: pool.map(partial(lent, function), things)
+        finally:
+            for each in judges:
+                each.close()
 
 
 # The command
@@ -138,6 +107,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="what was handed in")
     parser.add_argument("--json", type=Path, required=True, help="where to write the results")
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
+    parser.add_argument("--roster", type=Path, help="a table of logins, names and Canvas's ids")
     parser.add_argument("--exercises", nargs="+", metavar="ID", help="(all that are named)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one notebook (60)")
@@ -145,17 +115,26 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--memory", type=int, default=2000, help="MB for one notebook (2000)")
     parser.add_argument("--trusted", action="store_true", help="go on where nothing isolates")
     options = parser.parse_args(arguments)
-    if not options.folder.is_dir():
-        parser.error(f"{options.folder} is not a folder")
+    if not options.folder.is_dir() and not zipfile.is_zipfile(options.folder):
+        parser.error(f"{options.folder} is neither a folder nor a zip file")
     for out in filter(None, (options.json, options.csv)):
         if not out.absolute().parent.is_dir():
             parser.error(f"{out.parent} is not a folder")
     for name in options.exercises or ():
         if not known(name):
             parser.error(f"{name} is not an exercise")
-    options.every = list(submissions(options.folder))
+    try:
+        roster = Roster.read(options.roster) if options.roster else Roster()
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    options.every, unread = submissions(options.folder, roster)
     if not options.every:
         parser.error(f"{options.folder} holds no submissions")
+    for name in unread:
+        print(f"not read, since it is no notebook and names no student: {name}", file=sys.stderr)
+    logins = {each.login for each in roster.people}
+    for name in sorted({each.student for each in options.every} - logins if logins else ()):
+        print(f"not on the roster: {name}", file=sys.stderr)
     return options
 
 
@@ -170,13 +149,13 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.trusted:
             print("Go on with --trusted, if you trust every submission.", file=sys.stderr)
             return 2
-    torch.set_num_threads(1)
     named = options.exercises or {name for each in options.every for name in each.exercises}
     every = course_exercises()
     exercises = [name for name in every if name in named] or every
     limits = Limits(options.seconds, options.cell_seconds, options.memory * 1_000_000)
     found = grade(options.every, exercises, isolation, max(1, options.processes), limits)
-    write_json(options.json, exercises, found)
+    people = {each.student: each.person for each in options.every}
+    write_json(options.json, exercises, people, found)
     if options.csv:
         write_csv(options.csv, found)
     right = sum(result.passed for result in found)
@@ -206,9 +185,15 @@ def replacing(path: Path) -> Iterator[Any]:
         part.unlink(missing_ok=True)
 
 
-def write_json(path: Path, exercises: list[str], found: list[Result]) -> None:
-    """Write all results."""
-    content = {"exercises": exercises, "results": [asdict(each) for each in found]}
+def write_json(
+    path: Path, exercises: list[str], people: dict[str, Person], found: list[Result]
+) -> None:
+    """Write all results, and what is known of the students."""
+    content = {
+        "exercises": {name: course_exercises().get(name, "") for name in exercises},
+        "students": {student: asdict(person) for student, person in people.items()},
+        "results": [asdict(each) for each in found],
+    }
     with replacing(path) as file:
         file.write(json.dumps(content, indent=1) + "\n")
 

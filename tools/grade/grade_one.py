@@ -5,16 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from handed_in import Submission
+from judge import START, Judge, Said
 from sandbox import Isolation, Lost, Sandbox
 
-from eleven_steps.checks import check
-
-START = 120  # seconds after which a process that is not ready counts as lost
 ANSWER = 5.0  # seconds for the answer to one exercise, as where it was written
 HARD = 6  # times as long as it is told, a process is waited for: it may share its processor
+LONGEST_NAME = 100  # characters of what may be an exercise
 RUNS = 6  # of one notebook, each without one more thing that brought it down
 
 
@@ -32,16 +30,6 @@ class Limits:
         return min(ANSWER, self.cell)
 
 
-@dataclass(frozen=True)
-class Said:
-    """What is said of one exercise: what `check` says, or why nothing can be said."""
-
-    kind: str
-    message: str
-    passed: bool = False
-    mistake: str | None = None
-
-
 @dataclass
 class Run:
     """What has become of a notebook so far: answers, cells that raised or were stopped, the end."""
@@ -52,77 +40,37 @@ class Run:
     omitted: list[int] = field(default_factory=list)
     cell: int | None = None
     exercise: str | None = None
-    until: float = 0.0
+    until: float = 0.0  # in seconds of time.monotonic, whatever happens
+    spent: float = 0.0  # seconds of those that it may take
     ended: str = ""
 
 
-class StandIn:
-    """Stands for an answer that is elsewhere: `check` asks it, and it asks the sandbox."""
-
-    def __init__(self, sandbox: Sandbox, limits: Limits):
-        self.sandbox, self.limits = sandbox, limits
-        self.failed: Exception | None = None
-
-    def ask(self, question: dict) -> dict:
-        """Return what the answer replies; it may be forged.
-
-        Raises:
-            TimeoutError: the answer has had its seconds.
-            Lost: the process is gone.
-        """
-        if self.failed:
-            raise self.failed
-        seconds = min(HARD * self.limits.answer, self.limits.seconds)
-        try:
-            self.sandbox.tell({"question": question}, seconds)
-            fact = self.sandbox.hear(seconds)
-        except Lost as lost:
-            self.failed = lost
-            raise
-        if "late" in fact:
-            message = f"no end after {self.limits.answer:g} seconds of running."
-            self.failed = TimeoutError(message)
-            raise self.failed
-        reply = fact.get("reply")
-        return reply if isinstance(reply, dict) else {}
+def judge(identifier: str, box: Sandbox, judges: Judge, limits: Limits) -> Said:
+    """Let the answer that waits in the sandbox be judged; raise Lost if that is lost by it."""
+    content = judges.judge(identifier, box, min(HARD * limits.answer, limits.seconds))
+    box.tell({"next": True} | content.get("start", {}), limits.cell)
+    if content["late"]:
+        return Said("error", f"no end after {limits.answer:g} seconds of running.")
+    return Said(**content["said"])
 
 
-def judge(identifier: str, sandbox: Sandbox, limits: Limits) -> Said:
-    """Let `check` judge the answer that waits in the sandbox; raise Lost if that is lost by it."""
-    asked, given = StandIn(sandbox, limits), {}
-    try:
-        outcome = check(identifier, asked, record=False)
-        said = Said(outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake)
-        given = start_of(outcome)
-    except Exception as error:  # forged data may be odd in any way
-        said = Said("type", f"this cannot be looked at ({type(error).__name__}).")
-    if said.kind == "failed":  # only what is forged brings the check itself to fail
-        said = Said("type", "this cannot be looked at.")
-    if isinstance(asked.failed, TimeoutError):
-        said = Said("error", str(asked.failed))
-    elif asked.failed:
-        raise asked.failed
-    sandbox.tell({"next": True} | given, limits.cell)
-    return said
-
-
-def start_of(outcome: Any) -> dict:
-    """Return what a pencil-and-paper problem starts from: its matrices and sizes, as plain data."""
-    given = {name: matrix.tolist() for name, matrix in outcome.given.items()}
-    return {"given": given, "sizes": dict(outcome.sizes)}
-
-
-def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandbox, limits: Limits):
+def run_once(
+    done: Run,
+    cells: tuple[str, ...],
+    exercises: list[str],
+    box: Sandbox,
+    judges: Judge,
+    limits: Limits,
+) -> None:
     """Run the cells that are left and judge what they answer.
 
     Raises:
         Lost: while done.exercise was asked, or else while done.cell ran, or between.
     """
     done.cell = done.exercise = None
-    began = time.monotonic()
     box.hear(START)
-    done.until += time.monotonic() - began  # to start is no work of the notebook's
-    box.until = done.until
+    box.spent = 0.0  # to start is no work of the notebook's
+    box.allowed, box.until = limits.seconds - done.spent, done.until
     job = {"cells": cells, "omitted": done.omitted, "skipped": [*done.stopped]}
     job["seconds"] = {"cell": limits.cell, "answer": limits.answer}
     box.tell(job | {"memory": limits.memory}, START)
@@ -130,12 +78,13 @@ def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandb
         if isinstance(exercise := fact.get("exercise"), str):
             if exercise in exercises and exercise not in done.stopped:
                 done.exercise = exercise
-                said = judge(exercise, box, limits)
+                said = judge(exercise, box, judges, limits)
                 if said.kind != "unfinished" or exercise not in done.said:
                     done.said[exercise] = said
                 done.exercise = None
             else:
-                box.tell({"next": True} | start_of(check(exercise)), limits.cell)
+                content = judges.judge(exercise[:LONGEST_NAME], box, limits.cell, asked=False)
+                box.tell({"next": True} | content.get("start", {}), limits.cell)
         elif isinstance(number := fact.get("cell"), int):
             done.cell = number
             if "late" in fact:
@@ -146,23 +95,27 @@ def run_once(done: Run, cells: tuple[str, ...], exercises: list[str], box: Sandb
                 done.cells[number] = Said("error", f"the cell of this exercise raises {text}.")
 
 
-def run(submitted: Submission, exercises: list[str], start: Callable, limits: Limits) -> Run:
+def run(
+    submitted: Submission, exercises: list[str], start: Callable, judges: Judge, limits: Limits
+) -> Run:
     """Run a notebook; again without the cell or the answer that brought its process down.
 
     Args:
         submitted: the notebook.
         exercises: the identifiers that count.
         start: returns a new sandbox.
+        judges: where answers are judged.
         limits: for all runs together.
     """
-    done = Run(until=time.monotonic() + limits.seconds)
+    done = Run(until=time.monotonic() + HARD * limits.seconds)
     for _ in range(RUNS):
-        try:
-            with start() as box:
-                run_once(done, submitted.cells, exercises, box, limits)
-            return done
-        except Lost as lost:
-            reason = str(lost)
+        with start() as box:
+            try:
+                run_once(done, submitted.cells, exercises, box, judges, limits)
+                return done
+            except Lost as lost:
+                reason = str(lost)
+            done.spent += box.spent
         if done.exercise:
             message = f"while this answer ran, the notebook {reason}."
             done.stopped[done.exercise] = Said("stopped", message)
@@ -172,16 +125,23 @@ def run(submitted: Submission, exercises: list[str], start: Callable, limits: Li
             done.omitted.append(done.cell)
         else:
             break
-        if time.monotonic() > done.until:
+        if time.monotonic() > done.until or done.spent > limits.seconds:
             break
     done.ended = reason
     return done
 
 
 def outcomes(
-    isolation: Isolation, course: Path, limits: Limits, exercises: list[str], submitted: Submission
+    isolation: Isolation,
+    course: Path,
+    limits: Limits,
+    exercises: list[str],
+    judges: Judge,
+    submitted: Submission,
 ) -> dict[str, Said]:
     """Return what is said of each exercise in one notebook."""
+    if not submitted.notebook:
+        return dict.fromkeys(exercises, Said("missing", "no notebook is handed in."))
     if submitted.broken:
         return dict.fromkeys(exercises, Said("broken", f"{submitted.broken}."))
     if not set(exercises) & set(submitted.exercises):
@@ -189,7 +149,7 @@ def outcomes(
     else:
         start = partial(Sandbox, isolation, course, limits.memory)
         try:
-            done = run(submitted, exercises, start, limits)
+            done = run(submitted, exercises, start, judges, limits)
         except OSError as error:  # no process is left, or no memory
             done = Run(ended=f"could not be run ({type(error).__name__})")
     return {name: what_is_said(submitted, done, name) for name in exercises}

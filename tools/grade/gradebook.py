@@ -2,9 +2,10 @@
 
 Usage: python tools/grade/gradebook.py results.json --canvas canvas.csv --moodle moodle.csv
 
-One row a student, one column a notebook of the course: the points of its exercises that are right.
-Students are known by the names of what they handed in, which must be their logins there: Canvas
-reads them as SIS Login ID, Moodle as username. Canvas wants a row of points possible besides.
+One row a student, one column a notebook of the course: the points of its exercises, for Moodle in
+percent; nothing, rather than 0, where the notebook was not handed in. Canvas reads a login as SIS
+Login ID and a number as ID, Moodle a login as username: see --roster of the grader. Canvas wants a
+row of points possible besides.
 """
 
 import argparse
@@ -12,59 +13,60 @@ import csv
 import json
 from pathlib import Path
 
-from assignment import points, with_exercises
 from grade import harmless, replacing
-from handed_in import IDENTIFIER
-from renew import COURSE
+from results import possible
 
 CANVAS = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all
 
 
-def notebooks_of() -> dict[str, str]:
-    """Return the course's notebook of each exercise, without its ending."""
-    found = {}
-    for name, notebook in with_exercises(COURSE.values()).items():
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                found |= dict.fromkeys(IDENTIFIER.findall(cell.source), Path(name).stem)
-    return found
-
-
-def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int | str]]]:
     """Add up points: possible by notebook, and reached by student and notebook.
+
+    Of a notebook that was not handed in there is "", not 0.
 
     Args:
         content: what the grader wrote, its exercises and its results.
     """
-    place = notebooks_of()
-    possible: dict[str, int] = {}
-    for name in content["exercises"]:
-        possible[place[name]] = possible.get(place[name], 0) + points(name)
-    reached: dict[str, dict[str, int]] = {}
+    place = content["exercises"]
+    most: dict[str, int] = {}
+    for name in place:
+        most[place[name]] = most.get(place[name], 0) + possible(name)
+    reached: dict[str, dict[str, int | str]] = {}
     for result in content["results"]:
-        row = reached.setdefault(result["student"], dict.fromkeys(possible, 0))
-        row[place[result["exercise"]]] += points(result["exercise"]) * result["passed"]
-    return possible, reached
+        row = reached.setdefault(result["student"], dict.fromkeys(most, ""))
+        if result["kind"] != "missing":
+            column = place[result["exercise"]]
+            row[column] = (row[column] or 0) + result["points"]
+    return most, reached
 
 
-def write_canvas(path: Path, possible: dict, reached: dict) -> None:
-    """Write a table that Canvas imports; what stands in ID it fills in itself."""
+def write_canvas(path: Path, most: dict, reached: dict, people: dict) -> None:
+    """Write a table that Canvas imports; what stands in ID it fills in itself, if that is empty."""
     with replacing(path) as file:
         table = csv.writer(file)
-        table.writerow([*CANVAS, *possible])
-        table.writerow([POSSIBLE, *[""] * (len(CANVAS) - 1), *possible.values()])
+        table.writerow([*CANVAS, *most])
+        table.writerow([POSSIBLE, *[""] * (len(CANVAS) - 1), *most.values()])
         for student, row in reached.items():
-            name = harmless(student)
-            table.writerow([name, "", "", name, "", *row.values()])
+            person = people.get(student, {})
+            who = person.get("name") or student, person.get("number", ""), ""
+            login = person.get("login", student)
+            table.writerow([*map(harmless, (*who, login)), "", *row.values()])
 
 
-def write_moodle(path: Path, possible: dict, reached: dict) -> None:
-    """Write a table that Moodle imports."""
+def write_moodle(path: Path, most: dict, reached: dict) -> None:
+    """Write a table that Moodle imports: in percent, since its new items have a maximum of 100."""
     with replacing(path) as file:
         table = csv.writer(file)
-        table.writerow(["username", *possible])
-        table.writerows([harmless(student), *row.values()] for student, row in reached.items())
+        table.writerow(["username", *most])
+        for student, row in reached.items():
+            shares = (percent(row[name], most[name]) for name in most)
+            table.writerow([harmless(student), *shares])
+
+
+def percent(reached: int | str, most: int) -> float | str:
+    """Return points as a share from 0 to 100; "" where there are none."""
+    return "" if reached == "" else round(100 * reached / most, 2)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -75,12 +77,13 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not (options.canvas or options.moodle):
         parser.error("say where to: --canvas FILE, --moodle FILE, or both")
-    possible, reached = totals(json.loads(options.results.read_text("utf-8")))
+    content = json.loads(options.results.read_text("utf-8"))
+    most, reached = totals(content)
     if options.canvas:
-        write_canvas(options.canvas, possible, reached)
+        write_canvas(options.canvas, most, reached, content["students"])
     if options.moodle:
-        write_moodle(options.moodle, possible, reached)
-    print(f"{len(reached)} students, {len(possible)} notebooks")
+        write_moodle(options.moodle, most, reached)
+    print(f"{len(reached)} students, {len(most)} notebooks")
 
 
 if __name__ == "__main__":

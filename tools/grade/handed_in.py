@@ -1,25 +1,41 @@
-"""Read what students hand in: a folder for each with notebooks, or STUDENT__NOTEBOOK.ipynb."""
+"""Read what students hand in: a folder for each, or files by name; zip files are opened."""
 
+import io
 import json
 import os
 import re
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
 
-LARGEST_FILE = 50_000_000  # bytes
+from named import Person, Roster, person_of
+
+LARGEST_FILE = 10_000_000  # bytes, unpacked
+MOST_FILES = 1000  # in a zip file
+DEEPEST = 20  # folders in folders
+ZIPPED = 2  # zip files in zip files
 IDENTIFIER = re.compile(r"""["'](\w+\.\d+)["']""")
+# What systems leave behind beside the files that somebody made.
+LEFT = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook that a student handed in: its code cells, or why it cannot be read."""
+    """A notebook that a student handed in: its code cells, or why it cannot be read.
+
+    Without a notebook's name, it says that the student handed in none.
+    """
 
     student: str
     notebook: str
     cells: tuple[str, ...] = ()
     broken: str = ""
+    changed: int = 0  # when, in seconds of time.time
+    person: Person = field(default_factory=Person)
 
     @property
     def exercises(self) -> dict[str, int]:
@@ -31,61 +47,150 @@ class Submission:
         }
 
 
+@dataclass(frozen=True)
+class File:
+    """A file that was handed in, in a folder or in a zip file."""
+
+    name: str  # with its folders
+    changed: int
+    read: Callable[[], bytes]
+
+
 class Broken(Exception):
     """A file cannot be read as a notebook."""
 
 
-def submissions(folder: Path) -> Iterator[Submission]:
-    """Yield every notebook handed in, students and notebooks in order of their names.
+def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
+    """Read every notebook handed in, students and notebooks in order of their names.
 
-    A student's folder without a notebook yields one that is broken. Links are not followed.
+    Args:
+        folder: or a zip file, with a folder or files of each student. Links are not followed.
+        roster: who takes the course; each gets a submission.
+
+    Returns:
+        The submissions, and the names of files that are no notebook and say no student.
     """
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "__")):
+    roster, unread = roster or Roster(), []
+    found: dict[str, list[Submission]] = {}
+    for person in roster.people:
+        found[person.login] = [Submission(person.login, "", person=person)]
+    for name, files, alone in tops(folder):
+        told, notebooks = person_of(name, alone), [each for each in files if is_notebook(each.name)]
+        if alone and not notebooks and not is_from_student(name):
+            unread.append(name)
             continue
-        if entry.is_dir() and not entry.is_symlink():
-            paths = sorted(notebooks_in(entry))
-            yield from (submission(entry.name, folder, path) for path in paths)
-            if not paths:
-                yield Submission(entry.name, "", broken="no notebook is handed in")
-        elif entry.suffix == ".ipynb":
-            yield submission(entry.stem.partition("__")[0], folder, entry)
-        elif entry.is_symlink():
-            yield Submission(entry.name, entry.name, broken="is a link")
+        student, person = roster.student(told)
+        mine = found.setdefault(student, [])
+        mine += [submission(student, person, each) for each in notebooks]
+        if not mine:
+            mine.append(Submission(student, "", person=person))
+    return [each for _, mine in sorted(found.items()) for each in mine], unread
 
 
-def notebooks_in(folder: Path) -> Iterator[Path]:
-    """Yield the notebooks at any depth, automatic copies aside."""
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "__"))]
-        yield from (Path(place, name) for name in files if name.endswith(".ipynb"))
+def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
+    """Yield what stands side by side in a folder: its name, its files, whether it is one file."""
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            yield path.name, list(files_of(path, path.name)), not path.is_dir()
+        return
+    every: dict[str, list[File]] = {}
+    with zipfile.ZipFile(folder) as archive:
+        for file in packed(archive, "", 0):
+            every.setdefault(PurePosixPath(file.name).parts[0], []).append(file)
+        for name, files in sorted(every.items()):
+            yield name, files, files[0].name == name or name.endswith(".zip")
 
 
-def submission(student: str, folder: Path, path: Path) -> Submission:
-    """Read a notebook, whatever state it is in."""
-    name = path.relative_to(folder).as_posix()
+def files_of(path: Path, name: str) -> Iterator[File]:
+    """Yield a file, or all in a folder or a zip file at any depth, what systems left aside."""
+    if path.is_dir() and not path.is_symlink():
+        names = sorted(each.name for each in path.iterdir())
+        for each in names:
+            if name.count("/") < DEEPEST and not is_left(each, names):
+                yield from files_of(path / each, f"{name}/{each}")
+        return
+    file = File(name, int(path.lstat().st_mtime), lambda: read_file(path))
+    yield from opened(file, 0) if name.endswith(".zip") else [file]
+
+
+def opened(file: File, depth: int) -> Iterator[File]:
+    """Yield the files in a zip file; itself, as a notebook that cannot be read, if that fails."""
     try:
-        return Submission(student, name, tuple(read_cells(path)))
+        yield from packed(zipfile.ZipFile(io.BytesIO(file.read())), file.name, depth)
+    except (Broken, ValueError, OSError, RuntimeError, zipfile.BadZipFile):
+        yield File(f"{file.name}/.ipynb", file.changed, lambda: b"")
+
+
+def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
+    """Yield the files that an open zip file holds, the names beginning with its place."""
+    entries = [each for each in archive.infolist() if not each.is_dir()][:MOST_FILES]
+    names = [each.filename for each in entries]
+    for entry in entries:
+        if any(is_left(part, names) for part in PurePosixPath(entry.filename).parts):
+            continue
+        changed = int(time.mktime((*entry.date_time, 0, 0, -1)))
+        name = str(PurePosixPath(place, entry.filename))
+        file = File(name, changed, partial(read_packed, archive, entry))
+        zipped = name.endswith(".zip") and depth < ZIPPED
+        yield from opened(file, depth + 1) if zipped else [file]
+
+
+def read_packed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return the content of a file in a zip file; raise Broken if it cannot be."""
+    try:
+        with archive.open(entry) as file:
+            return bearable(file.read(LARGEST_FILE + 1))
+    except (OSError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        raise Broken("cannot be taken out of its zip file") from None
+
+
+def is_left(name: str, names: Iterable[str]) -> bool:
+    """Say whether something was left by a system: "._work.ipynb" beside "work.ipynb" was."""
+    return name in LEFT or name.startswith("._") and name[2:] in names
+
+
+def is_notebook(name: str) -> bool:
+    """Say whether a file is called a notebook."""
+    return name.lower().endswith(".ipynb")
+
+
+def is_from_student(name: str) -> bool:
+    """Say whether the name of a file says a student, whatever it is."""
+    return "__" in name or name.endswith(".zip") or bool(person_of(name, True).name)
+
+
+def submission(student: str, person: Person, file: File) -> Submission:
+    """Read a notebook, whatever state it is in."""
+    try:
+        cells, broken = tuple(read_cells(file.read())), ""
     except Broken as error:
-        return Submission(student, name, broken=f"{path.name} {error}")
+        cells, broken = (), f"{PurePosixPath(file.name).name} {error}"
+    return Submission(student, file.name, cells, broken, file.changed, person)
 
 
-def read_cells(path: Path) -> Iterator[str]:
+def read_cells(content: bytes) -> Iterator[str]:
     """Yield the source of each code cell that is no solution; raise Broken if it cannot be."""
     try:
-        content = json.loads(read_file(path))
+        content = json.loads(content)
     except (ValueError, RecursionError):
         raise Broken("is not JSON: it may be cut off") from None
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Broken("is not a notebook of format 4: it has no list of cells")
     for number, cell in enumerate(cells):
-        try:
-            source, tags = cell["source"], cell.get("metadata", {}).get("tags", [])
-            if cell["cell_type"] == "code" and "solution" not in tags:
-                yield "".join(source)
-        except (AttributeError, KeyError, TypeError):
-            raise Broken(f"is not a notebook: cell {number} has no source") from None
+        source = cell.get("source") if isinstance(cell, dict) else None
+        lines = [source] if isinstance(source, str) else source
+        if not isinstance(lines, list) or not all(isinstance(each, str) for each in lines):
+            raise Broken(f"is not a notebook: cell {number} has no source")
+        if cell.get("cell_type") == "code" and "solution" not in tags_of(cell):
+            yield "".join(lines)
+
+
+def tags_of(cell: dict) -> list:
+    """Return the tags of a cell; none where they are not as they should be."""
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, dict) else None
+    return tags if isinstance(tags, list) else []
 
 
 def read_file(path: Path) -> bytes:
@@ -93,12 +198,16 @@ def read_file(path: Path) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as file:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Broken("is not a plain file")
-            if status.st_size > LARGEST_FILE:
-                raise Broken(f"is larger than {LARGEST_FILE // 1_000_000} MB")
-            return file.read(LARGEST_FILE)
+            return bearable(file.read(LARGEST_FILE + 1))
     except OSError as error:
         link = "is a link" if path.is_symlink() else f"cannot be opened: {error.strerror}"
         raise Broken(link) from None
+
+
+def bearable(content: bytes) -> bytes:
+    """Return content; raise Broken if it is too large."""
+    if len(content) > LARGEST_FILE:
+        raise Broken(f"is larger than {LARGEST_FILE // 1_000_000} MB")
+    return content

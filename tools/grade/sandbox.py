@@ -30,9 +30,10 @@ SYSTEM = (
 )
 COURSE, DESK = "/tmp/course", "/tmp/desk"  # as the process sees them
 DESK_SIZE = 100_000_000  # bytes
-LONGEST_LINE = 50_000_000  # bytes
+LONGEST_LINE = 100_000  # bytes, of all that is no reply
 MOST_PROCESSES = 64
 TICK = 0.1  # seconds between two looks at the process
+STRETCH = 1.0  # seconds whose work is counted together; without any they were idle
 
 
 class Lost(Exception):
@@ -59,8 +60,18 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
     veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
     return [
-        *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"),
-        *("--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"),
+        *(shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"),
+        *(
+            "--disable-userns",
+            "--die-with-parent",
+            "--new-session",
+            "--cap-drop",
+            "ALL",
+            "--uid",
+            "1000",
+            "--gid",
+            "1000",
+        ),
         *("--hostname", "grading", "--clearenv"),
         *(word for path in seen for word in ("--ro-bind", path, path)),
         *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),
@@ -123,6 +134,8 @@ class Sandbox:
 
     looked = 0.0  # when the processes inside were last counted
     until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
+    spent, allowed = 0.0, math.inf  # seconds of work, and those of idling
+    stretch: tuple[float, float] | None = None  # time and work as this stretch began
 
     def __init__(self, isolation: Isolation, course: Path, memory: int):
         self.memory, self.heard, shut_in = memory, b"", isolation.shut_in
@@ -137,7 +150,7 @@ class Sandbox:
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd=self.desk,
-            env=None if shut_in else environment(str(course), self.desk),
+            env={} if shut_in else environment(str(course), self.desk),
             pass_fds=[tells] if shut_in else [],
             start_new_session=True,
         )
@@ -153,7 +166,11 @@ class Sandbox:
 
     def tell(self, fact: dict, seconds: float) -> None:
         """Write one fact; raise Lost if it is not taken within so many seconds."""
-        left, pipe = memoryview(json.dumps(fact).encode() + b"\n"), self.process.stdin.fileno()
+        self.tell_line(json.dumps(fact).encode(), seconds)
+
+    def tell_line(self, line: bytes, seconds: float) -> None:
+        """Write a line of JSON."""
+        left, pipe = memoryview(line + b"\n"), self.process.stdin.fileno()
         end = time.monotonic() + seconds
         while left:
             if select.select([], [pipe], [], TICK)[1]:
@@ -165,6 +182,16 @@ class Sandbox:
 
     def hear(self, seconds: float) -> dict:
         """Read one fact; raise Lost if none comes within so many seconds. It may be forged."""
+        try:
+            fact = json.loads(self.hear_line(seconds))
+        except (ValueError, RecursionError):
+            fact = None
+        if not isinstance(fact, dict):
+            raise Lost("wrote what is no answer")
+        return fact
+
+    def hear_line(self, seconds: float, longest: int = LONGEST_LINE) -> bytes:
+        """Read a line of so many bytes at most."""
         pipe, end, parts = self.process.stdout.fileno(), time.monotonic() + seconds, [self.heard]
         self.look(end, seconds)  # lines that are here already take time as well
         while b"\n" not in parts[-1]:
@@ -172,34 +199,42 @@ class Sandbox:
                 parts.append(os.read(pipe, 1 << 20))
                 if not parts[-1]:
                     raise Lost("ended its process")
-                if sum(map(len, parts)) > LONGEST_LINE:
+                if sum(map(len, parts)) > longest + (1 << 20):
                     raise Lost("returned too much")
             self.look(end, seconds)
         line, _, self.heard = b"".join(parts).partition(b"\n")
-        try:
-            fact = json.loads(line)
-        except (ValueError, RecursionError):
-            fact = None
-        if not isinstance(fact, dict):
-            raise Lost("wrote what is no answer")
-        return fact
+        if len(line) > longest:
+            raise Lost("returned too much")
+        self.count(time.monotonic(), sum(map(work, descendants(self.process.pid))))
+        self.stretch = None  # from now on it waits
+        return line
 
     def look(self, end: float, seconds: float) -> None:
         """Raise Lost if the process has had its time, uses too much memory, or is too many."""
-        if time.monotonic() > min(end, self.until):
-            over = (
-                f" within {seconds:g} seconds" if self.until > end else ", and all time is used up"
-            )
+        now = time.monotonic()
+        if now > min(end, self.until) or self.spent > self.allowed:
+            late = now > end and self.until > end
+            over = f" within {seconds:g} seconds" if late else ", and all time is used up"
             raise Lost(f"did not end{over}")
-        if time.monotonic() < self.looked + TICK:
+        if now < self.looked + TICK:
             return
-        self.looked = time.monotonic()
+        self.looked = now
         inside = list(descendants(self.process.pid))
+        self.count(now, sum(map(work, inside)))
         if len(inside) > MOST_PROCESSES:
             raise Lost(f"started more than {MOST_PROCESSES} processes")
         used = sum(map(resident, inside))
         if used > self.memory and sum(map(proportional, inside)) > self.memory:
             raise Lost(f"used more than {self.memory // 1_000_000} MB of memory")
+
+    def count(self, now: float, worked: float) -> None:
+        """Count the seconds of work; what shares its processor with others idles in no stretch."""
+        began, before = self.stretch or (now, worked)
+        passed, done = now - began, max(0.0, worked - before)
+        if passed >= STRETCH or done:
+            self.spent += passed if passed >= STRETCH and not done else min(passed, done)
+            began, before = now, worked
+        self.stretch = began, before
 
     def close(self) -> None:
         """End the process and all that it started; return when nothing of them is left."""
@@ -230,6 +265,14 @@ def descendants(process: int) -> Iterator[int]:
         for task in os.listdir(f"/proc/{process}/task"):
             for child in Path(f"/proc/{process}/task/{task}/children").read_text().split():
                 yield from descendants(int(child))
+
+
+def work(process: int) -> float:
+    """Return the seconds that a process has worked, with those that it started and that ended."""
+    with contextlib.suppress(OSError, IndexError):
+        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def resident(process: int) -> int:

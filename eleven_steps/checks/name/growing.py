@@ -41,6 +41,14 @@ SIZED = 2  # the case in which all sizes differ
 
 def judge_class(cls: Any) -> Finding:
     """Say how far a class in progress is right, or what is wrong with it first."""
+    finding = _judged(cls)
+    if finding.kind == "right":
+        return replace(finding, reached=len(STEPS))
+    before = finding.step - 1 if finding.step else finding.reached
+    return replace(finding, reached=before)
+
+
+def _judged(cls: Any) -> Finding:
     built = constructed(cls)
     if isinstance(built, Finding):
         if built.kind != "type":
@@ -114,7 +122,7 @@ def _right_up_to(number: int) -> Finding:
     """Say that the steps up to number are right, and what comes next."""
     name, steps = STEPS[number], {"number": number, "next": number + 1}
     sentence = "right_so_far" if number > 1 else "constructor_right"
-    return say(sentence, name=name, letters=SHAPES[name], **steps)
+    return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
 
 
 # What forward returns
@@ -169,7 +177,7 @@ def _nothing(cls: Any) -> Finding:
     if number == 1:
         return finding
     up_to = say("right_up_to", number=number, name=STEPS[number - 1]).text
-    return replace(finding, text=together(finding.text, up_to))
+    return replace(finding, text=together(finding.text, up_to), reached=number)
 
 
 def _known(returned: Sequence[Parts]) -> Finding | None:

@@ -47,6 +47,7 @@ class Outcome:
         given: matrices that a pencil-and-paper problem starts from, by name.
         sizes: sizes that such a problem starts from, by name.
         solution: the matrices that such a problem asks for, by name.
+        reached: of the class that is written step by step, how many steps are right.
     """
 
     exercise: str
@@ -63,6 +64,7 @@ class Outcome:
     given: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     solution: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
+    reached: int = 0
 
     @property
     def passed(self) -> bool:
@@ -134,6 +136,7 @@ class Finding:
     caption: str = ""  # what the matrices are
     name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
     case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
+    reached: int = 0  # steps of a class that are right
 
     @property
     def sentence(self) -> str:
@@ -144,7 +147,8 @@ class Finding:
         """What to say of an exercise where this is all that is to be said."""
         step = f"step {self.step}: " if self.step else ""
         mistakes = (self.mistake,) if self.mistake else ()
-        return Outcome(exercise, self.kind, step + self.text, mistakes=mistakes)
+        text = step + self.text
+        return Outcome(exercise, self.kind, text, mistakes=mistakes, reached=self.reached)
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:

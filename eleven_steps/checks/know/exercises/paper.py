@@ -165,7 +165,7 @@ def _telling(paper: Paper) -> bool:
 @functools.cache
 def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
-    named = re.fullmatch(rf"practice\.({'|'.join(KINDS)})\.(\d+)", identifier)
+    named = re.fullmatch(rf"practice\.({'|'.join(KINDS)})\.(\d{{1,18}})", identifier)
     return practice(named[1], int(named[2])) if named else None
 
 

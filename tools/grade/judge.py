@@ -1,0 +1,188 @@
+"""Judge answers in a process of its own: what is forged costs that process, and one exercise.
+
+What comes out of a sandbox is read here and nowhere else, within a limit of memory and time. The
+grader only carries lines to and fro. A process that met anything odd is ended, and a new one begun.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import resource
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from sandbox import Lost, Sandbox
+
+from eleven_steps.checks import check
+from eleven_steps.checks.run.isolate import TimeUp
+from eleven_steps.checks.run.notebook import memory_in_use
+
+START = 120  # seconds after which a process that is not ready counts as lost
+JUDGING = 60.0  # seconds between two questions; an honest answer takes a twentieth
+LONGEST_REPLY = 10_000_000  # bytes; the record of an honest class has a twentieth
+QUESTION, END = b"?", b"."  # how a line from the judge begins
+ODD = "this cannot be looked at."
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said of one exercise: what `check` says, or why nothing can be said.
+
+    reached counts the right steps of the class of notebook 13.
+    """
+
+    kind: str
+    message: str
+    passed: bool = False
+    mistake: str | None = None
+    reached: int = 0
+
+
+class StandIn:
+    """Stands for an answer that is elsewhere: `check` asks it, and it asks by carry.
+
+    Args:
+        carry: takes a line there and returns the one that comes back; raises where none does.
+    """
+
+    def __init__(self, carry: Callable[[bytes], bytes]):
+        self.carry, self.late, self.failed = carry, False, None
+
+    def ask(self, question: dict) -> dict:
+        """Return what the answer replies; it may be forged.
+
+        Raises:
+            TimeoutError: the answer has had its seconds.
+            EOFError: the process is gone.
+        """
+        if self.failed:
+            raise self.failed
+        try:
+            fact = json.loads(self.carry(json.dumps({"question": question}).encode()))
+        except EOFError as lost:
+            self.failed = lost
+            raise
+        if not isinstance(fact, dict):
+            return {}
+        if "late" in fact:
+            self.late, self.failed = True, TimeoutError("no end")
+            raise self.failed
+        return fact["reply"] if isinstance(fact.get("reply"), dict) else {}
+
+
+def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
+    """Let `check` judge an answer that is elsewhere.
+
+    Returns:
+        As plain data what is said, whether the answer was late, what the problem starts from, and
+        whether anything was odd.
+    """
+    asked, start, said = StandIn(carry), {}, Said("failed", ODD)
+    with contextlib.suppress(Exception, TimeUp):  # forged data may be odd in any way
+        outcome = check(identifier, asked, record=False)
+        start = start_of(outcome)
+        told = outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake
+        said = Said(*told, outcome.reached)
+    odd = said.kind == "failed"  # only what is forged brings the check itself to fail
+    said = Said("type", ODD) if odd else said
+    return {"said": asdict(said), "late": asked.late, "start": start, "odd": odd}
+
+
+def start_of(outcome: Any) -> dict:
+    """Return what a pencil-and-paper problem starts from: its matrices and sizes, as plain data."""
+    given = {name: matrix.tolist() for name, matrix in outcome.given.items()}
+    return {"given": given, "sizes": dict(outcome.sizes)}
+
+
+def serve(pipe: Any, memory: int) -> None:
+    """Judge one answer after the other, until nobody asks any more.
+
+    Args:
+        pipe: on which identifiers come, each followed by the replies to what is asked.
+        memory: bytes on top of what is in use now.
+    """
+    torch.set_num_threads(1)
+    most = memory_in_use() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+    def carry(line: bytes) -> bytes:
+        pipe.send_bytes(QUESTION + line)
+        if reply := pipe.recv_bytes():
+            return reply
+        raise EOFError
+
+    with contextlib.suppress(EOFError, OSError):
+        pipe.send_bytes(b"ready")
+        while True:
+            job = json.loads(pipe.recv_bytes())
+            if job["asked"]:
+                content = judged(job["exercise"], carry)
+            else:
+                content = {"start": start_of(check(job["exercise"], record=False))}
+            pipe.send_bytes(END + json.dumps(content).encode())
+
+
+class Judge:
+    """The process that judges, begun when it is needed.
+
+    Args:
+        memory: bytes that it may use.
+    """
+
+    def __init__(self, memory: int):
+        self.memory, self.process, self.pipe = memory, None, None
+
+    def judge(self, identifier: str, box: Sandbox, seconds: float, asked: bool = True) -> dict:
+        """Return what `judged` does of the answer that waits in a sandbox.
+
+        Args:
+            seconds: that the sandbox may take for each reply.
+            asked: whether the answer is asked at all; else only what the problem starts from.
+
+        Raises:
+            Lost: the sandbox is gone.
+        """
+        lost, content = None, {"said": asdict(Said("type", ODD)), "late": False, "odd": True}
+        self.begin()
+        with contextlib.suppress(EOFError, OSError):
+            self.pipe.send_bytes(json.dumps({"exercise": identifier, "asked": asked}).encode())
+            while (line := self.hear(JUDGING))[:1] == QUESTION:
+                try:
+                    box.tell_line(line[1:], seconds)
+                    reply = box.hear_line(seconds, LONGEST_REPLY)
+                except Lost as error:
+                    lost, reply = error, b""
+                self.pipe.send_bytes(reply)
+            content = json.loads(line[1:])
+        if content.get("odd"):
+            self.close()
+        if lost:
+            raise lost
+        return content
+
+    def begin(self) -> None:
+        """Start the process, unless it runs."""
+        if self.process is not None:
+            return
+        spawn = multiprocessing.get_context("spawn")
+        self.pipe, other = spawn.Pipe()
+        self.process = spawn.Process(target=serve, args=(other, self.memory), daemon=True)
+        self.process.start()
+        other.close()
+        self.hear(START)
+
+    def hear(self, seconds: float) -> bytes:
+        """Read a line; raise EOFError where none comes within so many seconds."""
+        if not self.pipe.poll(seconds):
+            raise EOFError("the judge does not answer")
+        return self.pipe.recv_bytes()
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+        self.process = None

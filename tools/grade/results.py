@@ -1,0 +1,98 @@
+"""Put together what a student gets for each exercise: which notebook counts, and for how much."""
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from handed_in import Submission
+from judge import Said
+
+from eleven_steps.checks import check
+
+COURSE = Path(__file__).parents[2] / "notebooks"
+POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
+BY_STEPS = "your_class"  # of which each step that is right counts
+RANKS = {"missing": 0, "broken": 1, "unfinished": 2}  # of what is said; all else is an answer
+COPY = re.compile(r"\((\d+)\)\.ipynb$")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict on one student's answer to one exercise."""
+
+    student: str
+    exercise: str
+    passed: bool
+    kind: str
+    mistake: str | None
+    message: str
+    notebook: str
+    points: int
+    possible: int
+
+
+@functools.cache
+def course_exercises() -> dict[str, str]:
+    """Return all exercises, in the order of the course, each with the name of its notebook."""
+    found: dict[str, str] = {}
+    for path in sorted(COURSE.glob("**/[0-9]*.ipynb"), key=lambda path: path.name):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        named = Submission("", "", code).exercises
+        found |= {name: path.stem for name in named if name not in found and known(name)}
+    return found
+
+
+def known(identifier: str) -> bool:
+    """Say whether there is such an exercise."""
+    return check(identifier, ..., record=False).kind != "unknown"
+
+
+def possible(identifier: str) -> int:
+    """Return how many points an exercise is worth."""
+    return POINTS.get(identifier.partition(".")[0], 1)
+
+
+def points(identifier: str, said: Any) -> int:
+    """Return how many points an answer gets; a class that is not whole, those of its right steps.
+
+    Args:
+        identifier: the exercise.
+        said: an Outcome of check, or what the grader made of it.
+    """
+    most = possible(identifier)
+    return most if said.passed else min(said.reached, most) * identifier.startswith(BY_STEPS)
+
+
+def results(
+    judged: Iterable[tuple[Submission, dict[str, Said]]], exercises: list[str]
+) -> Iterator[Result]:
+    """Yield one result for each student and exercise, from the newest notebook with an answer."""
+    students: dict[str, list] = {}
+    for submitted, said in judged:
+        students.setdefault(submitted.student, []).append((submitted, said))
+    for student, notebooks in sorted(students.items()):
+        for name in exercises:
+            _, said, taken = max((rank(one, said[name], name) for one, said in notebooks))
+            told = said.passed, said.kind, said.mistake, said.message
+            yield Result(student, name, *told, taken, points(name, said), possible(name))
+
+
+def rank(submitted: Submission, said: Said, name: str) -> tuple[tuple, Said, str]:
+    """Return how much a notebook counts for an exercise, what is said of it, and its name."""
+    if submitted.broken and not concerns(submitted.notebook, name):
+        said = Said("missing", f"{submitted.broken}; it is another notebook.")
+    copy = COPY.search(submitted.notebook)
+    newer = submitted.changed, int(copy[1]) if copy else 0, submitted.notebook
+    return (RANKS.get(said.kind, len(RANKS)), *newer), said, submitted.notebook
+
+
+def concerns(notebook: str, name: str) -> bool:
+    """Say whether a file, by its name, may hold an exercise."""
+    file, every = PurePosixPath(notebook).name, course_exercises()
+    called = [stem for stem in set(every.values()) if stem in file]
+    return not called or every.get(name) == max(called, key=len)
