@@ -110,12 +110,14 @@ function tables(title, all) {
   return figure;
 }
 
-// The sentence with its next word and a bar for the word's share.
+// The sentence with its next word, and a bar as long as the word's share.
 function sentence(words, word) {
   const line = Object.assign(document.createElement("p"), { textContent: `${words.join(" ")} ` });
-  const next = line.appendChild(document.createElement("b")), bar = document.createElement("meter");
-  next.textContent = word && word[1] === word[1] && word[1] !== null ? word[0] : "?";
-  Object.assign(bar, { min: 0, max: 1, value: word?.[1] || 0, ariaLabel: "share of the next word" });
+  const next = line.appendChild(document.createElement("b")), bar = document.createElement("div");
+  const [text, share] = word ?? ["?", 0];
+  next.textContent = text;
+  bar.className = "bar";
+  bar.style.setProperty("--share", share);
   return [line, bar];
 }
 

@@ -1,6 +1,7 @@
 """Lines of a step to break by hand: what its shape, its numbers and a real sentence say to it."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -125,7 +126,7 @@ def judged(lines: Lines) -> Iterator[dict[str, Any]]:
             "notices": [notices for notices, _ in seen],
             "says": [says for _, says in seen],
             "tables": tables(made, right),
-            "word": [*word] if isinstance(word, tuple) else None,
+            "word": None if isinstance(word, str) or math.isnan(word[1]) else word[:2],
             "why": list(state.why),
         }
 
@@ -185,7 +186,7 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
     if isinstance(word, str):
         return True, f"torch stops: {word}"
     best, share, wanted = word
-    if wanted != wanted:  # NaN
+    if math.isnan(wanted):
         return True, "no next word: all shares are NaN"
     return wanted < ENOUGH, f"{best}, share {share:.2f}"
 
@@ -217,6 +218,6 @@ def tables(made: torch.Tensor | str, right: torch.Tensor) -> list[dict[str, Any]
 
 def written(number: float) -> str:
     """Write a number with two decimals, as the stage does."""
-    if number in (float("inf"), -float("inf")):
+    if math.isinf(number):
         return "−∞" if number < 0 else "∞"
-    return "NaN" if number != number else f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
+    return "NaN" if math.isnan(number) else f"{round(number, 2) + 0.0:.2f}".replace("-", "−")
