@@ -190,7 +190,8 @@ def test_the_steps_are_plain_torch():
         stop = next(i for i, c in enumerate(evening) if c.source.startswith("## Your turn"))
         cells = [cell for cell in evening[:stop] if cell.cell_type == "code"][3:]
         ran = [cell for cell in cells if "raises-exception" not in cell.metadata.get("tags", [])]
-        assert len(ran) >= 3, path.name
+        ran = [cell for cell in ran if not cell.source.startswith("sliders.")]  # a picture
+        assert len(ran) >= 2, path.name
         with torch.no_grad(), contextlib.redirect_stdout(io.StringIO()):
             for cell in ran:
                 exec(cell.source, namespace)

@@ -1,6 +1,7 @@
 """Sliders over pictures: explore_* return films, in files by what they show."""
 
 from eleven_steps.sliders.arcs import explore_arcs, explore_sentence
+from eleven_steps.sliders.breaking import Break, break_step
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
@@ -18,9 +19,11 @@ from eleven_steps.sliders.words import (
 )
 
 __all__ = [
+    "Break",
     "Drag",
     "Film",
     "Live",
+    "break_step",
     "explore_angle",
     "explore_arcs",
     "explore_blocks",

@@ -133,7 +133,11 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
         ValueError: two of the mistakes change the same line.
     """
     variant = variant or _variant_of(identifiers)
-    source = edited_source(*identifiers, variant=variant)
+    return class_of(edited_source(*identifiers, variant=variant), variant)
+
+
+def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttention]:
+    """Return the class that an edited source holds."""
     # A dataclass wants to find the module it is of.
     namespace = vars(attention) | {"__name__": variants.__name__ if variant else "wrong"}
     for piece in source.split(_BETWEEN):

@@ -1,0 +1,134 @@
+"""A step's lines with what the catalogue's mistakes make of each, to be put together by hand."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from eleven_steps.checks.know.catalogue import LINES, MISTAKES, Edit, class_of, edited_source
+from helpers.attention import MultiHeadAttention
+
+# Of each step: in whose numbers it shows, as step and tensor, and the mistakes to be made there.
+BROKEN = {
+    "view": (
+        *("transpose", "queries"),
+        *("view_straight", "view_tokens_last", "head_dim_before_heads", "view_mixes_batch"),
+        "heads_last",
+    ),
+    "scores": (
+        *("scores", "scores"),
+        *("scores_transposed", "keys_not_flipped", "keys_viewed", "products_not_summed"),
+        *("scores_summed_over_heads", "keys_from_W_query", "keys_from_W_value"),
+    ),
+    "mask": (
+        *("mask", "masked"),
+        *("mask_off_by_one", "diagonal_masked", "past_masked"),
+        *("no_mask", "mask_zero", "mask_too_weak", "mask_plus_inf", "mask_inverted", "mask_added"),
+    ),
+    "softmax": (
+        *("softmax", "weights"),
+        *("scale_sqrt_d_out", "scale_head_dim", "scale_sqrt_num_tokens", "scale_sqrt_num_heads"),
+        *("scale_multiplied", "no_scale"),
+        *("softmax_over_queries", "softmax_over_heads", "softmax_twice", "sigmoid_for_softmax"),
+    ),
+    "reformat": (
+        *("combine", "context"),
+        *("no_transpose_back", "features_swapped_back", "last_dims_swapped_back"),
+    ),
+    "combine": (
+        *("combine", "context"),
+        *("not_contiguous", "heads_interleaved", "heads_averaged", "heads_summed"),
+    ),
+}
+TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # change with the queries
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the class, and how else it can be written.
+
+    Args:
+        texts: the line, the right one first.
+        edits: what plants each of them; nothing plants the right one.
+    """
+
+    texts: tuple[str, ...]
+    edits: tuple[tuple[Edit, ...], ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """One choice of lines.
+
+    Args:
+        chosen: which text of each line.
+        cls: MultiHeadAttention with these lines.
+        why: why it matters, of each mistake of the catalogue that this is.
+    """
+
+    chosen: tuple[int, ...]
+    cls: type[MultiHeadAttention]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WrongLines:
+    """Hold what can be changed in the lines of a step.
+
+    Args:
+        step: the step.
+        shown: the step and the tensor in whose numbers a change shows.
+        lines: the lines that can be changed, in the order of the class.
+    """
+
+    step: str
+    shown: tuple[str, str]
+    lines: tuple[Line, ...]
+
+    def states(self) -> Iterator[State]:
+        """Yield every choice, the right lines first."""
+        for chosen in itertools.product(*(range(len(line.texts)) for line in self.lines)):
+            each = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
+            source = edited_source()
+            for old, new in itertools.chain(*each):
+                source = source.replace(old, new)  # tests/test_wording.py: each stands there once
+            yield State(chosen, class_of(source), told(each))
+
+
+def wrong_lines(step: str) -> WrongLines:
+    """Return what can be changed in the lines of a step: for sliders.break_step.
+
+    Args:
+        step: "view", "scores", "mask", "softmax", "reformat" or "combine".
+
+    Raises:
+        ValueError: it is another step.
+    """
+    if step not in BROKEN:
+        raise ValueError(f"step is {step!r}: one of {', '.join(BROKEN)} is expected")
+    at, tensor, *names = BROKEN[step]
+    made: dict[str, dict[tuple[Edit, ...], None]] = {}  # by line, in the order they are named
+    for name in names:
+        for line, edits in by_line(MISTAKES[name].edits).items():
+            made.setdefault(line, {(): None})[edits] = None
+    lines = [
+        Line(tuple(edits[0][1] if edits else LINES[line] for edits in every), tuple(every))
+        for line, every in sorted(made.items(), key=lambda each: list(LINES).index(each[0]))
+    ]
+    return WrongLines(step, (at, tensor), tuple(lines))
+
+
+def by_line(edits: tuple[Edit, ...]) -> dict[str, tuple[Edit, ...]]:
+    """Return edits by the name of the line they change; those of q, k and v go together."""
+    names, found = {text: name for name, text in LINES.items()}, {}
+    for old, new in edits:
+        line = TOGETHER.get(names[old], names[old])
+        found[line] = (*found.get(line, ()), (old, new))
+    return found
+
+
+def told(changes: list[tuple[Edit, ...]]) -> tuple[str, ...]:
+    """Return why a choice matters: of the mistake that it is, else of each of its lines."""
+    known = {frozenset(mistake.edits): mistake.why for mistake in MISTAKES.values()}
+    whole = known.get(frozenset(itertools.chain(*changes)))
+    parts = (known.get(frozenset(edits)) for edits in changes if edits)
+    return (whole,) if whole else tuple(why for why in parts if why)
