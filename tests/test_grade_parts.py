@@ -1,6 +1,8 @@
 """What crosses the border between the grader and a submission is plain, whole, and not believed."""
 
 import json
+import re
+from pathlib import Path
 
 import grade
 import judge
@@ -121,3 +123,42 @@ def test_what_is_written_down_crosses_the_border():
     sizes = "d_in", "d_out", "context_length", "num_heads"
     assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
     assert came["mha"].W_query.bias is not None and came["mha"].dropout.p == 0.5
+
+
+class Box:
+    """A sandbox: with one line to every question, or with an answer."""
+
+    def __init__(self, line=b"", answer=None):
+        self.line, self.answer = line, answer
+
+    def tell_line(self, line, seconds):
+        if self.answer:
+            came = reply(self.answer, json.loads(line)["question"])
+            self.line = json.dumps({"reply": came}).encode()
+
+    def hear_line(self, seconds, longest):
+        assert len(self.line) <= longest
+        return self.line
+
+
+FORGED = (
+    {"weight": {"dtype": "torch.float32", "shape": [25_000, 30_000]}, "biased": None},
+    [[]] * 2_400_000,
+)
+
+
+def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
+    judges, right = judge.Judge(500_000_000), Box(answer=lambda q, k: q @ k.transpose(2, 3))
+    try:
+        for forged in FORGED:
+            line = json.dumps({"reply": {"reply": forged}}).encode()
+            assert not judges.judge("by_hand.7", Box(line), 9.0)["said"]["passed"]
+            said = judges.judge("scores.1", right, 9.0)["said"]
+            assert said["passed"], said
+            used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
+            assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 1_000_000  # kB, torch included
+        for name in ("practice.columns." + "1" * 5000, "nothing", "practice.columns.3"):
+            start = judges.judge(name, Box(), 9.0, asked=False)["start"]
+            assert bool(start["given"]) is (name == "practice.columns.3")
+    finally:
+        judges.close()

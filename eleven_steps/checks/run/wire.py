@@ -150,8 +150,10 @@ def _decode_tensor(
 
 
 def _decode_layer(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
-    layer = nn.Linear(*weight.T.shape, bias=bias is not None)
-    layer.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    # Made without memory: any size may be claimed, of a weight without numbers too.
+    layer = nn.Linear(*weight.T.shape, bias=bias is not None, device="meta")
+    state = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    layer.load_state_dict(state, assign=True)
     return layer
 
 
