@@ -3,6 +3,8 @@
 import json
 import re
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import grade
 import judge
@@ -12,8 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
+from test_more_exercises import compare, future, needs_a_mask
 
 from eleven_steps.checks import check
+from eleven_steps.checks.know.serving import serve
 from eleven_steps.checks.run.reply import reply
 from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers.attention import MultiHeadAttention
@@ -141,24 +145,70 @@ class Box:
         return self.line
 
 
-FORGED = (
-    {"weight": {"dtype": "torch.float32", "shape": [25_000, 30_000]}, "biased": None},
-    [[]] * 2_400_000,
-)
+LAYER = {"weight": {"dtype": "torch.float32", "shape": [25_000, 30_000]}, "biased": None}
+LISTS = [[]] * 2_400_000
+
+
+def forging(reply):
+    return Box(json.dumps({"reply": {"reply": reply}}).encode())
 
 
 def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
-    judges, right = judge.Judge(500_000_000), Box(answer=lambda q, k: q @ k.transpose(2, 3))
+    judges = judge.Judge(300_000_000)
     try:
-        for forged in FORGED:
-            line = json.dumps({"reply": {"reply": forged}}).encode()
-            assert not judges.judge("by_hand.7", Box(line), 9.0)["said"]["passed"]
-            said = judges.judge("scores.1", right, 9.0)["said"]
-            assert said["passed"], said
-            used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
-            assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 1_000_000  # kB, torch included
         for name in ("practice.columns." + "1" * 5000, "nothing", "practice.columns.3"):
             start = judges.judge(name, Box(), 9.0, asked=False)["start"]
             assert bool(start["given"]) is (name == "practice.columns.3")
+        right = Box(answer=lambda q, k: q @ k.transpose(2, 3))
+        for forged in LAYER, LISTS:
+            assert not judges.judge("by_hand.7", forging(forged), 9.0)["said"]["passed"]
+            assert judges.judge("scores.1", right, 9.0)["said"]["passed"]
+            used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
+            assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 900_000  # kB, torch included
     finally:
         judges.close()
+
+
+class Asking(Elsewhere):
+    """An answer elsewhere that asks back, each time a line of JSON to and fro."""
+
+    def ask(self, question):
+        def run():
+            came = reply(self.function, json.loads(json.dumps(question)), self.consult)
+            self.facts.put(came)
+
+        if "served" in question:
+            self.served.put(json.loads(json.dumps(question["served"])))
+        else:
+            self.questions.append(json.dumps(question))
+            self.facts, self.served = SimpleQueue(), SimpleQueue()
+            Thread(target=run, daemon=True).start()
+        return json.loads(json.dumps(self.facts.get(timeout=60)))
+
+    def consult(self, wanted):
+        self.facts.put({"wants": wanted})
+        return self.served.get(timeout=60)
+
+
+def by_gradients(cls):
+    torch.manual_seed(1)
+    mha, x = cls(4, 8, 6, 0.5, 2), torch.randn(1, 5, 4, requires_grad=True)
+    torch.manual_seed(2)
+    first = mha(x)
+    torch.manual_seed(2)
+    assert torch.equal(mha(x), first) and not torch.equal(mha(x), first)
+    mha.eval()(x)[0, 2].sum().backward()
+    assert not x.grad[0, 3:].any() and mha.W_value.weight.grad.any()
+
+
+@pytest.mark.parametrize("test", [compare, future, needs_a_mask, by_gradients])
+def test_a_test_elsewhere_is_judged_as_here_and_gets_no_class(test):
+    answer = Asking(test)
+    assert check("the_test.1", answer, record=False) == check("the_test.1", test, record=False)
+    asked = " ".join(answer.questions)
+    assert "super().__init__()" in asked and "def forward" not in asked
+
+
+def test_what_a_test_elsewhere_builds_is_bounded():
+    sizes = {"sizes": [10**6, 10**6, 9, 0.0, 1], "named": {}, "class": 0}
+    assert "sizes up to" in serve(["no_mask"], sizes)["failure"]
