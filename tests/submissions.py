@@ -229,6 +229,8 @@ ROGUES = {
     "forges the channel": cells(
         SETUP,
         "for number in range(3, 50):\n    try:\n"
+        "        name = 'practice.columns.' + '1' * 5000\n"
+        '        os.write(number, b\'{"exercise": "%s"}\\n\' % name.encode())\n'
         '        os.write(number, b\'{"exercise": "scores.1", "kind": "right"}\\n\')\n'
         "        os.write(number, b'{\"reply\": ' + b'[' * 100_000 + b'1, \\xff\\n\"a\"\\n')\n"
         "    except OSError:\n        pass",
@@ -261,6 +263,7 @@ ATTEMPTS = {
     "packet": "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
     "kill": "os.kill({pid}, 0)",
     "root": "os.setuid(0)",
+    "environment": "assert open('/proc/1/environ').read()",
     "namespace": "import ctypes\nassert not ctypes.CDLL(None).unshare(0x10000000)",
     "memory": "bytearray(10 * 10**9)",
     "tensor": "torch.empty(10 * 10**9, dtype=torch.uint8).fill_(1)",
@@ -361,10 +364,16 @@ BROKEN = {
     "list": "[]",
     "no_cells": '{"nbformat": 4}',
     "no_source": '{"cells": [{"cell_type": "code"}]}',
+    "a_dictionary": '{"cells": [{"cell_type": "code", "source": {"check": 1}}]}',
     "odd_cells": '{"cells": [3]}',
     "deep": "[" * 100_000,
 }
-UNREADABLE = "huge", "link", "pipe", "folder", "none", "link_to_folder"
+ODD_TAGS = {  # these are read as if there were no tags
+    "null": WHOLE.replace('"metadata": {"tags": []}', '"metadata": null'),
+    "a_text": WHOLE.replace('"tags": []', '"tags": "no solution"'),
+}
+UNREADABLE = "huge", "link", "pipe"
+NONE = "folder", "none", "link_to_folder"
 
 
 def hand_in(folder, notebooks):
@@ -380,7 +389,9 @@ def hand_in_unreadable(folder):
     for name, text in BROKEN.items():
         (folder / name).mkdir()
         (folder / name / "work.ipynb").write_text(text, "utf-8", errors="surrogatepass")
-    for name in UNREADABLE[:5]:
+    for name, text in ODD_TAGS.items():
+        (folder / f"{name}__05_scores.ipynb").write_text(text)
+    for name in (*UNREADABLE, *NONE[:2]):
         (folder / name).mkdir()
     secret = folder.parent / "secret.ipynb"
     secret.write_text(WHOLE)

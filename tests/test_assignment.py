@@ -42,7 +42,7 @@ def test_every_exercise_is_asked_once_and_has_a_solution():
                 names = compile(region, name, "exec").co_names
                 assert answer in names, f"{identifier}: the solution does not say {answer}"
                 assert "check" not in names
-    assert list(found) == grade.course_exercises()
+    assert list(found) == list(grade.course_exercises())
 
 
 def test_what_a_solution_proves_becomes_the_answer():

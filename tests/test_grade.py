@@ -5,6 +5,8 @@ import csv
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import grade
@@ -17,6 +19,8 @@ from submissions import (
     BROKEN,
     CLASSES,
     MAKE_CLASS,
+    NONE,
+    ODD_TAGS,
     ORPHAN,
     RIGHT,
     ROGUES,
@@ -233,6 +237,8 @@ def test_broken_files_do_not_stop_the_others(everything):
     assert found["=1+2", "scores.1"]["passed"]
     assert all(found[name, "scores.1"]["kind"] == "broken" for name in (*BROKEN, *UNREADABLE))
     assert not any(student.startswith("notes") for student, _ in found)
+    assert all(found[name, "scores.1"]["kind"] == "missing" for name in NONE)
+    assert all(found[name, "scores.1"]["passed"] for name in ODD_TAGS)
     said = {"cut": "cut off", "huge": "larger", "link": "link", "pipe": "plain", "none": "no note"}
     assert all(text in found[name, "scores.1"]["message"] for name, text in said.items())
     assert "'=1+2" in out.with_suffix(".csv").read_text("utf-8")
@@ -256,10 +262,30 @@ def test_every_exercise_is_graded():
     since = {f"since.{number}" for number in range(1, 13)} | {"learn.1"}
     many = {f"many.{number}" for number in range(1, 6)}
     every = grade.course_exercises()
-    assert len(every) == len(set(every))
     assert set(every) == steps | sheet | since | many | {"your_class.1"}
     assert all(grade.known(identifier) for identifier in every)
     assert not grade.known("scores.4")
+
+
+@shut_in
+@pytest.mark.nightly
+def test_verdicts_are_the_same_beside_busy_loops(tmp_path):
+    names = "class", "unmasked", "test", "right", "slip", "built", "not rescaled"
+    sources = [checks(*ANSWERS[name][:2]) for name in names]
+    hand_in(tmp_path / "in", {"ada": cells(SET_UP_ANSWERS, *sources)})
+    loop = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(loop) for _ in range((os.cpu_count() or 1) + 1)]
+    try:
+        arguments = [str(tmp_path / "in"), "--json", str(tmp_path / "out.json")]
+        assert grade.main(arguments) == 0
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    results = json.loads((tmp_path / "out.json").read_text())["results"]
+    kinds = {each["exercise"]: each["kind"] for each in results}
+    # Of two answers to an exercise the last counts.
+    assert kinds == {ANSWERS[name][0]: ANSWERS[name][2] for name in names}
 
 
 @pytest.mark.parametrize("refused", [True, False], ids=["refused", "missing"])

@@ -1,6 +1,10 @@
 """What crosses the border between the grader and a submission is plain, whole, and not believed."""
 
 import json
+import re
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import grade
 import judge
@@ -10,8 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sizes import steady
+from test_more_exercises import compare, future, needs_a_mask
 
 from eleven_steps.checks import check
+from eleven_steps.checks.know.serving import serve
 from eleven_steps.checks.run.reply import reply
 from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers.attention import MultiHeadAttention
@@ -121,3 +127,88 @@ def test_what_is_written_down_crosses_the_border():
     sizes = "d_in", "d_out", "context_length", "num_heads"
     assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
     assert came["mha"].W_query.bias is not None and came["mha"].dropout.p == 0.5
+
+
+class Box:
+    """A sandbox: with one line to every question, or with an answer."""
+
+    def __init__(self, line=b"", answer=None):
+        self.line, self.answer = line, answer
+
+    def tell_line(self, line, seconds):
+        if self.answer:
+            came = reply(self.answer, json.loads(line)["question"])
+            self.line = json.dumps({"reply": came}).encode()
+
+    def hear_line(self, seconds, longest):
+        assert len(self.line) <= longest
+        return self.line
+
+
+LAYER = {"weight": {"dtype": "torch.float32", "shape": [25_000, 30_000]}, "biased": None}
+LISTS = [[]] * 2_400_000
+
+
+def forging(reply):
+    return Box(json.dumps({"reply": {"reply": reply}}).encode())
+
+
+def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
+    judges = judge.Judge(300_000_000)
+    try:
+        for name in ("practice.columns." + "1" * 5000, "nothing", "practice.columns.3"):
+            start = judges.judge(name, Box(), 9.0, asked=False)["start"]
+            assert bool(start["given"]) is (name == "practice.columns.3")
+        right = Box(answer=lambda q, k: q @ k.transpose(2, 3))
+        for forged in LAYER, LISTS:
+            assert not judges.judge("by_hand.7", forging(forged), 9.0)["said"]["passed"]
+            assert judges.judge("scores.1", right, 9.0)["said"]["passed"]
+            used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
+            assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 900_000  # kB, torch included
+    finally:
+        judges.close()
+
+
+class Asking(Elsewhere):
+    """An answer elsewhere that asks back, each time a line of JSON to and fro."""
+
+    def ask(self, question):
+        def run():
+            came = reply(self.function, json.loads(json.dumps(question)), self.consult)
+            self.facts.put(came)
+
+        if "served" in question:
+            self.served.put(json.loads(json.dumps(question["served"])))
+        else:
+            self.questions.append(json.dumps(question))
+            self.facts, self.served = SimpleQueue(), SimpleQueue()
+            Thread(target=run, daemon=True).start()
+        return json.loads(json.dumps(self.facts.get(timeout=60)))
+
+    def consult(self, wanted):
+        self.facts.put({"wants": wanted})
+        return self.served.get(timeout=60)
+
+
+def by_gradients(cls):
+    torch.manual_seed(1)
+    mha, x = cls(4, 8, 6, 0.5, 2), torch.randn(1, 5, 4, requires_grad=True)
+    torch.manual_seed(2)
+    first = mha(x)
+    torch.manual_seed(2)
+    assert torch.equal(mha(x), first) and not torch.equal(mha(x), first)
+    mha.eval()(x)[0, 2].sum().backward()
+    assert not x.grad[0, 3:].any() and mha.W_value.weight.grad.any()
+
+
+@pytest.mark.parametrize("test", [compare, future, needs_a_mask, by_gradients])
+def test_a_test_elsewhere_is_judged_as_here_and_gets_no_class(test):
+    answer = Asking(test)
+    assert check("the_test.1", answer, record=False) == check("the_test.1", test, record=False)
+    asked = " ".join(answer.questions)
+    assert "super().__init__()" in asked and "def forward" not in asked
+
+
+def test_what_a_test_elsewhere_builds_is_bounded():
+    sizes = {"sizes": [10**6, 10**6, 9, 0.0, 1], "named": {}, "class": 0}
+    assert "sizes up to" in serve(["no_mask"], sizes)["failure"]

@@ -3,26 +3,36 @@
 import csv
 import json
 
-import grade
 import gradebook
 import pytest
 
-pytestmark = pytest.mark.nightly
-
-EXERCISES = ["scores.1", "scores.2", "mask.1", "your_class.1"]
-RIGHT = {"ada": {*EXERCISES}, "blaise": {"scores.2"}, "=carl": set()}
+EXERCISES = {
+    "scores.1": "05_scores",
+    "scores.2": "05_scores",
+    "mask.1": "06_mask",
+    "your_class.1": "13_your_own_class",
+}
+STUDENTS = {  # what is handed in of them, by exercise: points, or None for nothing
+    "ada": (1, 1, 1, 11),
+    "blaise": (0, 1, None, 6),
+    "=carl": (0, 0, None, None),
+    "dora": (None, None, None, None),
+}
 
 
 @pytest.fixture
 def tables(tmp_path):
     """Return both tables as rows by column, read from results that were written."""
     results = [
-        {"student": student, "exercise": name, "passed": name in right}
-        for student, right in RIGHT.items()
-        for name in EXERCISES
+        {"student": student, "exercise": name, "points": n or 0, "kind": kind}
+        for student, points in STUDENTS.items()
+        for name, n in zip(EXERCISES, points, strict=True)
+        for kind in ["missing" if n is None else "value"]
     ]
+    people = {"ada": {"login": "ada", "name": "Lovelace, Ada", "number": "71"}}
     path = tmp_path / "results.json"
-    path.write_text(json.dumps({"exercises": EXERCISES, "results": results}))
+    content = {"exercises": EXERCISES, "students": people, "results": results}
+    path.write_text(json.dumps(content))
     out = {name: tmp_path / f"{name}.csv" for name in ("canvas", "moodle")}
     options = [part for name, file in out.items() for part in (f"--{name}", str(file))]
     gradebook.main([str(path), *options])
@@ -32,33 +42,34 @@ def tables(tmp_path):
     }
 
 
-POINTS = {
-    "ada": {"05_scores": "2", "06_mask": "1", "13_your_own_class": "11"},
-    "blaise": {"05_scores": "1", "06_mask": "0", "13_your_own_class": "0"},
-    "'=carl": {"05_scores": "0", "06_mask": "0", "13_your_own_class": "0"},
-}
+def columns(*values):
+    return dict(zip(dict.fromkeys(EXERCISES.values()), values, strict=True))
 
 
-def test_moodle_gets_a_row_a_student_and_a_column_a_notebook(tables):
+def test_moodle_gets_percentages_and_nothing_for_what_is_missing(tables):
     rows = {row.pop("username"): row for row in tables["moodle"]}
-    assert rows == POINTS
+    assert rows == {
+        "ada": columns("100.0", "100.0", "100.0"),
+        "blaise": columns("50.0", "", "54.55"),
+        "'=carl": columns("0.0", "", ""),
+        "dora": columns("", "", ""),
+    }
 
 
-def test_canvas_gets_what_is_possible_too(tables):
+def test_canvas_gets_points_and_what_is_possible(tables):
     possible, *rows = tables["canvas"]
     assert list(possible) == [*gradebook.CANVAS, "05_scores", "06_mask", "13_your_own_class"]
     assert possible["Student"] == "    Points Possible" and possible["05_scores"] == "2"
     assert possible["13_your_own_class"] == "11"
-    for row in rows:
-        assert row["SIS Login ID"] == row["Student"]
-        about = {name: row.pop(name) for name in gradebook.CANVAS}
-        assert row == POINTS[about["Student"]]
-
-
-def test_every_exercise_of_the_course_has_its_notebook():
-    places = gradebook.notebooks_of()
-    assert set(grade.course_exercises()) <= set(places)
-    assert places["scores.1"] == "05_scores" and places["by_hand.7"] == "15_by_hand"
+    about = [[row.pop(name) for name in gradebook.CANVAS] for row in rows]
+    assert about[0] == ["Lovelace, Ada", "71", "", "ada", ""]
+    assert about[2] == ["'=carl", "", "", "'=carl", ""]
+    assert rows == [
+        columns("2", "1", "11"),
+        columns("1", "", "6"),
+        columns("0", "", ""),
+        columns("", "", ""),
+    ]
 
 
 def test_it_asks_where_to():

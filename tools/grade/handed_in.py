@@ -76,7 +76,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in tops(folder):
         told, notebooks = person_of(name, alone), [each for each in files if is_notebook(each.name)]
-        if alone and not notebooks and not is_from_student(name):
+        if name in LEFT or alone and not notebooks and not is_from_student(name):
             unread.append(name)
             continue
         student, person = roster.student(told)
@@ -124,7 +124,7 @@ def opened(file: File, depth: int) -> Iterator[File]:
 def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
     """Yield the files that an open zip file holds, the names beginning with its place."""
     entries = [each for each in archive.infolist() if not each.is_dir()][:MOST_FILES]
-    names = [each.filename for each in entries]
+    names = {PurePosixPath(each.filename).name for each in entries}
     for entry in entries:
         if any(is_left(part, names) for part in PurePosixPath(entry.filename).parts):
             continue

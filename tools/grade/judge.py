@@ -10,14 +10,13 @@ import multiprocessing
 import resource
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from sandbox import Lost, Sandbox
 
 from eleven_steps.checks import check
-from eleven_steps.checks.run.isolate import TimeUp
-from eleven_steps.checks.run.notebook import memory_in_use
 
 START = 120  # seconds after which a process that is not ready counts as lost
 JUDGING = 60.0  # seconds between two questions; an honest answer takes a twentieth
@@ -80,7 +79,7 @@ def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
         whether anything was odd.
     """
     asked, start, said = StandIn(carry), {}, Said("failed", ODD)
-    with contextlib.suppress(Exception, TimeUp):  # forged data may be odd in any way
+    with contextlib.suppress(BaseException):  # forged data may be odd in any way, and too slow
         outcome = check(identifier, asked, record=False)
         start = start_of(outcome)
         told = outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake
@@ -104,8 +103,10 @@ def serve(pipe: Any, memory: int) -> None:
         memory: bytes on top of what is in use now.
     """
     torch.set_num_threads(1)
-    most = memory_in_use() + memory
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with contextlib.suppress(OSError):  # where the system does not tell what is in use
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + memory
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
     def carry(line: bytes) -> bytes:
         pipe.send_bytes(QUESTION + line)

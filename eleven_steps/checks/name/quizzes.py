@@ -4,15 +4,18 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Order, Quiz
 from eleven_steps.checks.know.exercises.questions import RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.know.serving import constructor_of, serve
 from eleven_steps.checks.name.say import Finding, came, say, say_slip
-from eleven_steps.checks.run.ask import ask, kind_of
+from eleven_steps.checks.run.ask import ask, ask_serving, is_remote, kind_of
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.served import built
 from helpers.trace import STEPS
 
 # The steps that a step needs, so that its line finds what it reads; else the one before.
@@ -94,7 +97,7 @@ def judge_test(test: Any) -> Finding:
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
     names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
-    replies = ask(test, "verdicts", [source_of(each) for each in names])
+    replies = _verdicts(test, names)
     if isinstance(replies, Failure):
         return say("test_not_called", error=replies.told)
     verdicts = dict(zip(names, replies, strict=True))
@@ -107,6 +110,14 @@ def judge_test(test: Any) -> Finding:
     if missed:
         return _lets_through(missed)
     return say("test_right", wrong=len(WRONG), right=len(RIGHT))
+
+
+def _verdicts(test: Any, names: list[str]) -> Any:
+    """What a test says of these classes; where it lives elsewhere, they do not go there."""
+    if is_remote(test):
+        lines = [constructor_of(each) for each in names]
+        return ask_serving(test, partial(serve, names), "verdicts", lines)
+    return ask(test, "verdicts", [built(source_of(each)) for each in names])
 
 
 def _rejects(rejected: list[str], caught: int, first: Any) -> Finding:

@@ -5,17 +5,22 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Write
-from eleven_steps.checks.know.exercises.questions import RIGHT, source_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.say import Finding
-from eleven_steps.checks.run.ask import ask
+from eleven_steps.checks.run.ask import ask, is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, Case
 from eleven_steps.checks.run.facts import Pass
+from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
 
 def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
-    """What an Outcome shows besides its message: printed and cell, where there is any of it."""
+    """What an Outcome shows besides its message: printed and cell, where there is any of it.
+
+    Of an answer that lives elsewhere nothing: nobody reads it there.
+    """
+    if is_remote(answer):
+        return {}
     if isinstance(task, Write):
         scene = play(finding.case or task.cases[0])
         asked = "call", [task.gets(scene)]
@@ -23,7 +28,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
         scene = play(finding.case or TASK_CASES[0])
         asked = "run", scene.case, 0.0, [Pass()]
     elif isinstance(task, Catch):
-        asked = "verdicts", [source_of(next(iter(RIGHT)))]
+        asked = "verdicts", [MultiHeadAttention]
     else:
         return {}
     said = ask(answer, "printed", *asked)

@@ -8,7 +8,8 @@ told. Facts are lines of JSON. This process says:
     {"cell": 3}                        cell 3 begins
     {"cell": 3, "error": "..."}        cell 3 raised; or {"cell": 3, "late": true}, its time is over
     {"exercise": "scores.1"}           check was called; questions may come
-    {"reply": {...}}, {"late": true}   to a question: what came, or that the time for it is over
+    {"reply": {...}}, {"late": true}   to a question: what came, or that the time for it is over;
+                                       {"reply": {"wants": ...}} asks back
     {"end": true}                      all cells have run
 
 It hears first the job, see run, and after an exercise {"question": {...}} as often as it takes,
@@ -129,13 +130,18 @@ class Collector:
         while "question" in (heard := self.channel.hear()):
             try:
                 with isolated(max(left, 0.01)) as clock:
-                    came = {"reply": reply(answer, heard["question"])}
+                    came = {"reply": reply(answer, heard["question"], self.consult)}
             except TimeUp:
                 came = {"late": True}
             left -= clock.passed
             self.channel.tell(**came)
         given = {name: torch.tensor(rows) for name, rows in heard.get("given", {}).items()}
         return HandedIn(given, heard.get("sizes", {}))
+
+    def consult(self, wanted: dict) -> Any:
+        """Ask back while an answer is asked."""
+        self.channel.tell(reply={"wants": wanted})
+        return self.channel.hear()["question"]["served"]
 
 
 def new_shell() -> InteractiveShell:

@@ -15,20 +15,26 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
+from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
+from eleven_steps.checks.run.served import Consult, served
 from eleven_steps.checks.run.wire import DEEP, decode, encode
-from helpers import attention
 
-NAME = "MultiHeadAttention"
 MOST_PRINTED = 1000  # characters
-PLACE = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 
-def reply(answer: Any, question: dict) -> dict:
-    """Answer a question that came from another process, as plain data."""
+def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
+    """Answer a question that came from another process, as plain data.
+
+    Args:
+        answer: a learner's.
+        question: its name, and arguments as `encode` makes them.
+        consult: asks back; a test is tried on classes whose forward is done there.
+    """
     arguments = decode(question["arguments"])
+    if question["question"] == "verdicts":
+        arguments = [[served(i, lines, consult) for i, lines in enumerate(arguments[0])]]
     return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
 
 
@@ -112,22 +118,14 @@ def record(cls: Any, case: Case) -> Record:
     return Record(tuple(calls), base[1], base[2])
 
 
-def verdicts(test: Any, sources: Sequence[Sequence[str]]) -> list[Any]:
-    """Call a learner's test for each of several classes, given as lines of source.
+def verdicts(test: Any, classes: Sequence[type]) -> list[Any]:
+    """Call a learner's test for each of several classes.
 
     Returns:
         For each class whether the test accepts it: it returns None or something true; a Failure
         where it raises; an ellipsis where it returns one.
     """
-    return [attempt(_accepts, test, built(lines)) for lines in sources]
-
-
-def built(lines: Sequence[str]) -> type:
-    """Return the class that these lines define."""
-    with clock_paused():
-        namespace = vars(attention) | {"__name__": "tested"}
-        exec(compile("\n".join(lines), PLACE, "exec"), namespace)
-    return namespace[NAME]
+    return [attempt(_accepts, test, each) for each in classes]
 
 
 def printed(answer: Any, question: str, *arguments: Any) -> tuple[str, str]:

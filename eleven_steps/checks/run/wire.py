@@ -76,10 +76,10 @@ def _encode(value: Any, depth: int) -> Any:
         return {"failure": value.text, "line": value.line, "words": value.words}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
     if plain and (value.layout, value.device.type) == CPU_STRIDED:
-        return _encode_tensor(value.detach())
+        return encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))
-        return {"array": _encode_tensor(tensor), "scalar": kind is not np.ndarray}
+        return {"array": encode_tensor(tensor), "scalar": kind is not np.ndarray}
     return _stand_in(value)
 
 
@@ -89,9 +89,10 @@ def _item(value: Any, depth: int) -> Any:
     return (_encode if any(type(value) is each for each in trusted) else encode)(value, depth)
 
 
-def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
+def encode_tensor(tensor: torch.Tensor, most: int = MOST) -> dict[str, Any]:
+    """Return a tensor as what JSON can hold; of one with more than most numbers, its shape."""
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
-    if tensor.numel() > MOST:
+    if tensor.numel() > most:
         return plain
     # Strides decide whether a view is possible.
     if not tensor.is_contiguous() and 0 not in tensor.stride():
@@ -150,8 +151,10 @@ def _decode_tensor(
 
 
 def _decode_layer(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
-    layer = nn.Linear(*weight.T.shape, bias=bias is not None)
-    layer.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    # Made without memory: any size may be claimed, of a weight without numbers too.
+    layer = nn.Linear(*weight.T.shape, bias=bias is not None, device="meta")
+    state = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    layer.load_state_dict(state, assign=True)
     return layer
 
 

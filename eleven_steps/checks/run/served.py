@@ -1,0 +1,91 @@
+"""Classes that a learner's test may build and run here, while what they compute is done elsewhere.
+
+Their constructors are plain, and all of them right. A forward asks with the numbers that it is
+given and gets what comes out, so that nothing here tells a right class from a wrong one.
+"""
+
+import builtins
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.run.isolate import Failure, clock_paused
+from eleven_steps.checks.run.wire import decode, encode_tensor
+from helpers import attention
+
+NAME = "MultiHeadAttention"
+PLACE = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
+MOST = 1_000_000  # numbers in one tensor that travels
+Consult = Callable[[dict], Any]  # takes what is wanted as plain data, returns what comes
+
+
+def built(lines: Sequence[str]) -> type:
+    """Return the class that these lines define."""
+    with clock_paused():
+        namespace = vars(attention) | {"__name__": "tested"}
+        exec(compile("\n".join(lines), PLACE, "exec"), namespace)
+    return namespace[NAME]
+
+
+def served(number: int, lines: Sequence[str], consult: Consult) -> type:
+    """Return a class with the constructor of these lines, whose forward is done elsewhere."""
+    base = built(lines)
+
+    @functools.wraps(base.__init__)
+    def constructor(self: nn.Module, *sizes: Any, **named: Any) -> None:
+        base.__init__(self, *sizes, **named)
+        self.built_with = list(sizes), dict(named)
+
+    def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        """Take x through the eleven steps, elsewhere."""
+        wanted = {"class": number, "sizes": self.built_with[0], "named": self.built_with[1]}
+        wanted["names"] = [name for name, _ in self.named_parameters()]
+        wanted["training"] = [self.training, getattr(self.dropout, "training", False)]
+        wanted["dropout"] = getattr(self.dropout, "p", 0.0)
+        return _Elsewhere.apply(consult, wanted, x, *self.parameters())
+
+    own = {"__init__": constructor, "forward": forward, "__module__": base.__module__}
+    return type(NAME, (base,), own)
+
+
+class _Elsewhere(torch.autograd.Function):
+    """A forward, and its gradients, that are computed elsewhere."""
+
+    @staticmethod
+    def forward(ctx, consult, wanted, *tensors):
+        """Return what comes out of x and the parameters."""
+        ctx.consult, ctx.wanted = consult, wanted | {"random": _plain(torch.get_rng_state())}
+        ctx.save_for_backward(*tensors)
+        out, random = _come(consult, ctx.wanted, tensors)
+        torch.set_rng_state(random)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        """Return the gradients of x and the parameters."""
+        wanted = ctx.wanted | {"gradient": _plain(gradient)}
+        return None, None, *_come(ctx.consult, wanted, ctx.saved_tensors)
+
+
+def _come(consult: Consult, wanted: dict, tensors: Sequence[torch.Tensor]) -> Any:
+    with clock_paused():
+        came = consult(wanted | {"tensors": list(map(_plain, tensors))})
+        came = decode(came)
+    if isinstance(came, Failure):
+        name, _, text = came.text.partition(": ")
+        kind = getattr(builtins, name, None)
+        raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(
+            text
+        )
+    return came
+
+
+def _plain(tensor: Any) -> Any:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"forward takes a tensor x, not {type(tensor).__name__}")
+    if tensor.numel() > MOST:
+        raise ValueError(f"a tensor has {tensor.numel():,} numbers, and {MOST:,} can travel")
+    return encode_tensor(tensor.detach(), MOST)

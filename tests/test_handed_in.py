@@ -1,0 +1,168 @@
+"""Whatever Canvas, Moodle or a student calls a file, it is found, and it is known whose it is."""
+
+import json
+import os
+import zipfile
+
+import pytest
+from handed_in import submissions
+from judge import Said
+from named import Person, Roster, person_of
+from results import results
+from submissions import RIGHT, SETUP, WHOLE, cells, checks
+
+ROSTER = """Student,ID,SIS User ID,SIS Login ID,Section
+"    Points Possible",,,,
+"Lovelace, Ada",71,,al1,all
+"Pascal, Blaise",72,,bp2,all
+"Zo\u00eb Ångström",73,,za3,all
+"Lovelace, Byron",74,,bl4,all
+"""
+
+
+@pytest.fixture
+def roster(tmp_path):
+    path = tmp_path / "logins.csv"
+    path.write_text(ROSTER, encoding="utf-8-sig")
+    return Roster.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "login"),
+    {
+        "al1__05_scores.ipynb": "al1",
+        "al1.ipynb": "al1",
+        "lovelaceada_71_9931_05_scores.ipynb": "al1",
+        "lovelaceada_LATE_71_9931_05_scores-1.ipynb": "al1",
+        "adal_71_9931_work.zip": "al1",  # the number is enough
+        "Ada Lovelace_2214_assignsubmission_file_05_scores.ipynb": "al1",
+        "Ada Lovelace_71_assignsubmission_file_05_scores.ipynb": "al1",
+        "Blaise Pascal_72_assignsubmission_onlinetext": "bp2",
+        "Zoe\u0308 A\u030angstro\u0308m_9_assignsubmission_file_": "za3",  # letters in two parts
+        "AL1": "al1",
+        "lovelace_75_9931_05_scores.ipynb": "lovelace_75",  # two have that name
+        "Carl Gauss_2215_assignsubmission_file_": "Carl Gauss_2215",
+        "noether": "noether",
+    }.items(),
+)
+def test_downloads_are_known_by_the_roster(roster, name, login):
+    student, person = roster.student(person_of(name, "." in name))
+    assert student == login
+    assert (person in roster.people) is (login in {each.login for each in roster.people})
+
+
+def test_a_number_of_moodles_is_none_of_canvas():
+    told = person_of("Ada Lovelace_72_assignsubmission_file_", False)
+    assert (told.number, told.label) == ("", "Ada Lovelace_72")
+
+
+def test_a_roster_without_logins_is_refused(tmp_path):
+    (tmp_path / "names.csv").write_text("name\nAda\n")
+    with pytest.raises(ValueError, match="login"):
+        Roster.read(tmp_path / "names.csv")
+
+
+def test_who_is_on_the_roster_is_never_without_a_result(tmp_path, roster):
+    (tmp_path / "in" / "al1").mkdir(parents=True)
+    every, _ = submissions(tmp_path / "in", roster)
+    assert {each.student for each in every} == {"al1", "bp2", "za3", "bl4"}
+    assert not any(each.notebook for each in every)
+
+
+def test_zip_files_are_opened_and_what_systems_leave_is_not(tmp_path):
+    packed = tmp_path / "ada.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("week 3/05_scores.ipynb", WHOLE)
+        archive.writestr("__MACOSX/week 3/._05_scores.ipynb", "\0")
+        archive.writestr(".hidden.ipynb", WHOLE)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(packed, "ada.zip")
+        archive.write(packed, "lovelaceada_71_99_work.zip")
+        archive.writestr("__blaise/.work.ipynb", WHOLE)
+        archive.writestr(".carl/._work.ipynb", WHOLE)
+        archive.writestr("dora__work.pdf", "%PDF")
+        archive.writestr("emmy.zip", "no zip at all")
+        archive.writestr("notes.txt", "not handed in")
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        archive.extractall(folder)
+    for place in folder, tmp_path / "all.zip":  # unpacked or as it came
+        every, unread = submissions(place)
+        names = sorted((each.student, each.notebook, bool(each.cells)) for each in every)
+        assert names == [
+            (".carl", ".carl/._work.ipynb", True),
+            ("__blaise", "__blaise/.work.ipynb", True),
+            ("ada", "ada.zip/.hidden.ipynb", True),
+            ("ada", "ada.zip/week 3/05_scores.ipynb", True),
+            ("dora", "", False),
+            ("emmy", "emmy.zip/.ipynb", False),
+            ("lovelaceada_71", "lovelaceada_71_99_work.zip/.hidden.ipynb", True),
+            ("lovelaceada_71", "lovelaceada_71_99_work.zip/week 3/05_scores.ipynb", True),
+        ]
+        assert unread == ["notes.txt"]
+
+
+def test_what_systems_leave_is_named_and_no_student(tmp_path):
+    (tmp_path / "__MACOSX").mkdir()
+    assert submissions(tmp_path) == ([], ["__MACOSX"])
+
+
+def taken(tmp_path, files, said):
+    """Return the result of one exercise, of files by name with the hour they were changed."""
+    for name, hour in files.items():
+        path = tmp_path / "ada" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(cells(SETUP, checks("scores.1", RIGHT))))
+        os.utime(path, (hour * 3600, hour * 3600))
+    every, _ = submissions(tmp_path)
+    judged = [(each, {"scores.1": said[each.notebook.partition("/")[2]]}) for each in every]
+    (result,) = results(judged, ["scores.1"])
+    return result.notebook.partition("/")[2], result.kind
+
+
+SOLVED, OPEN = Said("right", "right.", True), Said("unfinished", "open.")
+SLIP = Said("mistake", "a slip.")
+FIRST, SECOND = "05_scores.ipynb", "05_scores (1).ipynb"
+
+
+@pytest.mark.parametrize(
+    ("hours", "said", "which"),
+    [
+        ((1, 1), (OPEN, SOLVED), SECOND),  # as it was handed in: the first untouched
+        ((2, 1), (OPEN, SOLVED), SECOND),
+        ((1, 2), (SOLVED, OPEN), FIRST),
+        ((2, 1), (SLIP, SOLVED), FIRST),  # the newest with an answer
+        ((1, 1), (SOLVED, SLIP), SECOND),
+    ],
+)
+def test_of_two_downloads_the_newest_with_an_answer_counts(tmp_path, hours, said, which):
+    names = FIRST, SECOND
+    both = dict(zip(names, said, strict=True))
+    found = taken(tmp_path, dict(zip(names, hours, strict=True)), both)
+    assert found == (which, both[which].kind)
+
+
+def test_a_broken_file_costs_its_own_notebook_alone(tmp_path):
+    (tmp_path / "ada").mkdir()
+    for name, text in {"05_scores.ipynb": "{", "06_mask.ipynb": WHOLE, "work.ipynb": "{"}.items():
+        (tmp_path / "ada" / name).write_text(text)
+    every, _ = submissions(tmp_path)
+    names = ["scores.1", "mask.1", "view.1"]
+    broken, none = Said("broken", "broken."), Said("missing", "none.")
+    for leave, kinds in (
+        ("work.ipynb", ["broken", "missing", "missing"]),
+        ("", ["broken", "broken", "broken"]),  # whose name tells no notebook, it may hold any
+    ):
+        judged = [
+            (each, dict.fromkeys(names, broken if each.broken else none))
+            for each in every
+            if not leave or not each.notebook.endswith(leave)
+        ]
+        assert [each.kind for each in results(judged, names)] == kinds
+
+
+def test_nothing_is_known_of_a_plain_folder_but_its_name(tmp_path):
+    (tmp_path / "ada").mkdir()
+    (only,), _ = submissions(tmp_path)
+    assert only.person == Person(login="ada")
