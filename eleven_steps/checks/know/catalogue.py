@@ -148,7 +148,7 @@ def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttentio
 @functools.cache
 def _compiled(piece: str) -> types.CodeType:
     """The code of a piece of source, which tracebacks show; most mistakes edit one of several."""
-    filename = f"<MultiHeadAttention, edited, {zlib.crc32(piece.encode())}>"
+    filename = f"{attention.__file__}, edited, {zlib.crc32(piece.encode())}"  # a line of ours
     linecache.cache[filename] = (len(piece), None, piece.splitlines(keepends=True), filename)
     return compile(piece, filename, "exec")
 

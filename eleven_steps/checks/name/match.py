@@ -116,7 +116,7 @@ def _named(
     """The mistake, or the two, that the class makes, if the catalogue has them."""
     step = finding.step
     if not isinstance(recording.record.seen.out, Failure):
-        if name := single(outputs, near=step if outputs.variant else None):
+        if name := single(outputs, near=None if drops else step):
             return (name,)
         return pair(outputs, recording, step) if step else ()
     name = single(outputs, step)
@@ -138,11 +138,17 @@ def single(outputs: Outputs, step: int | None = None, near: int | None = None) -
     Args:
         outputs: of the class.
         step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
-        near: the step whose mistakes are tried first, to save time.
+        near: the step whose mistakes are tried first, to save time; of a class with a change they
+            alone, the change's own, and those of the projections, which are there under any name.
     """
-    for name in candidates(outputs.shapes, outputs.variant, near):
+    every = outputs.mistakes
+    names = sorted(every, key=lambda each: near not in every[each].steps)
+    if outputs.variant and near:
+        names = [n for n in names if every[n].variant or {near, 2} & {*every[n].steps}]
+    for name in names:
         alike = _agrees(outputs, name)
-        if alike == "function" or alike and step in (None, *outputs.mistakes[name].steps):
+        usual = alike == "function" or alike and step in (None, *every[name].steps)
+        if usual and alike_in_shape(name, outputs.shapes, outputs.variant):
             return name
     return None
 
@@ -152,22 +158,25 @@ def pair(outputs: Outputs, recording: Recording, step: int) -> tuple[str, ...]:
 
     What the first makes must be among the tensors of the forward, before the second is made.
     """
-    every = list(candidates(outputs.shapes, outputs.variant))
-    for one in (name for name in every if step in outputs.mistakes[name].steps):
+    every = outputs.mistakes
+    for one in (name for name in every if step in every[name].steps):
         wrong, first = play(recording.case, one), outputs.mistakes[one].step
         steps = range(first, len(STEPS))
         shown = next((n for n in steps if _shown(recording, wrong, STEPS[n - 1])), len(STEPS))
-        for other in (name for name in every if outputs.mistakes[name].step > shown):
+        for other in (name for name in every if every[name].step > shown):
             if _conceivable(outputs, one, other) and _agrees(outputs, one, other) == "function":
-                return one, other
+                if alike_in_shape(one, outputs.shapes, outputs.variant):
+                    return one, other
     return ()
 
 
 def _shown(recording: Recording, wrong: Scene, step: str) -> bool:
-    """Whether what a wrong class records at a step is among the tensors of a forward."""
-    tensors, right = wrong.steps.get(step, {}).values(), recording.right[step].values()
-    differs = any(not close(one, other) for one, other in zip(tensors, right, strict=False))
-    return differs and all(exact(recording.tensors, each, False) for each in tensors)
+    """Whether what a wrong class spoils at a step is in a forward, and not what is right there."""
+    made, right = wrong.steps.get(step, {}), recording.right[step]
+    spoilt = [name for name in made if not close(made[name], right[name])]
+    return all(exact(recording.tensors, made[name], False) for name in spoilt) and any(
+        not exact(recording.tensors, right[name], False) for name in spoilt
+    )
 
 
 def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
@@ -204,20 +213,22 @@ def _agrees(outputs: Outputs, *mistakes: str) -> str:
     return "failure" if same_cases or fails and mine.text == theirs.text else ""
 
 
-def candidates(shapes: Shapes, variant: str = "", near: int | None = None) -> Iterator[str]:
-    """Yield the catalogued mistakes whose layers have these shapes, biases aside; near ones first.
+def candidates(shapes: Shapes, variant: str = "") -> Iterator[str]:
+    """Yield the catalogued mistakes whose layers have these shapes, biases aside."""
+    yield from (name for name in mistakes_of(variant) if alike_in_shape(name, shapes, variant))
+
+
+def alike_in_shape(name: str, shapes: Shapes, variant: str = "") -> bool:
+    """Whether the layers of a mistake have these shapes, biases aside.
 
     A mistake of the biases themselves is seen in the constructor, and is none of them.
     """
-    every, right = mistakes_of(variant), shapes_of(variant)
-    weights = {name: shape for name, shape in shapes.items() if len(shape) > 1}
-    for name in sorted(every, key=lambda each: near not in every[each].steps):
-        planted = shapes_of(variant, name)
-        same = planted.keys() == right.keys() and all(
-            planted[bias].keys() == right[bias].keys() for bias in right
-        )
-        if same and weights.items() <= planted[True].items():
-            yield name
+    planted, right = shapes_of(variant, name), shapes_of(variant)
+    weights = {each: shape for each, shape in shapes.items() if not each.endswith(".bias")}
+    same = planted.keys() == right.keys() and all(
+        planted[bias].keys() == right[bias].keys() for bias in right
+    )
+    return same and weights.items() <= planted[True].items()
 
 
 @functools.cache

@@ -26,7 +26,9 @@ def weigh(
     """
     masks = [each for each in recorded if (each < HIDDEN).any()]
     if masks and not _follows(masks[0], scores, _fit(right, scores) or 1.0):
-        finding = say("scores_changed")
+        alike = masks[0].shape == scores.shape
+        late = alike and _fit(masks[0], scores) is not None  # what is masked is a softmax
+        finding = say("mask_after_softmax" if late else "scores_changed")
     else:
         finding = _masked(used, masks) or _softmaxed(used, scores, right, masks)
     return replace(finding, theirs=used[0], right=right[0], caption=wording("first_head"))
@@ -67,6 +69,8 @@ def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
         return say("weights_nan")
     if _sums_to_1(used, -2):
         return say("softmax_over_queries")
+    if _fit(used / (1 - used), scores) is not None:
+        return say("sigmoid_for_softmax")
     return say("not_their_softmax", sum=last)
 
 

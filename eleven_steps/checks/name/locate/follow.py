@@ -8,13 +8,16 @@ was handed on; the first thing that is not right there is where to look.
 from collections.abc import Iterable
 
 import torch
+from torch.nn.functional import layer_norm
 
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
 from eleven_steps.checks.name.locate.recording import (
     NAMES,
     Recording,
     arranged,
     exact,
+    heads_of,
     joined,
     place,
 )
@@ -32,7 +35,7 @@ def follow(recording: Recording) -> Finding | None:
     """
     if recording.case.variant:
         return _as_far(recording)
-    for question in (_projected, scored, _weighed, _gathered, _combined):
+    for question in (_rounded, _projected, scored, _weighed, _gathered, _combined):
         if finding := question(recording):
             return finding
     return _returned(recording)
@@ -58,6 +61,22 @@ def _as_far(recording: Recording) -> Finding | None:
     return say("right_as_far", number + 1, number=number, name=name, next=number + 1, what=what)
 
 
+def _rounded(recording: Recording) -> Finding | None:
+    """Where numbers of x become such as half precision has; all are random, so none is by itself."""
+    for held in recording.held:
+        some = held.tensor[held.tensor.isfinite() & (held.tensor % 0.125 != 0)]
+        kinds = (k for k in (torch.bfloat16, torch.float16) if torch.equal(some.to(k).float(), some))
+        if held.made_of and len(some) > 8 and (kind := next(kinds, None)):
+            step = 11 if "out_proj" in held.made_of else 8
+            if held.made_of <= {"W_query", "W_key"}:
+                step = 7 if recording.scores_there else 5
+            if len(held.made_of) == 1:
+                name = NAMES.get(*held.made_of)
+                step = step if name is None or recording.reached("transpose", name) else 2
+            return say("rounded", step, dtype=kind)
+    return None
+
+
 def _projected(recording: Recording) -> Finding | None:
     """Step 2: the three projections are there."""
     lost = (layer for layer, name in NAMES.items() if not recording.made(name))
@@ -67,7 +86,9 @@ def _projected(recording: Recording) -> Finding | None:
 def scored(recording: Recording) -> Finding | None:
     """Steps 2 to 5: the scores are there, or what was multiplied says why not."""
     if recording.scores_there:
-        return None
+        sides = [s for each in recording.scores for s in ((each.left, False), (each.right, True))]
+        moved = (_handed_on(recording, *side) for side in sides if len(side[0].made_of) == 1)
+        return next((each for each in moved if each and each.name == "tokens_moved"), None)
     for product in recording.scores:
         mixed = any(len(side.made_of) > 1 for side in (product.left, product.right))
         if mixed or product.layers != {"W_query", "W_key"}:
@@ -80,6 +101,8 @@ def scored(recording: Recording) -> Finding | None:
         ]
         if any(findings):
             return min(filter(None, findings), key=lambda each: each.step)
+        if finding := _crossed(recording, product.left, product.right):
+            return finding
     if recording.scores and (some := len(_heads(recording))) < recording.case.num_heads:
         return say("heads_left_out", some=some, num_heads=recording.case.num_heads)
     for name in () if recording.scores else ("queries", "keys"):
@@ -100,6 +123,23 @@ def _heads(recording: Recording) -> set[int]:
     return heads
 
 
+def _crossed(recording: Recording, left: Held, right: Held) -> Finding | None:
+    """Whether heads of one meet other heads of the other; the values are on the right, or keys."""
+    case, orders = recording.case, []
+    for side in (left, right):
+        (layer,) = side.made_of
+        right_ones = recording.right["project"][NAMES[layer]]
+        places = place(side.tensor, right_ones, recording.factors)
+        turned = layer != "W_value" and side is right
+        if places is None or side.tensor.dim() < 3:
+            return None
+        orders.append(heads_of(places[0].mT if turned else places[0], case))
+        names = [NAMES[layer] for each in (left, right) for layer in each.made_of]
+    if len(orders[0]) != len(orders[1]) or torch.equal(*orders):
+        return None
+    return say("heads_crossed", 8 if "values" in names else 5, one=names[0], other=names[1])
+
+
 def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None:
     """What is wrong with queries, keys or values as they are handed to a product, if anything."""
     (layer,) = held.made_of
@@ -118,14 +158,17 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
         return say("heads_joined", product if viewed else 3, name=name)
     if kind == "part":
         return say("features_left_out", product, name=name)
-    if kind == "order" and not grouped:
-        return say("tokens_moved", name=name)
+    if kind == "order":
+        return say("tokens_moved", product if grouped else 2, name=name)
+    if kind == "shared":
+        return say("sequences_shared", product if grouped else 2, name=name)
     if kind == "sequences" and not viewed:
         return say("sequences_meet")
     if kind == "repeated":
         return say("features_shared", name=name)
     if grouped:
-        return say("mixed_before_product", product, name=name)
+        line = "weights_by_values" if product == 8 else "queries_by_keys"
+        return say("mixed_before_product", product, name=name, line=wording(line))
     return say("not_grouped" if viewed else "heads_not_neighbours", name=name)
 
 
@@ -160,6 +203,9 @@ def _gathered(recording: Recording) -> Finding | None:
             return say("others_gathered", step, layers=_and(values.made_of))
         if finding := _handed_on(recording, values, False):
             return finding
+        for product in recording.scores if len(recording.gathers) == len(recording.scores) else ():
+            if finding := _crossed(recording, product.left, values):
+                return finding
     return None if recording.there("context", "context") else say("context_not_right")
 
 
@@ -177,16 +223,41 @@ def _combined(recording: Recording) -> Finding | None:
     origin = place(handed, context)
     if origin is not None and abs(origin[1] - 1) <= LOOSE:
         return _laid(origin[0], recording.case)
-    first = next((i for i, t in enumerate(recording.tensors) if exact([t], context, False)), 0)
-    smaller = any(each.numel() < context.numel() for each in recording.tensors[first:])
-    plain = handed.numel() == context.numel() and not smaller
-    return say("context_changed" if plain else "heads_not_beside")
+    return _changed(recording, handed)
 
 
 def _laid(places: torch.Tensor, case: Case) -> Finding | None:
     """Steps 9 and 10, from where each number of the combined context comes from."""
-    name = {"tokens": "tokens_mixed", "features": "heads_not_beside"}.get(joined(places, case))
-    return say(name) if name else None
+    kind = joined(places, case)
+    if kind[0].isdigit():
+        return say("heads_in_order", order=kind)
+    names = {"sequences": "sequences_mixed", "order": "rows_moved", "tokens": "tokens_mixed"}
+    return None if kind == "right" else say(names.get(kind, "heads_not_beside"))
+
+
+def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
+    """Steps 8 to 10: what was done to the context. Each cause is tried: it must give the same."""
+    case, right = recording.case, recording.right
+    combined = right["combine"]["context"]  # (b, num_tokens, d_out)
+    if handed.numel() != combined.numel():
+        return say("heads_not_beside")
+    handed = handed.reshape(combined.shape)
+    for name, tensor in {"x": case.x, **right["project"]}.items():
+        if close(handed - combined, tensor):
+            return say("added_to_context", name=name)
+    by_head = (case.num_heads, case.head_dim)
+    mine, heads = handed.unflatten(-1, by_head), combined.unflatten(-1, by_head)
+    for name, one in (("heads_averaged", heads.mean(-2, True)), ("heads_summed", heads.sum(-2, True))):
+        if close(mine, one.expand_as(mine)):
+            return say(name)
+    kept = mine.abs().amax(dim=(0, 1, 3)) > 0
+    if not kept.all() and close(mine[..., kept, :], heads[..., kept, :]):
+        return say("heads_lost", some=int(kept.sum()), num_heads=case.num_heads)
+    for width in {case.d_out, case.head_dim} - {1, 2}:  # two numbers are always normed alike
+        normed = (layer_norm(each.unflatten(-1, (-1, width)), (width,)) for each in (handed, combined))
+        if close(*normed, LOOSE):
+            return say("context_normed")
+    return say("context_changed")
 
 
 def _returned(recording: Recording) -> Finding | None:

@@ -217,13 +217,15 @@ def exact(tensors: list[torch.Tensor], right: torch.Tensor, shaped: bool = True)
     """Whether a tensor is the right one, scaled or not; if shaped, its shape counts too."""
     wanted = right.flatten()
     finite = wanted.isfinite()
+    some, largest = wanted[finite], int(wanted.masked_fill(~finite, 0).abs().argmax())
     for each in tensors:
         if each.numel() != right.numel() or shaped and each.shape != right.shape:
             continue
         flat = each.flatten()
-        factor = float(flat[finite] @ wanted[finite] / wanted[finite].square().sum())
-        if factor > 1e-4 and close(flat / factor, wanted):
-            return True
+        factor = float(flat[finite] @ some / some.square().sum())
+        if factor > 1e-4 and abs(flat[largest] / factor / wanted[largest] - 1) < 1e-2:
+            if close(flat / factor, wanted):  # the largest alone tells most of them apart
+                return True
     return False
 
 
@@ -236,8 +238,8 @@ def arranged(places: torch.Tensor, case: Case) -> str:
 
     Returns:
         right; part (not all features of a head); repeated (some heads twice, others missing);
-        order (tokens in another order); heads joined; sequences (tokens of one place in different
-        sequences meet); mixed.
+        shared (all heads are there, but not of all sequences); order (tokens in another order);
+        heads joined; sequences (tokens of one place in different sequences meet); mixed.
     """
     token, feature = places // case.d_out, places % case.d_out
     head, within = feature // case.head_dim, feature % case.head_dim
@@ -258,8 +260,17 @@ def arranged(places: torch.Tensor, case: Case) -> str:
         return "order"
     if columns < case.head_dim:
         return "part"
-    heads = (sequence * case.num_heads + head)[..., 0, 0].flatten()
-    return "right" if len(heads.unique()) == len(heads) else "repeated"
+    heads = heads_of(places, case)
+    if len(heads.unique()) == len(heads):
+        return "right"
+    return "shared" if len((heads % case.num_heads).unique()) == case.num_heads else "repeated"
+
+
+def heads_of(places: torch.Tensor, case: Case) -> torch.Tensor:
+    """The head, counted through the batch, that each matrix (tokens, features) is of."""
+    first = places[..., 0, 0].flatten()
+    sequence = first // case.d_out // case.num_tokens
+    return sequence * case.num_heads + first % case.d_out // case.head_dim
 
 
 def joined(places: torch.Tensor, case: Case) -> str:
@@ -270,14 +281,23 @@ def joined(places: torch.Tensor, case: Case) -> str:
         case: the sizes.
 
     Returns:
-        right; tokens (a row holds several tokens, or stands at another's place); features.
+        right; sequences (a row holds another sequence's context); tokens (that of several tokens);
+        order (each holds one token's, at another's place); features; or the heads as they lie, if
+        only their order is another: "1, 0, 2".
     """
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
-    origin = torch.arange(b * n * h * d).view(b, h, n, d).transpose(1, 2).reshape(b * n, h * d)
-    token_of = torch.empty(b * n * h * d, dtype=torch.long)
-    token_of[origin] = torch.arange(b * n)[:, None].expand_as(origin)
-    rows = places.reshape(-1, places.shape[-1])
-    tokens = token_of[rows]
-    if len(rows) != b * n or (tokens != torch.arange(len(rows))[:, None]).any():
+    rows = places.reshape(-1, h * d) if places.numel() == b * n * h * d else places[:0]
+    head, token, within = rows // (n * d), rows // d % n, rows % d
+    own = torch.arange(len(rows))[:, None]
+    if (head // h != own // n).any():
+        return "sequences"
+    if not len(rows) or (token != token[:, :1]).any():
         return "tokens"
-    return "right" if rows.shape == origin.shape and torch.equal(rows, origin) else "features"
+    if (token != own % n).any():
+        return "order"
+    lying = (head % h)[:, ::d]
+    whole = (head % h == lying.repeat_interleave(d, 1)) & (within == torch.arange(d).repeat(h))
+    if not whole.all() or (lying != lying[0]).any():
+        return "features"
+    order = lying[0].tolist()
+    return "right" if order == sorted(set(order)) else ", ".join(map(str, order))
