@@ -22,6 +22,7 @@ from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
     Cap,
+    Full,
     Gate,
     GroupedHeads,
     Latent,
@@ -123,6 +124,7 @@ PROOFS = [
     Proof("linear", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4),
     Proof("linear state", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4, cache=State),
     FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),
+    TorchProof("full", lambda mha, x: mha(x, x, x)[0], lambda x: [Full()]),
     TorchProof(
         "other",
         lambda mha, x: mha(x, OTHER.to(x), OTHER.to(x))[0],

@@ -7,6 +7,7 @@ from torch import nn
 from eleven_steps.beyond.variants import (
     Alibi,
     Cap,
+    Full,
     Gate,
     GroupedHeads,
     Latent,
@@ -42,6 +43,7 @@ PARTS = {
     "rope, yarn": ([Rope(scaling=YarnScaling(4, 300)), Alibi(), Sinks()], 4),
     "alibi": ([Alibi()], 5),
     "cap": ([Cap(0.1)], 5),
+    "full": ([Full()], 6),
     "window": ([Window(3)], 6),
     "padding left": ([Padding(LEFT)], 6),
     "padding right": ([Padding(LEFT.flip(1))], 6),

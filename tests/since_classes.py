@@ -202,6 +202,16 @@ class FusedWindow(Fused):
         return (back >= 0) & (back < self.window)
 
 
+class PlainFull(Plain):
+    def hidden(self, scores):
+        return torch.zeros_like(scores, dtype=torch.bool)
+
+
+class FusedFull(Fused):
+    def seen(self, q, k):
+        return None
+
+
 class PlainPadding(Plain):
     def hidden(self, scores):
         hidden = super().hidden(scores) | self.filling[:, None, None]

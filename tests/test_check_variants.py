@@ -80,6 +80,12 @@ SLIPS = [
         "self.limit * torch.tanh(super().scores(q, k) / self.limit)",
         "self.limit * torch.tanh(q @ k.mT / self.limit) / k.shape[-1] ** 0.5",
     ),
+    (
+        "full_still_causal",
+        "PlainFull",
+        "return torch.zeros_like(scores, dtype=torch.bool)",
+        "return super().hidden(scores)",
+    ),
     ("window_one_long", "FusedWindow", "back < self.window", "back <= self.window"),
     ("window_one_short", "PlainWindow", "tril(-self.window)", "tril(1 - self.window)"),
     (

@@ -40,8 +40,9 @@ MAY_IMPORT = {
     "beyond": {"helpers", "pictures"},
     "sliders": {"beyond", "helpers", "pictures"},
     "run": {"beyond", "helpers"},
+    "adapt": {"run"},
     "know": {"beyond", "helpers", "run"},
-    "name": {"helpers", "know", "progress", "run"},
+    "name": {"adapt", "helpers", "know", "progress", "run"},
     "progress": {"know", "pictures"},
     "checks": {"know", "name", "progress"},
 }

@@ -22,7 +22,7 @@ from eleven_steps.beyond.variants import (
 )
 from helpers.trace import STEPS, trace
 
-SELF = [name for name in PARTS if name != "other"]
+SELF = [name for name in PARTS if name not in ("full", "other")]
 
 
 # Padding

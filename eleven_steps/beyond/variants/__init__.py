@@ -4,7 +4,15 @@ from eleven_steps.beyond.variants.choose import TopKeys
 from eleven_steps.beyond.variants.fused import FusedVariantAttention
 from eleven_steps.beyond.variants.keep import Cache, LatentCache
 from eleven_steps.beyond.variants.linear import Linear, State, delta_rule
-from eleven_steps.beyond.variants.look import Alibi, Cap, Padding, Window, alibi_slopes, distances
+from eleven_steps.beyond.variants.look import (
+    Alibi,
+    Cap,
+    Full,
+    Padding,
+    Window,
+    alibi_slopes,
+    distances,
+)
 from eleven_steps.beyond.variants.module import Call, Part, VariantAttention
 from eleven_steps.beyond.variants.project import GroupedHeads, Latent, OtherSequence, QueryLatent
 from eleven_steps.beyond.variants.scaling import LinearScaling, Llama3Scaling, YarnScaling
@@ -17,6 +25,7 @@ __all__ = [
     "Cache",
     "Call",
     "Cap",
+    "Full",
     "FusedVariantAttention",
     "Gate",
     "GroupedHeads",

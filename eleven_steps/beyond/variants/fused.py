@@ -7,7 +7,7 @@ from torch import nn
 
 from eleven_steps.beyond.variants.choose import TopKeys
 from eleven_steps.beyond.variants.linear import Linear
-from eleven_steps.beyond.variants.look import Alibi, Cap, Padding, Window
+from eleven_steps.beyond.variants.look import Alibi, Cap, Full, Padding, Window
 from eleven_steps.beyond.variants.module import Call, VariantAttention, check_end, replacing
 from eleven_steps.beyond.variants.project import GroupedHeads, OtherSequence
 from eleven_steps.beyond.variants.weigh import Sinks
@@ -48,7 +48,7 @@ class FusedVariantAttention(VariantAttention):
 
     def attend(self, call: Call, queries, keys, values) -> torch.Tensor:
         """Return context (b, num_heads, num_tokens, head_dim) in one call of torch."""
-        changed = any(map(self.part, (Window, Padding, TopKeys, OtherSequence, Alibi, Sinks)))
+        changed = any(map(self.part, (Full, Window, Padding, TopKeys, OtherSequence, Alibi, Sinks)))
         causal = not changed and queries.shape[2] == keys.shape[2]
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
@@ -81,7 +81,7 @@ class FusedVariantAttention(VariantAttention):
         num_tokens, num_keys = queries.shape[2], keys.shape[2]
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
         if not (self.part(Alibi) or self.part(Sinks)):
-            all_seen = num_tokens == 1 or self.part(OtherSequence)
+            all_seen = num_tokens == 1 or self.part(OtherSequence) or self.part(Full)
             narrowed = self.part(Window) or self.part(Padding) or self.part(TopKeys)
             return None if all_seen and not narrowed else ~hidden
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)

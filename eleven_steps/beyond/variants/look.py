@@ -52,6 +52,15 @@ class Alibi(Part):
 
 
 @dataclass(frozen=True)
+class Full(Part):
+    """Hide nothing, so that a token sees what comes after it as well, as in an encoder: step 6."""
+
+    def mask(self, call: Call, hidden):
+        """Take everything out of hidden (num_tokens, num_keys)."""
+        return (torch.zeros_like(hidden),)
+
+
+@dataclass(frozen=True)
 class Window(Part):
     """Let a token see itself and the size - 1 tokens before it, no further: step 6.
 

@@ -252,6 +252,7 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
     "rope": lambda room: [room.Rope()],
     "alibi": lambda room, slopes: [room.Alibi()],
     "cap": lambda room, limit: [room.Cap(limit)],
+    "full": lambda room: [room.Full()],
     "window": lambda room, window: [room.Window(window)],
     "padding": lambda room: [],
     "other": lambda room: [],

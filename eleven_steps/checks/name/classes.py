@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.adapt.adapted import lacking, takes
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.name.locate.failing import worded_step
 from eleven_steps.checks.name.locate.follow import follow
@@ -18,10 +19,10 @@ from eleven_steps.checks.name.modes import (
     judge_state,
     judge_training,
 )
-from eleven_steps.checks.name.say import Finding, Outcome, honestly, letters, say, verdict
+from eleven_steps.checks.name.say import Finding, Outcome, letters, say, verdict
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
-from eleven_steps.checks.run.contract import VARIANTS, signature
+from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
@@ -30,46 +31,16 @@ ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 
 
-def check_attention(cls: type, variant: str = "") -> Outcome:
-    """Find out whether a class is causal multi-head attention, and if not, what is wrong.
-
-    Its forward is recorded once, operation by operation, and followed from step to step beside
-    MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
-    are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
-    looked at besides.
-
-        check_attention(MyAttention)
-        check_attention(MyGrouped, variant="gqa")
-
-    Args:
-        cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
-            qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
-            x (b, num_tokens, d_in) and returns (b, num_tokens, d_out).
-        variant: the change since the lecture that cls has, if it has one, by its name in
-            checks.run.contract, which says what each adds: "gqa", "norm", "rope", "alibi", "cap",
-            "window", "padding", "other", "sinks", "gate", "latent" or "cache".
-
-    Returns:
-        An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
-        too long is stopped.
-
-    Raises:
-        ValueError: there is no such variant.
-    """
-    if variant and variant not in VARIANTS:
-        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
-    return honestly("", judged, cls, variant)
-
-
-def judged(cls: Any, variant: str = "") -> Outcome:
-    """Say of a class what check_attention says, the clock running."""
+def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome:
+    """Say of a class what check_attention says, the clock running: SECONDS, unless it is told."""
     findings: list[Finding] = []
-    with isolated(SECONDS):
+    seconds = SECONDS if seconds is None else seconds
+    with isolated(seconds):
         try:
             for finding in examine(cls, variant):
                 findings.append(finding)
         except TimeUp:
-            findings.append(say("too_slow", seconds=SECONDS))
+            findings.append(say("too_slow", seconds=seconds))
         return verdict(findings)
 
 
@@ -86,7 +57,7 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
         yield finding
         return
     wrong = False
-    for finding in layer_findings(built):
+    for finding in layer_findings(built, lacking(cls)):
         wrong = True
         yield finding
     outputs = Outputs(cls, built, variant)
@@ -161,12 +132,12 @@ def _added_lost(built: Built, variant: str) -> Finding | None:
     return say("added_lost", lost=" and ".join(lost), layers=layers, found=have)
 
 
-def layer_findings(built: Built) -> Iterator[Finding]:
-    """Hold layers that are shared, and biases against qkv_bias."""
+def layer_findings(built: Built, lacks: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """Hold layers that are shared, and biases against qkv_bias, but those that it may lack."""
     shapes = {bias: facts.shapes.keys() for bias, facts in built.items()}
     if built[True].tied:
         yield say("weights_tied")
-    missing, extra = QKV_BIASES - shapes[True], QKV_BIASES & shapes[False]
+    missing, extra = QKV_BIASES - shapes[True] - lacks, QKV_BIASES & shapes[False]
     for biases, every, some in (
         (missing, "bias_missing", "some_biases_missing"),
         (extra, "bias_always", "some_biases_always"),
@@ -236,6 +207,8 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 def _stressed(outputs: Outputs) -> Iterator[Finding]:
     """Compare where the future has the highest scores, in two strengths."""
     case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
+    if not takes(outputs.cls, case):
+        return
     late = "mask_after_softmax_renormalised"
     # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
     for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):

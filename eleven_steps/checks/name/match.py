@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.checks.adapt.adapted import cases_for
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
@@ -33,7 +34,7 @@ class Outputs:
     def __init__(self, cls: Any, built: Built, variant: str = ""):
         self.cls, self.built, self.variant = cls, built, variant
         self.shapes: Shapes = built[True].shapes
-        self.cases, self.mistakes = cases_of(variant), mistakes_of(variant)
+        self.cases, self.mistakes = cases_for(cls, variant), mistakes_of(variant)
         self._seen: dict[Case, Seen] = {}
 
     def plain(self, case: Case) -> Case:

@@ -33,7 +33,7 @@ OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hi
 B, TOKENS, HEADS = 32, 6, 2
 DROPPING = Case(B, TOKENS, TOKENS, HEADS * 2 * TOKENS, HEADS, TOKENS)
 # Changes that leave values and the context as they are, so that weights can be read off.
-READABLE = ("", "norm", "rope", "alibi", "cap", "window", "sinks")
+READABLE = ("", "norm", "rope", "alibi", "cap", "full", "window", "sinks")
 
 
 def judge_gradients(outputs: Outputs, wrong: bool) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ class and by name. All else is as check_attention says.
 - rope: feature p turns with p + head_dim / 2, at base 10,000.
 - alibi: built with slopes (num_heads,); slope * distance is taken from the scaled scores.
 - cap: built with limit, of the scaled scores.
+- full: nothing is hidden, as in an encoder.
 - window: built with window, the tokens seen, the token itself counted.
 - padding: forward(x, is_padding), (b, num_tokens), True for filling. What comes out at filling is
   not compared, and must be finite.
@@ -38,6 +39,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "rope": (),
     "alibi": ("slopes",),
     "cap": ("limit",),
+    "full": (),
     "window": ("window",),
     "padding": (),
     "other": (),

@@ -1,0 +1,154 @@
+"""A module of somebody else's inside a class that is built and called as the lecture's is."""
+
+import functools
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from eleven_steps.checks.adapt.calls import Call, output
+from eleven_steps.checks.adapt.layers import ROLES, Place
+from eleven_steps.checks.adapt.sizes import Build, built
+from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of
+from eleven_steps.checks.run.contract import sizes
+from eleven_steps.checks.run.isolate import Failure, attempt
+
+
+class Called(nn.Module):
+    """Somebody's module with the way to call it, so that its weights can be exchanged in a call."""
+
+    def __init__(self, inner: nn.Module, call: Call):
+        super().__init__()
+        self.inner, self.call = inner, call
+
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        """What the call gives."""
+        return output(self.call(self.inner, x, hidden))
+
+
+class Adapted(nn.Module):
+    """What adapted makes: the lecture's four layers, whose weights are lent to a module inside.
+
+    x is filled up with zeros where the module wants one width. A bias of out_proj that it lacks is
+    added behind it, and so is out_proj itself where it has none.
+
+    Raises:
+        ValueError: the module cannot have the sizes.
+    """
+
+    build: ClassVar[Build]
+    places: ClassVar[list[Place]]
+    call: ClassVar[Call]
+    asked: ClassVar[set[str]]  # which of our sizes build asks for
+    lacks: ClassVar[frozenset[str]]  # biases that it has under no qkv_bias
+    causal: ClassVar[bool]
+    told: ClassVar[str]  # how it is read, in a line
+
+    def __init__(
+        self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False, **more: Any
+    ):
+        super().__init__()
+        head_dim = d_out // num_heads
+        if dropout and "dropout" not in self.asked:
+            raise ValueError("there is no dropout")
+        given = {
+            **{"d_in": d_in, "d_out": d_out, "num_heads": num_heads, "head_dim": head_dim},
+            **{"context_length": context_length, "dropout": dropout, "qkv_bias": qkv_bias},
+            **{"causal": self.causal, "nothing": 0.0},
+        }
+        inner, _ = built(type(self).build, given | more)
+        self.width = d_in if "d_in" in self.asked else d_out
+        if self.width < d_in:
+            raise ValueError(f"x is {d_in} wide, and the module {self.width}")
+        of_keys = more.get("num_kv_heads", num_heads) * head_dim
+        for name, rows in zip(LAYERS, (d_out, of_keys, of_keys), strict=False):
+            bias = qkv_bias and f"{name}.bias" not in self.lacks
+            setattr(self, name, nn.Linear(d_in, rows, bias=bias))
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.head_dim = head_dim
+        self.called = Called(inner, type(self).call)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Take x (b, num_tokens, d_in) through the module inside, with our weights in it."""
+        num_tokens = x.shape[1]
+        hidden = torch.zeros(num_tokens, num_tokens, dtype=torch.bool, device=x.device)
+        if self.causal:
+            hidden = (~hidden).triu(1)
+        x = nn.functional.pad(x, (0, self.width - x.shape[2]))
+        lent = self.lent()
+        out = functional_call(self.called, lent, (x, hidden))
+        if not isinstance(out, torch.Tensor):
+            return out
+        roles = {place.role: place for place in self.places}
+        if "out_proj" not in roles:
+            return self.out_proj(out)
+        has_bias = any(f"inner.{name}" in lent for name in roles["out_proj"].biases)
+        return out if has_bias else out + self.out_proj.bias
+
+    def lent(self) -> dict[str, torch.Tensor]:
+        """Our weights and biases as the module inside keeps them, by name."""
+        theirs = dict(self.called.named_parameters())
+        lent = {}
+        for place in self.places:
+            layers = [getattr(self, name) for name in ROLES[place.role]]
+            if place.role == "out_proj":
+                weights = [layers[0].weight.unflatten(1, (-1, self.head_dim))]
+                biases = [layers[0].bias]
+            else:
+                weights = [self._of_heads(each) for each in layers]
+                zero = self.out_proj.bias.new_zeros
+                biases = [zero(len(e.weight)) if e.bias is None else e.bias for e in layers]
+                biases = [each.view(-1, self.head_dim) for each in biases]
+            for names, ours, bias in (
+                (place.weights, weights, False),
+                (place.biases, biases, True),
+            ):
+                if names and f"inner.{names[0]}" in theirs:
+                    shape = theirs[f"inner.{names[0]}"].shape
+                    lent |= {f"inner.{n}": t for n, t in place.filled(ours, shape, bias).items()}
+        return lent
+
+    def _of_heads(self, layer: nn.Linear) -> torch.Tensor:
+        """(heads, head_dim, width) of a layer's weight, zeros where x is filled up."""
+        padded = nn.functional.pad(layer.weight, (0, self.width - layer.in_features))
+        return padded.unflatten(0, (-1, self.head_dim))
+
+
+def adapted(name: str, **fields: Any) -> type[Adapted]:
+    """A class around what fields["build"] builds; the fields are those of Adapted."""
+    functions = {n: staticmethod(f) for n, f in fields.items() if n in ("build", "call")}
+    return type(name, (Adapted,), fields | functions)
+
+
+# What is left out where a module cannot have it
+
+
+def lacking(cls: Any) -> frozenset[str]:
+    """The biases that a class from elsewhere cannot have; none of any other class."""
+    return cls.lacks if isinstance(cls, type) and issubclass(cls, Adapted) else frozenset()
+
+
+@functools.cache
+def takes(cls: Any, case: Case) -> bool:
+    """Whether a class can have the sizes of a case; a class that is not adapted must."""
+    return not refusal(cls, case)
+
+
+def refusal(cls: Any, case: Case) -> str:
+    """Why an adapted class cannot have the sizes of a case; "" if it can."""
+    if not (isinstance(cls, type) and issubclass(cls, Adapted)):
+        return ""
+    first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
+    made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes(case))
+    return made.text if isinstance(made, Failure) else ""
+
+
+def cases_for(cls: Any, variant: str) -> Cases:
+    """The cases of a variant whose sizes a class can have."""
+    cases = cases_of(variant)
+    every, simpler = (
+        tuple(case for case in some if takes(cls, case)) for some in (cases.every, cases.simpler)
+    )
+    return replace(cases, every=every, simpler=simpler)

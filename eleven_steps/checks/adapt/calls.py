@@ -1,0 +1,103 @@
+"""How a forward of somebody else's is called: with x alone or three times, with which mask."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
+Call = Callable[..., Any]
+
+MASKS = ("mask", "attn_mask", "attention_mask", "causal_mask", "src_mask", "tgt_mask", "bias")
+FLAGS = ("is_causal", "causal")
+SHAPES = {
+    "(num_tokens, num_tokens)": (),
+    "(1, 1, num_tokens, num_tokens)": (None, None),
+    "(b, num_tokens, num_tokens)": (None,),
+    "(num_tokens, num_tokens, 1)": (..., None),
+}
+KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "True where a key is seen": lambda hidden, x: ~hidden,
+    "True where a key is hidden": lambda hidden, x: hidden,
+    "-inf where a key is hidden": lambda hidden, x: torch.zeros_like(
+        hidden, dtype=x.dtype
+    ).masked_fill(hidden, -torch.inf),
+    "1 where a key is seen": lambda hidden, x: (~hidden).to(x.dtype),
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to call a forward; calling it calls a module so.
+
+    Args:
+        names: the parameters that get x, by keyword; empty for the first by place.
+        mask: the parameter that gets a mask; "" for none.
+        kind: what the mask holds, a name in KINDS; "flag" where it is a flag.
+        shape: the mask's, a name in SHAPES.
+        first: whether tokens come first, (num_tokens, b, d_in).
+        fixed: other arguments, by name.
+    """
+
+    names: tuple[str, ...] = ()
+    mask: str = ""
+    kind: str = ""
+    shape: str = ""
+    first: bool = False
+
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        """Call the module and return what it returns, sequences first."""
+        given = x.transpose(0, 1) if self.first else x
+        named = dict.fromkeys(self.names, given)
+        if self.kind == "flag":
+            named[self.mask] = True
+        elif self.mask:
+            mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]] if SHAPES[self.shape] else None
+            mask = KINDS[self.kind](hidden, x) if mask is None else mask
+            named[self.mask] = mask.expand(len(x), -1, -1) if "(b," in self.shape else mask
+        out = output(module(**named) if self.names else module(given, **named))
+        return out.transpose(0, 1) if self.first and isinstance(out, torch.Tensor) else out
+
+    @property
+    def told(self) -> str:
+        """The call in a few words."""
+        order = "(num_tokens, b, d_in)" if self.first else "x"
+        text = ", ".join(f"{name}=x" for name in self.names) or order
+        if self.kind == "flag":
+            text += f", {self.mask}=True"
+        elif self.mask:
+            text += f", {self.mask} {self.shape}, {self.kind}"
+        return f"forward({text})" + (" with (num_tokens, b, d_in)" if self.first and self.names else "")
+
+
+def output(returned: Any) -> Any:
+    """What is returned, or the first of several things that are."""
+    several = isinstance(returned, tuple | list) and len(returned)
+    return returned[0] if several and isinstance(returned[0], torch.Tensor) else returned
+
+
+def ways(module: Any, causal: bool) -> Iterator[Way]:
+    """Yield every way to call a module's forward that its parameters allow, plain ones first."""
+    every = inspect.signature(module.forward).parameters.values()
+    usual = [each for each in every if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    names = [each.name for each in usual]
+    mask = next((name for name in MASKS if name in names), "")
+    flag = next((name for name in FLAGS if name in names), "")
+    needed = [e.name for e in usual if e.default is e.empty and e.name not in (mask, flag)]
+    # One that stands alone may go by place; several are the queries, keys and values.
+    given = tuple(needed) if len(needed) > 1 or any(
+        e.kind is e.KEYWORD_ONLY for e in usual if e.name in needed
+    ) else ()
+    optional = mask and next(e for e in usual if e.name == mask).default is not inspect._empty
+    for first in (False, True):
+        if not mask or optional:
+            yield Way(given, first=first)
+        if flag and causal:
+            yield Way(given, flag, "flag", first=first)
+        for kind in KINDS if mask and causal else ():
+            for shape in SHAPES:
+                yield Way(given, mask, kind, shape, first)
+        if mask and not causal and not optional:
+            yield from (Way(given, mask, kind, shape, first) for kind in KINDS for shape in SHAPES)

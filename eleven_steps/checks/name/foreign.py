@@ -1,0 +1,267 @@
+"""Judge a class as it stands elsewhere: find out how it is built, filled and called, and say so."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.calls import Way, ways
+from eleven_steps.checks.adapt.layers import ROLES, found, places
+from eleven_steps.checks.adapt.sizes import built
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.name.classes import judged
+from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.say import Outcome, honestly, say, together
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.contract import VARIANTS, sizes
+from eleven_steps.checks.run.facts import Pass, Record
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+
+SECONDS = 60.0  # for all ways to read a class together; packages load much when first called
+FEW = 4  # ways to read a wrong class that are judged, of those that get it equally far
+STEPS_THERE = (("scores", "scores"), ("softmax", "weights"), ("context", "context"))
+
+
+class Unread(Exception):
+    """A class cannot be read: built, filled or called."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What check_attention is given besides the class: how to build it, where to look."""
+
+    build: Callable[..., Any]
+    variant: str
+    layers: dict[str, str | None] | None
+    call: Callable[..., Any] | None
+
+
+def check_attention(
+    cls: Any,
+    variant: str = "",
+    *,
+    layers: dict[str, str | None] | None = None,
+    call: Callable[..., Any] | None = None,
+    causal: bool = True,
+) -> Outcome:
+    """Find out whether a class is multi-head attention, and if not, what is wrong.
+
+    Its forward is recorded once, operation by operation, and followed from step to step beside
+    MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
+    are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
+    looked at besides.
+
+        check_attention(MyAttention)
+        check_attention(MyGrouped, variant="gqa")
+        check_attention(lambda d_out, num_heads: Attention(d_out, num_heads), causal=False)
+
+    A class that is built, filled or called in another way than the lecture's is read first: from
+    names and shapes, and by running it. The verdict's note says how it was read and what it cannot
+    have, which is not tried.
+
+    Args:
+        cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
+            qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
+            x (b, num_tokens, d_in) and returns (b, num_tokens, d_out). Or any other class of
+            attention; or a function that builds one from those of d_in, d_out, context_length,
+            dropout, num_heads, head_dim and qkv_bias that it has parameters for. Without d_in it
+            is built d_out wide, and x is filled up.
+        variant: the change since the lecture that cls has, if it has one, by its name in
+            checks.run.contract, which says what each adds: "gqa", "norm", "rope", "alibi", "cap",
+            "full", "window", "padding", "other", "sinks", "gate", "latent" or "cache".
+        layers: where the weights are: names of layers or parameters, by "W_query", "W_key",
+            "W_value" and "out_proj", or "qkv" or "kv" for what holds several. Behind a colon may
+            stand the order of the axes, "c_attn: h 3 d i". None for an out_proj that it lacks.
+        call: call(module, x, hidden) returns the output; hidden (num_tokens, num_tokens) is True
+            where a key must not be seen. x is (b, num_tokens, width).
+        causal: whether later tokens are hidden; False means variant "full".
+
+    Returns:
+        An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
+        too long is stopped. Its kind is "unread" where cls is from elsewhere and cannot be read.
+
+    Raises:
+        ValueError: there is no such variant, or layers names what there is not.
+    """
+    if not causal and variant not in ("", "full"):
+        raise ValueError(f"causal is False, and variant {variant!r}: one of them is expected")
+    variant = variant if causal else "full"
+    if variant and variant not in VARIANTS:
+        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
+    if unknown := set(layers or {}) - ROLES.keys():
+        raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
+    told = layers is not None or call is not None
+    if not told and not _elsewhere(cls, variant):
+        return honestly("", judged, cls, variant)
+    return honestly("", _judged, cls, Asked(cls, variant, layers, call))
+
+
+def _elsewhere(cls: Any, variant: str) -> bool:
+    """Whether a class is not written after the lecture's, which learners' classes are."""
+    if is_remote(cls):
+        return False
+    if inspect.isfunction(cls):
+        return True
+    if kind_of(cls)[0] != "module class":
+        return False
+    with isolated(SECONDS):
+        facts = ask(cls, "facts", True, variant)
+        if not isinstance(facts, Failure):
+            return not any(f"{name}.weight" in facts.shapes for name in LAYERS) and bool(
+                facts.parameters
+            )
+        names = ask(cls, "parameters")
+    ours = {"d_in", "d_out", "context_length", "num_heads"}
+    return not isinstance(names, Failure) and len(ours & set(names)) < 3
+
+
+def _judged(cls: Any, asked: Asked) -> Outcome:
+    """Read a class and judge it; where it cannot be read, say what is wrong or missing."""
+    try:
+        with isolated(SECONDS):
+            readings = _readings(asked)
+    except TimeUp:
+        return say("too_slow", seconds=SECONDS).outcome("")
+    except Unread as error:
+        told = asked.layers is not None or asked.call is not None
+        if not told and isinstance(cls, type) and not isinstance(ask(cls, "facts", True), Failure):
+            return judged(cls, asked.variant)  # built as ours, and its layers cannot be told
+        return say("unread", why=str(error)).outcome("")
+    verdicts = []
+    for reading in readings:
+        verdict = judged(reading, asked.variant, SECONDS)
+        verdicts.append(replace(verdict, note=together(verdict.note, _note(reading, verdict))))
+        if verdict.passed:
+            break
+    return max(verdicts, key=lambda each: (each.passed, bool(each.mistakes), each.step or 0))
+
+
+# Ways to read a class
+
+
+def _readings(asked: Asked) -> list[type[Adapted]]:
+    """The way to read a class with which it is right; else those that get it farthest."""
+    main = cases_of(asked.variant).main
+    every, right = [], play(main).out
+    for reading in _every(asked, main):
+        out = once(reading, main, Pass())[0].out
+        if close(out, right):
+            return [reading]
+        every.append((reading, out))
+    if not every:
+        raise Unread(wording("unread_layout"))
+    runs = [reading for reading, out in every if not isinstance(out, Failure)]
+    if not runs:
+        raise Unread(wording("unread_call", error=every[0][1].told))
+    reached = {reading: _reached(reading, main) for reading in runs}
+    most = max(reached.values())
+    if most == 0 and not (asked.layers and asked.call):
+        raise Unread(wording("unread_projections"))
+    return list(islice((each for each in runs if reached[each] == most), FEW))
+
+
+def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
+    """Yield every way to read a class: where its weights are, and how it is called."""
+    given = {
+        **{name: size for name, size in main.letters.items() if name not in ("b", "num_tokens")},
+        **{"dropout": 0.0, "qkv_bias": True, "causal": asked.variant != "full", "nothing": 0.0},
+        **sizes(main),
+    }
+    made = attempt(built, asked.build, given)
+    if isinstance(made, Failure):
+        raise Unread(wording("unread_build", error=made.text))
+    module, names = made
+    if not isinstance(module, nn.Module):
+        raise Unread(wording("unread_module", name=type(module).__name__))
+    weights, layouts = _weights(module, asked.layers)
+    width = main.d_in if "d_in" in names else main.d_out
+    letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
+    kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
+    of_role = {
+        role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
+        for role in weights
+    }
+    calls = [asked.call] if asked.call else list(ways(module, asked.variant != "full"))
+    for where in places(module, weights, of_role, layouts):
+        biased = {name for place in where if place.biases for name in ROLES[place.role]}
+        for call in calls:
+            yield adapted(
+                getattr(module, "__class__", type(module)).__name__,
+                build=asked.build,
+                places=where,
+                call=call,
+                asked=names,
+                lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
+                causal=asked.variant != "full",
+                told=_told(where, call),
+            )
+
+
+def _weights(
+    module: nn.Module, layers: dict[str, str | None] | None
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Names of the weights of each role, and the layouts that are told."""
+    guessed = {} if layers else found(module)
+    parameters, layouts = dict(module.named_parameters()), {}
+    for role, name in (layers or {}).items():
+        if name is None:
+            continue
+        name, _, layout = (each.strip() for each in name.partition(":"))
+        named = [n for n in parameters if n in (name, f"{name}.weight", f"{name}_weight")]
+        named = named or [n for n in parameters if n.endswith("weight") and _is_each(name, n)]
+        if not named:
+            raise Unread(wording("unread_name", name=name, found=", ".join(parameters) or "none"))
+        guessed[role] = named
+        layouts |= {role: layout} if layout else {}
+    roles = [name for role in guessed for name in ROLES[role]]
+    without_out = layers is not None and layers.get("out_proj", "") is None
+    wanted = LAYERS[:3] if without_out else LAYERS
+    if sorted(roles) != sorted(wanted):
+        raise Unread(wording("unread_layers", found=", ".join(parameters) or "none"))
+    return guessed, layouts
+
+
+def _is_each(pattern: str, name: str) -> bool:
+    """Whether a parameter is one of several, "heads.*.query" for one."""
+    parts, wanted = name.removesuffix(".weight").split("."), pattern.split(".")
+    return len(parts) == len(wanted) and all(
+        two in ("*", one) for one, two in zip(parts, wanted, strict=True)
+    )
+
+
+def _reached(reading: type[Adapted], main: Case) -> int:
+    """How much of the right way is among what a forward computes."""
+    record = ask(reading, "record", main)
+    if not isinstance(record, Record):
+        return 0
+    recording = Recording(record, main)
+    made = [recording.made(name) for name in NAMES.values()]
+    return sum(made) + sum(recording.there(*each) for each in STEPS_THERE if all(made))
+
+
+# What is said of it
+
+
+def _told(where: list, call: Any) -> str:
+    layers = "; ".join(place.told for place in where)
+    return wording("read_as", layers=layers, call=call.told if isinstance(call, Way) else "call")
+
+
+def _note(reading: type[Adapted], verdict: Outcome) -> str:
+    """How a class was read, and what was not tried since it cannot have it."""
+    cases = cases_of("" if reading.causal else "full")
+    without = [] if "dropout" in reading.asked else ["dropout"]
+    without += sorted(reading.lacks)
+    without += [] if "d_in" in reading.asked else [wording("one_width")]
+    refused = {case.where: refusal(reading, case) for case in cases.every}
+    without += [f"{where} ({why})" for where, why in refused.items() if why]
+    note = wording("not_tried", those="; ".join(without)) if without else ""
+    hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
+    return together(reading.told, note, hint)
