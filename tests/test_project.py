@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "know": {"beyond", "helpers", "run"},
     "name": {"adapt", "helpers", "know", "progress", "run"},
     "progress": {"know", "pictures"},
-    "checks": {"know", "name", "progress"},
+    "checks": {"helpers", "know", "name", "progress", "run"},
 }
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}

@@ -209,7 +209,7 @@ def test_the_first_step_is_found_where_out_proj_is_not_there():
         (print, "hand over a class"),
         (Base(4, 4, 4, 0.0, 2), "hand over the class itself"),
         (dict, "class dict(nn.Module):"),
-        (nn.Linear, "cannot be called as"),
+        (nn.Linear, "cannot be built from our sizes"),
     ],
 )
 def test_what_is_no_attention_class_is_answered_politely(thing, words):

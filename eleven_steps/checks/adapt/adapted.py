@@ -9,8 +9,8 @@ from torch import nn
 from torch.func import functional_call
 
 from eleven_steps.checks.adapt.calls import Call, output
-from eleven_steps.checks.adapt.layers import ROLES, Place
-from eleven_steps.checks.adapt.sizes import Build, built
+from eleven_steps.checks.adapt.constructor import Build, built
+from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
 from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
@@ -81,16 +81,15 @@ class Adapted(nn.Module):
         out = functional_call(self.called, lent, (x, hidden))
         if not isinstance(out, torch.Tensor):
             return out
-        roles = {place.role: place for place in self.places}
-        if "out_proj" not in roles:
+        last = [place for place in self.places if place.role == "out_proj"]
+        if not last:
             return self.out_proj(out)
-        has_bias = any(f"inner.{name}" in lent for name in roles["out_proj"].biases)
+        has_bias = each_of(f"inner.{last[0].bias}", lent) if last[0].bias else False
         return out if has_bias else out + self.out_proj.bias
 
     def lent(self) -> dict[str, torch.Tensor]:
         """Our weights and biases as the module inside keeps them, by name."""
-        theirs = dict(self.called.named_parameters())
-        lent = {}
+        theirs, lent = dict(self.called.inner.named_parameters()), {}
         for place in self.places:
             layers = [getattr(self, name) for name in ROLES[place.role]]
             if place.role == "out_proj":
@@ -98,17 +97,11 @@ class Adapted(nn.Module):
                 biases = [layers[0].bias]
             else:
                 weights = [self._of_heads(each) for each in layers]
-                zero = self.out_proj.bias.new_zeros
-                biases = [zero(len(e.weight)) if e.bias is None else e.bias for e in layers]
+                zeros = self.out_proj.bias.new_zeros
+                biases = [zeros(len(e.weight)) if e.bias is None else e.bias for e in layers]
                 biases = [each.view(-1, self.head_dim) for each in biases]
-            for names, ours, bias in (
-                (place.weights, weights, False),
-                (place.biases, biases, True),
-            ):
-                if names and f"inner.{names[0]}" in theirs:
-                    shape = theirs[f"inner.{names[0]}"].shape
-                    lent |= {f"inner.{n}": t for n, t in place.filled(ours, shape, bias).items()}
-        return lent
+            lent |= place.filled(weights, theirs) | place.filled(biases, theirs, bias=True)
+        return {f"inner.{name}": tensor for name, tensor in lent.items()}
 
     def _of_heads(self, layer: nn.Linear) -> torch.Tensor:
         """(heads, head_dim, width) of a layer's weight, zeros where x is filled up."""

@@ -69,7 +69,9 @@ class Way:
             text += f", {self.mask}=True"
         elif self.mask:
             text += f", {self.mask} {self.shape}, {self.kind}"
-        return f"forward({text})" + (" with (num_tokens, b, d_in)" if self.first and self.names else "")
+        return f"forward({text})" + (
+            " with (num_tokens, b, d_in)" if self.first and self.names else ""
+        )
 
 
 def output(returned: Any) -> Any:
@@ -87,9 +89,11 @@ def ways(module: Any, causal: bool) -> Iterator[Way]:
     flag = next((name for name in FLAGS if name in names), "")
     needed = [e.name for e in usual if e.default is e.empty and e.name not in (mask, flag)]
     # One that stands alone may go by place; several are the queries, keys and values.
-    given = tuple(needed) if len(needed) > 1 or any(
-        e.kind is e.KEYWORD_ONLY for e in usual if e.name in needed
-    ) else ()
+    given = (
+        tuple(needed)
+        if len(needed) > 1 or any(e.kind is e.KEYWORD_ONLY for e in usual if e.name in needed)
+        else ()
+    )
     optional = mask and next(e for e in usual if e.name == mask).default is not inspect._empty
     for first in (False, True):
         if not mask or optional:

@@ -6,9 +6,8 @@ values), 2 (keys, values), h (heads), d (head_dim), i (inputs), o (outputs of ou
 """
 
 import itertools
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -46,44 +45,53 @@ class Place:
 
     Args:
         role: which: a name in ROLES.
-        weights: names of parameters; several where each head has its own.
-        biases: the same of biases; empty where there are none.
+        weight: name of a parameter; with * for a number where each head has its own.
+        bias: the same of a bias; "" where there is none.
         layout: the order of the weight's axes.
     """
 
     role: str
-    weights: tuple[str, ...]
-    biases: tuple[str, ...]
+    weight: str
+    bias: str
     layout: str
 
-    def filled(self, ours: list[torch.Tensor], shape: torch.Size, bias: bool) -> dict:
+    def filled(
+        self, ours: list[torch.Tensor], theirs: dict[str, nn.Parameter], bias: bool = False
+    ) -> dict[str, torch.Tensor]:
         """Lay our weights, or biases, out as they are kept here.
 
         Args:
             ours: for each layer of the role (heads, head_dim, i), or (o, heads, head_dim) of
                 out_proj; of biases the same without i, or (o,).
-            shape: of each parameter.
+            theirs: the parameters, by name.
             bias: whether these are biases.
 
         Returns:
-            A tensor for each parameter, by name.
+            A tensor for each parameter, by name; none where the parameter is not there.
         """
+        names = each_of(self.bias if bias else self.weight, theirs)
+        if not names:
+            return {}
         letters = [each for each in self.layout.split() if not (bias and each == "i")]
-        if self.role == "out_proj":
-            flat = ours[0] if bias else ours[0].permute([("o h d").split().index(e) for e in letters])
-        else:
+        if self.role != "out_proj":
             flat = _side_by_side(ours, letters)
-        names = self.biases if bias else self.weights
-        return dict(zip(names, flat.reshape(len(names), *shape).unbind(), strict=True))
+        else:
+            flat = ours[0] if bias else ours[0].permute(["ohd".index(each) for each in letters])
+        flat = flat.reshape(len(names), *theirs[names[0]].shape)
+        return dict(zip(names, flat.unbind(), strict=True))
 
     @property
     def told(self) -> str:
         """Where the weights are, in a few words."""
-        names = dict.fromkeys(re.sub(r"[._]?(in_proj_)?weight$", "", n) or n for n in self.weights)
-        first, *others = names
-        where = f"{first} and {len(others)} more, one a head" if others else first
+        name = re.sub(r"[._]?weight$", "", self.weight) or self.weight
         usual = self.layout in ("h d i", "o h d")
-        return f"{self.role} = {where}" + ("" if usual else f" ({self.layout})")
+        return f"{self.role} = {name}" + ("" if usual else f" ({self.layout})")
+
+
+def each_of(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a pattern stands for, * for any number."""
+    wanted = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
+    return [name for name in names if pattern and wanted.fullmatch(name)]
 
 
 def _side_by_side(ours: list[torch.Tensor], letters: list[str]) -> torch.Tensor:
@@ -108,94 +116,90 @@ def role_of(name: str) -> str:
     return ""
 
 
-def bias_of(name: str, parameters: dict[str, nn.Parameter]) -> str:
-    """The name of the bias that belongs to a weight; "" if there is none."""
+def bias_of(name: str, names: Iterable[str]) -> str:
+    """The name, perhaps with *, of the bias that belongs to a weight; "" if there is none."""
     owner, _, last = name.rpartition(".")
     for old, new in ("weight", "bias"), ("W_", "b_"), ("w_", "b_"):
         other = f"{owner}.{last.replace(old, new)}".lstrip(".")
-        if old in last and other in parameters:
+        if old in last and each_of(other, names):
             return other
     return ""
 
 
 def found(module: nn.Module) -> dict[str, list[str]]:
-    """The weights of each role, by names; several of one role where each head has its own."""
-    weights = {n: p for n, p in module.named_parameters() if p.dim() > 1}
-    by_role: dict[str, list[str]] = {}
+    """Names of the weights of each role; those of several heads are one name with *."""
+    weights = [name for name, each in module.named_parameters() if each.dim() > 1]
     if same := _four_alike(weights):
         return dict(zip(LAYERS, ([name] for name in same), strict=True))
-    for name in weights:
-        by_role.setdefault(role_of(name), []).append(name)
+    by_role: dict[str, list[str]] = {}
+    for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", each) for each in weights):
+        one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
+        one = one or each_of(name, weights)[0]
+        by_role.setdefault(role_of(one), []).append(one)
     by_role.pop("", None)
-    if len(named := by_role.get("out_proj", [])) > 1:  # the more telling name, "dense" is any
-        sure = [n for n in named if re.search(r"out|proj|\bo\b|W_O", n)]
-        by_role["out_proj"] = sure or named
     return by_role
 
 
-def _four_alike(weights: dict[str, nn.Parameter]) -> list[str]:
-    """The four of a list of layers: queries, keys, values, and what comes out, in this order."""
-    lists = itertools.groupby(weights, key=lambda name: re.sub(r"\d+", "*", name))
-    groups = [(pattern, list(names)) for pattern, names in lists]
-    return next((names for p, names in groups if "*" in p and len(names) == 4 == len(weights)), [])
+def _four_alike(weights: list[str]) -> list[str]:
+    """A list of four layers and nothing else: queries, keys, values, and what comes out."""
+    patterns = {re.sub(r"\d+", "*", name) for name in weights}
+    return weights if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop() else []
 
 
-def layouts_of(role: str, shape: tuple[int, ...], count: int, sizes: dict, linear: bool) -> list:
+def layouts_of(
+    role: str, shape: tuple[int, ...], each_head: bool, sizes: dict[str, int], linear: bool
+) -> list[str]:
     """The layouts that a weight of a shape can have.
 
     Args:
         role: a name in ROLES.
         shape: of one parameter.
-        count: how many parameters there are, one a head.
+        each_head: whether it is of one head.
         sizes: of the letters.
         linear: whether it is an nn.Linear's, whose inputs come last.
     """
-    first = ("o",) if role == "out_proj" and count == 1 else ()
     fitting = []
     for layout in LAYOUTS[role]:
         letters = layout.split()
-        if linear and letters[-1] != "i" and letters[0] not in ("o", *first):
+        inputs_last = letters[0] == "o" or letters[-1] == "i"
+        if linear and not inputs_last or each_head and letters[0] != "h":
             continue
-        if count > 1 and letters[0] != "h":
-            continue
-        if _merges([sizes[letter] for letter in letters[count > 1 :]], shape):
+        if _merges([sizes[letter] for letter in letters[each_head:]], shape):
             fitting.append(layout)
     return fitting
 
 
 def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
-    """Whether neighbouring axes can be merged into a shape; axes of one may stand anywhere."""
-    shape = tuple(each for each in shape if each != 1)
+    """Whether neighbouring axes can be merged into a shape; axes of 1 may stand anywhere."""
     axes = [each for each in axes if each != 1]
-    for each in shape:
+    for each in (each for each in shape if each != 1):
         size = 1
         while axes and size < each:
             size *= axes.pop(0)
         if size != each:
             return False
-    return not axes or math.prod(axes) == 1
+    return not axes
 
 
 def places(
-    module: nn.Module, by_role: dict[str, list[str]], sizes: dict[str, dict], told: dict[str, str]
+    module: nn.Module, weights: dict[str, str], sizes: dict[str, dict], told: dict[str, str]
 ) -> Iterator[list[Place]]:
     """Yield every way to read where the weights are, the usual ones first.
 
     Args:
         module: built at sizes that all differ.
-        by_role: names of the weights of each role.
+        weights: the name of each role's.
         sizes: of the letters, by role.
         told: layouts that need no guess, by role.
     """
-    parameters = dict(module.named_parameters())
+    parameters, choices = dict(module.named_parameters()), []
     modules = dict(module.named_modules())
-    choices = []
-    for role, names in by_role.items():
-        owner = modules.get(names[0].rpartition(".")[0])
-        shape = tuple(parameters[names[0]].shape)
-        layouts = [told[role]] if role in told else layouts_of(
-            role, shape, len(names), sizes[role], isinstance(owner, nn.Linear)
-        )
-        biases = tuple(filter(None, (bias_of(name, parameters) for name in names)))
-        choices.append([Place(role, tuple(names), biases, layout) for layout in layouts])
+    for role, pattern in weights.items():
+        name = each_of(pattern, parameters)[0]
+        linear = isinstance(modules.get(name.rpartition(".")[0]), nn.Linear)
+        shape = tuple(parameters[name].shape)
+        fitting = layouts_of(role, shape, "*" in pattern, sizes[role], linear)
+        layouts = [told[role]] if role in told else fitting
+        bias = bias_of(pattern, parameters)
+        choices.append([Place(role, pattern, bias, layout) for layout in layouts])
     yield from map(list, itertools.product(*choices))

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -11,8 +12,8 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
 from eleven_steps.checks.adapt.calls import Way, ways
-from eleven_steps.checks.adapt.layers import ROLES, found, places
-from eleven_steps.checks.adapt.sizes import built
+from eleven_steps.checks.adapt.constructor import built, needs
+from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.classes import judged
@@ -42,6 +43,11 @@ class Asked:
     layers: dict[str, str | None] | None
     call: Callable[..., Any] | None
 
+    @property
+    def told(self) -> bool:
+        """Whether it is said where to look."""
+        return self.layers is not None or self.call is not None
+
 
 def check_attention(
     cls: Any,
@@ -53,76 +59,70 @@ def check_attention(
 ) -> Outcome:
     """Find out whether a class is multi-head attention, and if not, what is wrong.
 
-    Its forward is recorded once, operation by operation, and followed from step to step beside
-    MultiHeadAttention's under the same weights. The mistakes of the catalogue, alone and in pairs,
-    are matched by their outputs at many sizes; gradients, dropout, state, dtypes and devices are
-    looked at besides.
+    Its forward is recorded and followed from step to step beside MultiHeadAttention's under the
+    same weights; its outputs are held against those of the catalogue's mistakes, alone and in
+    pairs; gradients, dropout, state, dtypes and devices are looked at besides.
 
         check_attention(MyAttention)
         check_attention(MyGrouped, variant="gqa")
         check_attention(lambda d_out, num_heads: Attention(d_out, num_heads), causal=False)
 
-    A class that is built, filled or called in another way than the lecture's is read first: from
-    names and shapes, and by running it. The verdict's note says how it was read and what it cannot
-    have, which is not tried.
-
     Args:
         cls: a subclass of nn.Module, built as cls(d_in, d_out, context_length, dropout, num_heads,
             qkv_bias=False) with layers W_query, W_key, W_value and out_proj; its forward takes
-            x (b, num_tokens, d_in) and returns (b, num_tokens, d_out). Or any other class of
-            attention; or a function that builds one from those of d_in, d_out, context_length,
-            dropout, num_heads, head_dim and qkv_bias that it has parameters for. Without d_in it
-            is built d_out wide, and x is filled up.
-        variant: the change since the lecture that cls has, if it has one, by its name in
-            checks.run.contract, which says what each adds: "gqa", "norm", "rope", "alibi", "cap",
-            "full", "window", "padding", "other", "sinks", "gate", "latent" or "cache".
-        layers: where the weights are: names of layers or parameters, by "W_query", "W_key",
-            "W_value" and "out_proj", or "qkv" or "kv" for what holds several. Behind a colon may
-            stand the order of the axes, "c_attn: h 3 d i". None for an out_proj that it lacks.
-        call: call(module, x, hidden) returns the output; hidden (num_tokens, num_tokens) is True
-            where a key must not be seen. x is (b, num_tokens, width).
+            x (b, num_tokens, d_in) and returns (b, num_tokens, d_out). Or any other class, or a
+            function that builds a module from those of d_in, d_out, context_length, dropout,
+            num_heads, head_dim and qkv_bias that it has parameters for: it is read first, and
+            the note says how. Without d_in x is filled up to d_out with zeros.
+        variant: the change since the lecture that cls has, by its name in checks.run.contract.
+        layers: where the weights are, if that cannot be told: names of layers or parameters by
+            "W_query", "W_key", "W_value", "out_proj", "qkv" or "kv", the order of axes behind a
+            colon: "c_attn: h 3 d i". None for an out_proj that it lacks.
+        call: call(module, x, hidden) returns the output, if a usual call does not; hidden
+            (num_tokens, num_tokens) is True where a key must not be seen.
         causal: whether later tokens are hidden; False means variant "full".
 
     Returns:
         An Outcome. Nothing that cls does is raised, printed or left behind, and a class that takes
-        too long is stopped. Its kind is "unread" where cls is from elsewhere and cannot be read.
+        too long is stopped. Its kind is "unread" where cls cannot be read.
 
     Raises:
-        ValueError: there is no such variant, or layers names what there is not.
+        ValueError: there is no such variant, or no such layer of ours.
     """
-    if not causal and variant not in ("", "full"):
-        raise ValueError(f"causal is False, and variant {variant!r}: one of them is expected")
-    variant = variant if causal else "full"
-    if variant and variant not in VARIANTS:
-        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
+    asked = Asked(cls, _variant(variant, causal), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    told = layers is not None or call is not None
-    if not told and not _elsewhere(cls, variant):
-        return honestly("", judged, cls, variant)
-    return honestly("", _judged, cls, Asked(cls, variant, layers, call))
+    if not asked.told and not _elsewhere(cls):
+        return honestly("", judged, cls, asked.variant)
+    return honestly("", _judged, asked)
 
 
-def _elsewhere(cls: Any, variant: str) -> bool:
-    """Whether a class is not written after the lecture's, which learners' classes are."""
+def _variant(variant: str, causal: bool) -> str:
+    if not causal and variant not in ("", "full"):
+        raise ValueError(f"causal is False, and variant {variant!r}: one of them is expected")
+    if variant and variant not in VARIANTS:
+        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
+    return variant if causal else "full"
+
+
+def _elsewhere(cls: Any) -> bool:
+    """Whether a class is not written after the lecture's, as far as its constructor's code says."""
     if is_remote(cls):
         return False
-    if inspect.isfunction(cls):
+    if type(cls) is FunctionType:
         return True
     if kind_of(cls)[0] != "module class":
         return False
-    with isolated(SECONDS):
-        facts = ask(cls, "facts", True, variant)
-        if not isinstance(facts, Failure):
-            return not any(f"{name}.weight" in facts.shapes for name in LAYERS) and bool(
-                facts.parameters
-            )
-        names = ask(cls, "parameters")
-    ours = {"d_in", "d_out", "context_length", "num_heads"}
-    return not isinstance(names, Failure) and len(ours & set(names)) < 3
+    return attempt(_of_another_form, cls) is True
 
 
-def _judged(cls: Any, asked: Asked) -> Outcome:
+def _of_another_form(cls: type) -> bool:
+    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
+    names = {name for each in own for name in each.__code__.co_names}
+    return bool(needs(cls)) and not names & set(LAYERS[:3])
+
+
+def _judged(asked: Asked) -> Outcome:
     """Read a class and judge it; where it cannot be read, say what is wrong or missing."""
     try:
         with isolated(SECONDS):
@@ -130,9 +130,9 @@ def _judged(cls: Any, asked: Asked) -> Outcome:
     except TimeUp:
         return say("too_slow", seconds=SECONDS).outcome("")
     except Unread as error:
-        told = asked.layers is not None or asked.call is not None
-        if not told and isinstance(cls, type) and not isinstance(ask(cls, "facts", True), Failure):
-            return judged(cls, asked.variant)  # built as ours, and its layers cannot be told
+        names = ask(asked.build, "parameters")
+        if not asked.told and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
+            return judged(asked.build, asked.variant)  # the lecture's, not written yet
         return say("unread", why=str(error)).outcome("")
     verdicts = []
     for reading in readings:
@@ -154,7 +154,8 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
         out = once(reading, main, Pass())[0].out
         if close(out, right):
             return [reading]
-        every.append((reading, out))
+        if not any(_same(out, other) for _, other in every):  # no other function of x
+            every.append((reading, out))
     if not every:
         raise Unread(wording("unread_layout"))
     runs = [reading for reading, out in every if not isinstance(out, Failure)]
@@ -165,6 +166,11 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
     return list(islice((each for each in runs if reached[each] == most), FEW))
+
+
+def _same(out: Any, other: Any) -> bool:
+    tensors = isinstance(out, torch.Tensor) and isinstance(other, torch.Tensor)
+    return tensors and torch.equal(out, other)
 
 
 def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
@@ -190,10 +196,10 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     }
     calls = [asked.call] if asked.call else list(ways(module, asked.variant != "full"))
     for where in places(module, weights, of_role, layouts):
-        biased = {name for place in where if place.biases for name in ROLES[place.role]}
+        biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for call in calls:
             yield adapted(
-                getattr(module, "__class__", type(module)).__name__,
+                type(module).__name__,
                 build=asked.build,
                 places=where,
                 call=call,
@@ -206,34 +212,23 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
 
 def _weights(
     module: nn.Module, layers: dict[str, str | None] | None
-) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Names of the weights of each role, and the layouts that are told."""
-    guessed = {} if layers else found(module)
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The name of each role's weight, and the layouts that are told."""
     parameters, layouts = dict(module.named_parameters()), {}
-    for role, name in (layers or {}).items():
-        if name is None:
-            continue
-        name, _, layout = (each.strip() for each in name.partition(":"))
-        named = [n for n in parameters if n in (name, f"{name}.weight", f"{name}_weight")]
-        named = named or [n for n in parameters if n.endswith("weight") and _is_each(name, n)]
-        if not named:
+    guessed = {} if layers else found(module)
+    for role, told in (layers or {}).items():
+        name, _, layout = (each.strip() for each in (told or "").partition(":"))
+        for weight in (name, f"{name}.weight", f"{name}_weight") if told else ():
+            if each_of(weight, parameters):
+                guessed[role] = [weight]
+        if told and role not in guessed:
             raise Unread(wording("unread_name", name=name, found=", ".join(parameters) or "none"))
-        guessed[role] = named
         layouts |= {role: layout} if layout else {}
-    roles = [name for role in guessed for name in ROLES[role]]
+    roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
-    wanted = LAYERS[:3] if without_out else LAYERS
-    if sorted(roles) != sorted(wanted):
+    if sorted(roles) != sorted(LAYERS[:3] if without_out else LAYERS):
         raise Unread(wording("unread_layers", found=", ".join(parameters) or "none"))
-    return guessed, layouts
-
-
-def _is_each(pattern: str, name: str) -> bool:
-    """Whether a parameter is one of several, "heads.*.query" for one."""
-    parts, wanted = name.removesuffix(".weight").split("."), pattern.split(".")
-    return len(parts) == len(wanted) and all(
-        two in ("*", one) for one, two in zip(parts, wanted, strict=True)
-    )
+    return {role: name for role, (name,) in guessed.items()}, layouts
 
 
 def _reached(reading: type[Adapted], main: Case) -> int:
@@ -260,8 +255,10 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
     without = [] if "dropout" in reading.asked else ["dropout"]
     without += sorted(reading.lacks)
     without += [] if "d_in" in reading.asked else [wording("one_width")]
-    refused = {case.where: refusal(reading, case) for case in cases.every}
-    without += [f"{where} ({why})" for where, why in refused.items() if why]
+    for case in cases.every:
+        if why := refusal(reading, case):
+            heads = f"d_out = {case.d_out}, num_heads = {case.num_heads}"
+            without.append(f"{heads} ({why})")
     note = wording("not_tried", those="; ".join(without)) if without else ""
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
     return together(reading.told, note, hint)

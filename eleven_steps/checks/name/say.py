@@ -24,7 +24,7 @@ MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": (
 WRONG = "✗", "warn"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """What check or check_attention says of an answer; true if it is right.
 
@@ -56,14 +56,14 @@ class Outcome:
     step: int | None = None
     mistakes: tuple[str, ...] = ()
     note: str = ""
-    printed: str = field(default="", repr=False, compare=False)
-    cell: str = field(default="", repr=False, compare=False)
-    theirs: Rows = field(default=(), repr=False)
-    expected: Rows = field(default=(), repr=False)
-    caption: str = field(default="", repr=False)
-    given: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
-    sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    solution: dict[str, torch.Tensor] = field(default_factory=dict, repr=False, compare=False)
+    printed: str = field(default="", compare=False)
+    cell: str = field(default="", compare=False)
+    theirs: Rows = ()
+    expected: Rows = ()
+    caption: str = ""
+    given: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
+    sizes: dict[str, int] = field(default_factory=dict, compare=False)
+    solution: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
     reached: int = 0
 
     @property
@@ -110,6 +110,10 @@ class Outcome:
         for said, text in self._lines():
             lines += [said, *(f"  {line}" for line in text.splitlines())]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """The sentence, which a failing assert of a test then shows."""
+        return f"{self.title}: {self.message}"
 
     def _numbers(self) -> list[tuple[str, Rows]]:
         both = (f"your {self.caption}", self.theirs), (f"right {self.caption}", self.expected)

@@ -46,7 +46,7 @@ class Config(dict):
 
     def get(self, name: str, default: Any = None) -> Any:
         """As a dictionary's get."""
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401, that is this function
 
 
 def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
@@ -81,6 +81,11 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
             named[parameter.name] = value
     made = build(*positional, **named)
     return made, (asked | config.asked) - {"nothing"}
+
+
+def needs(build: Build) -> list[str]:
+    """The parameters without a default."""
+    return [each.name for each in _parameters(build) if each.default is each.empty]
 
 
 def _parameters(build: Build) -> Iterator[inspect.Parameter]:

@@ -1,0 +1,333 @@
+"""check_attention on classes from elsewhere: read, told, not read; and from the shell."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from eleven_steps.checks import __main__ as shell
+from eleven_steps.checks import check_attention
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+every = pytest.mark.parametrize
+
+
+def attend(q, k, v, hidden, drop=lambda weights: weights):
+    """(b, num_heads, num_tokens, head_dim) each; hidden True where a key must not be seen."""
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return drop(scores.masked_fill(hidden, -torch.inf).softmax(-1)) @ v
+
+
+def future(x):
+    return torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool, device=x.device).triu(1)
+
+
+class Fused(nn.Module):
+    """One nn.Linear for all three, from a config."""
+
+    factor = 1.0
+
+    def __init__(self, config):
+        super().__init__()
+        self.heads = config.n_head
+        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
+        self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.drop = nn.Dropout(config.attn_pdrop)
+
+    def cut(self, qkv):
+        return (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in qkv.chunk(3, -1))
+
+    def forward(self, x):
+        q, k, v = self.cut(self.c_attn(x))
+        out = attend(q * self.factor, k, v, future(x), self.drop)
+        return self.c_proj(out.transpose(1, 2).flatten(2))
+
+
+class HeadsFirst(Fused):
+    def cut(self, qkv):
+        return qkv.unflatten(-1, (self.heads, 3, -1)).permute(3, 0, 2, 1, 4)
+
+
+class ThreeLast(Fused):
+    def cut(self, qkv):
+        return qkv.unflatten(-1, (self.heads, -1, 3)).permute(4, 0, 2, 1, 3)
+
+
+class Conv1D(nn.Module):
+    def __init__(self, outputs, inputs):
+        super().__init__()
+        self.weight, self.bias = (
+            nn.Parameter(torch.zeros(inputs, outputs)),
+            nn.Parameter(torch.zeros(outputs)),
+        )
+
+    def forward(self, x):
+        return x @ self.weight + self.bias
+
+
+class Transposed(Fused):
+    def __init__(self, config):
+        super().__init__(config)
+        self.c_attn, self.c_proj = (
+            Conv1D(3 * config.n_embd, config.n_embd),
+            Conv1D(config.n_embd, config.n_embd),
+        )
+
+
+class Head(nn.Module):
+    def __init__(self, dim, head_dim):
+        super().__init__()
+        self.key, self.query, self.value = (nn.Linear(dim, head_dim, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        return attend(self.query(x), self.key(x), self.value(x), future(x))
+
+
+class ByHead(nn.Module):
+    """A weight for each head, no dropout and no biases."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.heads = nn.ModuleList(
+            Head(embed_dim, embed_dim // num_heads) for _ in range(num_heads)
+        )
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
+
+
+class Tensors(nn.Module):
+    """Raw parameters, heads in front, as einsum likes them; x three times; weights returned too."""
+
+    def __init__(self, d_model, n_heads, d_head, dropout=0.0):
+        super().__init__()
+        shape = n_heads, d_model, d_head
+        self.W_Q, self.W_K, self.W_V = (nn.Parameter(torch.zeros(shape)) for _ in range(3))
+        self.W_O = nn.Parameter(torch.zeros(n_heads, d_head, d_model))
+        self.b_O = nn.Parameter(torch.zeros(d_model))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            torch.einsum("bnm,hmd->bhnd", *each)
+            for each in ((query, self.W_Q), (key, self.W_K), (value, self.W_V))
+        )
+        hidden = torch.zeros_like(future(q)) if mask is None else mask == 0
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+        out = torch.einsum("bhnd,hdm->bnm", self.dropout(weights) @ v, self.W_O) + self.b_O
+        return out, weights
+
+
+class Even(Fused):
+    """Only an even head_dim will do."""
+
+    def __init__(self, config):
+        if config.n_embd // config.n_head % 2:
+            raise ValueError("head_dim is odd")
+        super().__init__(config)
+
+
+def first(dim, heads, dropout, bias):
+    return nn.MultiheadAttention(dim, heads, dropout, bias)
+
+
+@every(
+    ("build", "read"),
+    [
+        (Fused, "qkv = c_attn (3 h d i); out_proj = c_proj; forward(x)"),
+        (HeadsFirst, "(h 3 d i)"),
+        (ThreeLast, "(h d 3 i)"),
+        (Transposed, "qkv = c_attn (i 3 h d); out_proj = c_proj (h d o)"),
+        (ByHead, "W_query = heads.*.query"),
+        (Tensors, "mask (num_tokens, num_tokens), True where a key is seen"),
+        (
+            first,
+            "qkv = in_proj (3 h d i); out_proj = out_proj; forward(query=x, key=x, value=x",
+        ),
+        (Even, "d_out = 15, num_heads = 3 (ValueError: head_dim is odd)"),
+    ],
+)
+def test_the_usual_styles_are_read_without_being_told(build, read):
+    verdict = check_attention(build)
+    assert verdict.passed and read in verdict.note, verdict.note
+
+
+def test_what_a_class_cannot_have_is_named():
+    note = check_attention(ByHead).note
+    for lost in "dropout", "W_query.bias", "W_value.bias", "d_in other than d_out":
+        assert lost in note
+    assert "dropout" not in check_attention(Fused).note
+
+
+class Divided(Fused):
+    factor = 1.0 / 3
+
+
+class Unscaled(HeadsFirst):
+    def forward(self, x):
+        q, k, v = self.cut(self.c_attn(x))
+        out = attend(q * q.shape[-1] ** 0.5, k, v, future(x), self.drop)
+        return self.c_proj(out.transpose(1, 2).flatten(2))
+
+
+class OneLayout(Fused):
+    """Heads lie otherwise in the keys than in the queries: no layout makes that right."""
+
+    def cut(self, qkv):
+        q, k, v = super().cut(qkv)
+        return q, k.flip(1), v
+
+
+class Open(Tensors):
+    def forward(self, query, key, value, mask=None):
+        return super().forward(query, key, value)
+
+
+class PadsNothing(Transposed):
+    def forward(self, x):
+        return super().forward(x).flip(-1)
+
+
+@every(
+    ("build", "step", "mistake"),
+    [
+        (Divided, 7, None),
+        (Unscaled, 7, "no_scale"),
+        (OneLayout, 5, None),
+        (Open, 6, "no_mask"),
+        (PadsNothing, 11, None),
+    ],
+)
+def test_no_reading_makes_a_wrong_class_right(build, step, mistake):
+    verdict = check_attention(build)
+    assert (verdict.step, verdict.mistake) == (step, mistake), verdict
+
+
+def test_what_hides_nothing_is_right_where_that_is_said():
+    verdict = check_attention(Open)
+    assert not verdict and "causal=False" in verdict.note
+    assert check_attention(Open, causal=False).passed
+    assert check_attention(Fused, causal=False).mistake == "full_still_causal"
+    with pytest.raises(ValueError, match="one of them"):
+        check_attention(Open, "rope", causal=False)
+
+
+class Odd(nn.Module):
+    """Names, an order and a call that nobody can guess."""
+
+    def __init__(self, size, count):
+        super().__init__()
+        self.count = count
+        self.alpha, self.beta = nn.Linear(size, 3 * size), nn.Linear(size, size)
+
+    def forward(self, text, extra):
+        qkv = self.alpha(text).unflatten(-1, (-1, 3, self.count)).permute(3, 1, 4, 0, 2)
+        out = attend(*qkv, extra).permute(2, 0, 1, 3).flatten(2)
+        return {"out": self.beta(out)}
+
+
+def test_what_nobody_can_guess_is_told():
+    told = {"qkv": "alpha: d 3 h i", "out_proj": "beta"}
+    assert check_attention(Odd).kind == "unread"
+    verdict = check_attention(
+        lambda d_out, num_heads: Odd(d_out, num_heads),
+        layers=told,
+        call=lambda odd, x, hidden: odd(x.transpose(0, 1), hidden)["out"].transpose(0, 1),
+    )
+    assert verdict.passed and "alpha (d 3 h i)" in verdict.note, verdict
+
+
+def test_what_cannot_be_read_says_why():
+    for build, told, why in [
+        (Odd, None, "'size' is none of our sizes"),
+        (
+            lambda d_out: nn.LayerNorm(d_out),
+            None,
+            "W_query, W_key, W_value and out_proj is not clear",
+        ),
+        (lambda d_out: None, None, "NoneType"),
+        (Fused, {"qkv": "attn", "out_proj": "c_proj"}, "no layer 'attn'"),
+    ]:
+        verdict = check_attention(build, layers=told)
+        assert verdict.kind == "unread" and why in verdict.message, verdict
+    with pytest.raises(ValueError, match="'query'"):
+        check_attention(Fused, layers={"query": "c_attn"})
+
+
+def test_a_class_without_out_proj_may_be_told_so():
+    class Inner(Fused):
+        def __init__(self, config):
+            super().__init__(config)
+            self.c_proj = nn.Identity()
+
+    assert check_attention(Inner).kind == "unread"
+    assert check_attention(Inner, layers={"qkv": "c_attn", "out_proj": None}).passed
+
+
+def test_a_failing_assert_shows_the_sentence():
+    with pytest.raises(AssertionError, match=r"Step 7 \(softmax\): The scores are not scaled"):
+        assert check_attention(Unscaled)
+
+
+# The shell
+
+MODEL = """
+import torch
+from torch import nn
+from .parts import heads
+
+class Right(nn.MultiheadAttention):
+    pass
+
+class Wrong(nn.MultiheadAttention):
+    def forward(self, query, key, value, attn_mask):
+        return super().forward(query * heads, key, value, attn_mask=attn_mask)
+
+class Odd(nn.Module):
+    def __init__(self, who):
+        super().__init__()
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    package = tmp_path / "somebodys"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("heads = 2")
+    (package / "model.py").write_text(MODEL)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    yield f"{package}/model.py"
+    for name in [n for n in __import__("sys").modules if n.startswith("somebodys")]:
+        del __import__("sys").modules[name]
+
+
+def test_the_shell_says_right_wrong_or_not_judged(model, capsys):
+    assert shell.main([f"{model}:Right"]) == 0
+    assert f"✓ {model}:Right: right\n  All eleven steps are right" in capsys.readouterr().out
+    assert shell.main([f"{model}:Right", f"{model}:Wrong", "--json"]) == 1
+    right, wrong = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (right["verdict"], right["step"]) == ("right", None)
+    assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 2, "project")
+    assert "forward(query=x" in wrong["note"]
+    assert shell.main(["somebodys.model:Odd"]) == 2
+    assert "? somebodys.model:Odd: not judged" in capsys.readouterr().out
+
+
+@every("target", ["model.py", "nowhere.py:Name", "torch.nn:Nothing", "torch.nowhere:Name"])
+def test_what_names_nothing_is_a_slip_of_the_command(target, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        shell.main([target])
+    assert stopped.value.code == 2 and target in capsys.readouterr().err
+
+
+def test_colour_is_for_a_terminal(model, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shell.main([f"{model}:Right"])
+    assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shell.main([f"{model}:Right"])
+    assert capsys.readouterr().out.startswith("✓")
