@@ -26,8 +26,6 @@ def future(x):
 class Fused(nn.Module):
     """One nn.Linear for all three, from a config."""
 
-    factor = 1.0
-
     def __init__(self, config):
         super().__init__()
         self.heads = config.n_head
@@ -40,7 +38,7 @@ class Fused(nn.Module):
 
     def forward(self, x):
         q, k, v = self.cut(self.c_attn(x))
-        out = attend(q * self.factor, k, v, future(x), self.drop)
+        out = attend(q, k, v, future(x), self.drop)
         return self.c_proj(out.transpose(1, 2).flatten(2))
 
 
@@ -161,10 +159,6 @@ def test_what_a_class_cannot_have_is_named():
     assert "dropout" not in check_attention(Fused).note
 
 
-class Divided(Fused):
-    factor = 1.0 / 3
-
-
 class Unscaled(HeadsFirst):
     def forward(self, x):
         q, k, v = self.cut(self.c_attn(x))
@@ -185,19 +179,12 @@ class Open(Tensors):
         return super().forward(query, key, value)
 
 
-class PadsNothing(Transposed):
-    def forward(self, x):
-        return super().forward(x).flip(-1)
-
-
 @every(
     ("build", "step", "mistake"),
     [
-        (Divided, 7, None),
         (Unscaled, 7, "no_scale"),
         (OneLayout, 5, None),
         (Open, 6, "no_mask"),
-        (PadsNothing, 11, None),
     ],
 )
 def test_no_reading_makes_a_wrong_class_right(build, step, mistake):
@@ -282,8 +269,8 @@ class Right(nn.MultiheadAttention):
     pass
 
 class Wrong(nn.MultiheadAttention):
-    def forward(self, query, key, value, attn_mask):
-        return super().forward(query * heads, key, value, attn_mask=attn_mask)
+    def forward(self, x):
+        return super().forward(x, x, x)[heads]
 
 class Odd(nn.Module):
     def __init__(self, who):
@@ -296,7 +283,7 @@ def model(tmp_path, monkeypatch):
     package = tmp_path / "somebodys"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "parts.py").write_text("heads = 2")
+    (package / "parts.py").write_text("heads = 0")
     (package / "model.py").write_text(MODEL)
     monkeypatch.setattr("sys.path", [*__import__("sys").path])
     yield f"{package}/model.py"
@@ -310,8 +297,8 @@ def test_the_shell_says_right_wrong_or_not_judged(model, capsys):
     assert shell.main([f"{model}:Right", f"{model}:Wrong", "--json"]) == 1
     right, wrong = map(json.loads, capsys.readouterr().out.splitlines())
     assert (right["verdict"], right["step"]) == ("right", None)
-    assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 2, "project")
-    assert "forward(query=x" in wrong["note"]
+    assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 6, "mask")
+    assert "causal=False" in wrong["note"] and wrong["mistakes"] == ["no_mask"]
     assert shell.main(["somebodys.model:Odd"]) == 2
     assert "? somebodys.model:Odd: not judged" in capsys.readouterr().out
 
