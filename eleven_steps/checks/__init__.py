@@ -4,6 +4,15 @@ from eleven_steps.checks.know.catalogue import show_lines, wrong_class
 from eleven_steps.checks.know.lines import wrong_lines
 from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.name.foreign import check_attention
+from eleven_steps.checks.name.step_by_step import read_class
 from eleven_steps.checks.progress import steps_done
 
-__all__ = ["check", "check_attention", "show_lines", "steps_done", "wrong_class", "wrong_lines"]
+__all__ = [
+    "check",
+    "check_attention",
+    "read_class",
+    "show_lines",
+    "steps_done",
+    "wrong_class",
+    "wrong_lines",
+]

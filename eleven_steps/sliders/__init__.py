@@ -7,6 +7,7 @@ from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.model_films import explore_cache, explore_models, explore_moments
+from eleven_steps.sliders.own import explore_class
 from eleven_steps.sliders.products import explore_blocks, explore_running
 from eleven_steps.sliders.source import explore_source
 from eleven_steps.sliders.stage import explore_stage
@@ -28,6 +29,7 @@ __all__ = [
     "explore_arcs",
     "explore_blocks",
     "explore_cache",
+    "explore_class",
     "explore_meaning",
     "explore_mix",
     "explore_models",

@@ -100,16 +100,6 @@ function written(lines, { before, after, texts }, k, now, turn) {
   };
 }
 
-// The tables of a tensor; what differs is framed.
-function tables(title, all) {
-  const figure = document.createElement("figure");
-  const cell = (text, differs) => `<td${differs ? ' class="differs"' : ""}>${text}</td>`;
-  figure.innerHTML = all.map(({ name, rows, differs }) =>
-    `<table><caption>${name ? `${title}, ${name}` : title}</caption>${rows.map((row, i) =>
-      `<tr>${row.map((text, j) => cell(text, differs[i][j])).join("")}</tr>`).join("")}</table>`).join("");
-  return figure;
-}
-
 // The sentence with its next word, and a bar as long as the word's share.
 function sentence(words, word) {
   const line = Object.assign(document.createElement("p"), { textContent: `${words.join(" ")} ` });

@@ -43,8 +43,8 @@ class Break(Live):
         still: the right tensor.
     """
 
-    _esm = script("listen", "fit", "breaking")
-    _css = style("look", "breaking")
+    _esm = script("listen", "fit", "tables", "breaking")
+    _css = style("look", "tables", "breaking")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, lines: Lines):
@@ -196,19 +196,22 @@ def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return ~torch.isclose(made, right, rtol=0.0, atol=SAME)
 
 
-def tables(made: torch.Tensor | str, right: torch.Tensor) -> list[dict[str, Any]]:
-    """Return a tensor (1, ..., rows, columns) as tables of texts, and which of them differ."""
+def tables(
+    made: torch.Tensor | str, right: torch.Tensor, axis: str = "head"
+) -> list[dict[str, Any]]:
+    """Return a tensor (1, ..., rows, columns) as tables of texts, and which of them differ.
+
+    An axis counts the tables of a tensor with four dimensions, where its shape is right.
+    """
     if isinstance(made, str):
         return []
     comparable = made.shape == right.shape
     differs = differing(made, right) if comparable else torch.zeros_like(made, dtype=torch.bool)
-    every = zip(
-        made.reshape(-1, *made.shape[-2:]), differs.reshape(-1, *made.shape[-2:]), strict=True
-    )
-    named = made.dim() == 4
+    every = zip(*(each.reshape(-1, *made.shape[-2:]) for each in (made, differs)), strict=True)
+    named = axis if comparable else "table"
     return [
         {
-            "name": (f"head {k}" if comparable else f"[0, {k}]") if named else "",
+            "name": f"{named} {k}" if made.dim() == 4 else "",
             "rows": [[written(number) for number in row] for row in table.tolist()],
             "differs": wrong.int().tolist(),
         }

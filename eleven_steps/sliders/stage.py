@@ -142,8 +142,8 @@ def code(step: str) -> str:
     return "\n".join(line.partition("  #")[0] for line in step_source(step).splitlines())
 
 
-def still(step: str) -> Picture:
-    """Draw what a step makes of the whiteboard: what stands where the stage cannot."""
+def still(step: str, title: str = "") -> Picture:
+    """Draw what a step makes of the whiteboard: what stands where a view cannot."""
     ran = run()
     shown = at_steps(ran, *(f"{step}.{name}" for name in ran[1][step]))
-    return draw_tensors(shown, f"Step {STEPS.index(step) + 1}: {step}")
+    return draw_tensors(shown, title or f"Step {STEPS.index(step) + 1}: {step}")

@@ -152,7 +152,7 @@ class Finding:
         step = f"step {self.step}: " if self.step else ""
         mistakes = (self.mistake,) if self.mistake else ()
         text = step + self.text
-        return Outcome(exercise, self.kind, text, mistakes=mistakes, reached=self.reached)
+        return Outcome(exercise, self.kind, text, self.step, mistakes, reached=self.reached)
 
 
 def say(name: str, step: int | None = None, /, **values: Any) -> Finding:

@@ -1,0 +1,173 @@
+"""A learner's own class: its tensors step by step, and what it makes of a sentence."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+import traitlets
+
+from eleven_steps.beyond.dispatch import DispatchMode
+from eleven_steps.beyond.grammar import WORDS, read, write
+from eleven_steps.beyond.moments import load_moments
+from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns
+from eleven_steps.pictures import HEAD_COLOURS
+from eleven_steps.sliders.breaking import tables
+from eleven_steps.sliders.live import Live, script, style
+from eleven_steps.sliders.stage import still
+from helpers.trace import SHAPES, STEPS
+
+SENTENCES = (
+    "Anna met Bert . Anna met",
+    "Cleo met Dora . Cleo met",
+    "Anna met Bert . Cleo saw Dora . Cleo saw",
+    "Emil Frida Gus . Emil Frida",
+    "Jana heard Kofi . the old dog sleeps . Jana heard",
+    "the dogs near the tree",
+)
+LIKELIEST = 3  # words that are shown with their shares
+SAME = 1e-3  # what shares from two ways of reckoning may differ by
+
+
+class Read(Protocol):
+    """How far a class is right: eleven_steps.checks.read_class returns it."""
+
+    cls: Any
+    says: str
+    whole: bool
+    steps: Sequence[Any]  # each with its name, state, tensors and right ones
+
+
+class Own(Live):
+    """Show how far a class is right, in its own tensors; once it is, let it read sentences.
+
+    Attributes:
+        data: what the page gets: the steps with their tables, and all that the class says.
+        still: what the last step that is right makes of the whiteboard.
+    """
+
+    _esm = script("listen", "fit", "tables", "own")
+    _css = style("look", "tables", "own")
+    data = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, reading: Read):
+        done = sum(step.state == "done" for step in reading.steps)
+        self.still = still(STEPS[max(done, 1) - 1], f"Steps that are right: {done} of {len(STEPS)}")
+        voice, says = None, reading.says
+        if reading.whole:
+            try:
+                voice = list(spoken(reading.cls))
+            except (
+                Exception
+            ) as error:  # theirs: it passes the checks, and may do anything elsewhere
+                says += f" It cannot read a sentence: {type(error).__name__}: {error}"
+        super().__init__(
+            data={
+                "says": says,
+                "steps": [drawn(step) for step in reading.steps],
+                "voice": voice,
+                "colours": HEAD_COLOURS,
+            }
+        )
+
+    def states(self) -> tuple[str, str, str]:
+        """Return what is said of the class and what it says itself, and all of it."""
+        says = [self.data["says"]]
+        for sentence in self.data["voice"] or ():
+            word, share = sentence["states"][0]["next"][0]
+            says.append(f"{' '.join(sentence['words'])} ... {word}, share {share:.2f}")
+        return "\n".join(says), "all tensors and all sentences", json.dumps(self.data)
+
+
+def explore_class(reading: Read) -> Own:
+    """See a class of your own step by step, and let it speak once all eleven are right.
+
+    A right class gets the weights of the trained tiny model and reads sentences, with all heads or
+    with one switched off.
+
+    Args:
+        reading: how far it is right, as eleven_steps.checks.read_class returns it.
+    """
+    return Own(reading)
+
+
+def drawn(step: Any) -> dict[str, Any]:
+    """Return a step as the page shows it: its own tensors as tables."""
+    letters = SHAPES[step.name]
+    axis = "token" if letters.startswith("(b, num_tokens, num_heads") else "head"
+    tensors = [
+        {
+            "name": name,
+            "shape": str(tuple(tensor.shape)),
+            "tables": tables(tensor, step.right[name], axis),
+        }
+        for name, tensor in step.tensors.items()
+    ]
+    return {"name": step.name, "letters": letters, "state": step.state, "tensors": tensors}
+
+
+def spoken(cls: type) -> Iterator[dict[str, Any]]:
+    """Yield for each sentence what a class makes of it: with all heads, then without one each."""
+    right = load_moments()[-1].model
+    with torch.random.fork_rng(devices=[]):
+        model = TinyModel(attention=cls).eval()
+    strange = model.load_state_dict(right.state_dict(), strict=False)
+    if lacking := [name for name in strange.missing_keys if name.endswith(("weight", "bias"))]:
+        raise ValueError(f"{', '.join(lacking)} cannot be found")
+    heads = [(layer, head) for layer, many in enumerate(NUM_HEADS) for head in range(many)]
+    for sentence in SENTENCES:
+        tokens = read(sentence)
+        states = []
+        for off in (None, *heads):
+            with torch.no_grad(), silent(model, off), silent(right, off):
+                looks = [look for each in patterns(right, tokens) for look in each[0]]
+                with Watch() as watch:
+                    scores = model(tokens)[0, -1]
+                chances, best = scores.softmax(dim=-1).topk(LIKELIEST)
+            every = zip(best.tolist(), chances.tolist(), strict=True)
+            said = [[WORDS[k], round(share, 2)] for k, share in every]
+            states.append({"off": off, "next": said, "arcs": [watch.seen(look) for look in looks]})
+        yield {"words": write(tokens[0]), "states": states}
+
+
+@contextmanager
+def silent(model: TinyModel, off: tuple[int, int] | None) -> Iterator[None]:
+    """Switch a head off while the block runs: what out_proj takes from it is 0."""
+    if off is None:
+        yield
+        return
+    layer, head = off
+    weight = model.layers[layer].out_proj.weight.data  # (d_out, d_out), a column for each feature
+    part = slice(
+        head * len(weight) // NUM_HEADS[layer], (head + 1) * len(weight) // NUM_HEADS[layer]
+    )
+    kept = weight[:, part].clone()
+    try:
+        weight[:, part] = 0
+        yield
+    finally:
+        weight[:, part] = kept
+
+
+class Watch(DispatchMode):
+    """Keep every square matrix that torch makes: a class's own weights are among them."""
+
+    def __init__(self):
+        super().__init__()
+        self.found: list[torch.Tensor] = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        """Run the operation and keep copies."""
+        result = operation(*args, **(kwargs or {}))
+        made = isinstance(result, torch.Tensor) and result.dim() > 1 and result.is_floating_point()
+        if made and result.shape[-1] == result.shape[-2]:
+            self.found += result.detach().clone().reshape(-1, *result.shape[-2:]).unbind()
+        return result
+
+    def seen(self, look: torch.Tensor) -> list[list[float]] | None:
+        """Return the class's own weights of a head, (num_tokens, num_tokens), if it makes any."""
+        for each in self.found:
+            if each.shape == look.shape and torch.allclose(each, look, atol=SAME):
+                return [[round(share, 2) for share in row] for row in each.tolist()]
+        return None

@@ -1,0 +1,100 @@
+"""A class of one's own: how far it is right in its own tensors, and what it says then."""
+
+import pytest
+import torch
+
+from eleven_steps import sliders
+from eleven_steps.beyond.grammar import WORDS, read
+from eleven_steps.beyond.moments import load_moments
+from eleven_steps.beyond.tiny import without_head
+from eleven_steps.checks import read_class, wrong_class
+from eleven_steps.sliders.lesson import run
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
+
+
+class Half(MultiHeadAttention):
+    def forward(self, x):
+        return self.W_query(x), self.W_key(x), self.W_value(x)
+
+
+class Explodes(MultiHeadAttention):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).transpose(1, 2)
+        raise SystemExit(f"{scores.shape}")
+
+
+class OnlyThree(MultiHeadAttention):
+    """Right on the checks' classes, and nowhere near a longer text."""
+
+    def forward(self, x):
+        if x.shape[2] == 58:
+            raise KeyError("no")
+        return super().forward(x)
+
+
+def states(reading):
+    return "".join(
+        {"done": "#", "wrong": "x", "next": ">", "dark": "."}[s.state] for s in reading.steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("cls", "seen"),
+    [
+        (None, ">.........."),
+        (3, "x.........."),
+        (Half, "##>........"),
+        (Explodes, "#x........."),
+        (wrong_class("view_straight"), "##x........"),
+        (wrong_class("softmax_over_queries"), "######x...."),
+        (wrong_class("scale_sqrt_num_tokens"), "######x...."),  # right there by chance
+        (wrong_class("no_transpose_back"), "########x.."),
+        (wrong_class("out_proj_missing"), "##########>"),
+        (FusedMultiHeadAttention, "###########"),
+    ],
+)
+def test_it_is_read_as_far_as_it_is_right(cls, seen, one_thread):
+    reading = read_class(cls)
+    assert states(reading) == seen and reading.says
+    view = sliders.explore_class(reading)  # nothing of it may stop Run All
+    assert (view.data["voice"] is not None) == reading.whole
+    assert "hash over" in repr(view)
+
+
+def test_the_tensors_are_its_own(one_thread):
+    reading, (_, right) = read_class(wrong_class("softmax_over_queries")), run()
+    for step in reading.steps[:6]:
+        assert step.tensors.keys() == right[step.name].keys()
+        for name, tensor in step.tensors.items():
+            assert torch.allclose(tensor, right[step.name][name], atol=1e-5)
+    wrong = reading.steps[6].tensors["weights"]
+    assert torch.allclose(wrong.sum(dim=-2), torch.ones(1, 2, 3), atol=1e-5)
+    framed = sliders.explore_class(reading).data["steps"][6]["tensors"][0]["tables"]
+    assert [sum(map(sum, table["differs"])) for table in framed] == [6, 6]
+
+
+def test_it_says_what_the_trained_model_says(one_thread):
+    spoken = sliders.explore_class(read_class(MultiHeadAttention)).data["voice"]
+    model = load_moments()[-1].model
+    assert len(spoken) == 6 and all(len(each["states"]) == 6 for each in spoken)
+    for each in spoken:
+        tokens = read(" ".join(each["words"]))
+        for state in each["states"]:
+            with torch.no_grad():
+                if state["off"] is None:
+                    shares = model(tokens)[0, -1].softmax(dim=-1)
+                else:
+                    with without_head(model, *state["off"]):
+                        shares = model(tokens)[0, -1].softmax(dim=-1)
+            word, share = state["next"][0]
+            assert word == WORDS[shares.argmax()] and share == pytest.approx(
+                float(shares.max()), abs=0.006
+            )
+            assert all(len(look) == len(each["words"]) for look in state["arcs"])
+    whole, *_, last = spoken[0]["states"]
+    assert whole["next"][0] == ["Bert", 0.99] and last["next"][0][1] < 0.2
+
+
+def test_a_class_that_fails_at_a_sentence_says_so(one_thread):
+    view = sliders.explore_class(read_class(OnlyThree))
+    assert view.data["voice"] is None and "cannot read a sentence: KeyError" in repr(view)
