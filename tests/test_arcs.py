@@ -3,6 +3,7 @@ have given."""
 
 import re
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 
 import pytest
 import torch
@@ -182,7 +183,12 @@ def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown(real, h
     assert bundle["image/svg+xml"] == arcs.still.svg == draw_arcs(heads, real.words, 4).svg
     # Live, another word may be pointed at than the one that the stored title names.
     assert arcs.svg == draw_arcs(heads, real.words, 4, "Whom each word reads").svg
-    assert bundle["text/html"].endswith("<p>Run the cell to move it.</p>")
+    stored = bundle["text/html"]  # it answers by style alone; what drops that leaves the still
+    assert arcs.still._repr_mimebundle_()["text/html"] + "</object><p>Point at a word" in stored
+    alive = b64decode(re.search(r'<object [^>]*base64,([^"]*)"', stored)[1]).decode()
+    assert all(
+        alive.count(f':has(.word[data-word="{i}"]:is(:hover,:focus)) ') == 2 for i in range(6)
+    )
     assert "6 words to point at" in bundle["text/plain"] and arcs.start == 4
     assert repr(sliders.explore_arcs(weights, real.words, query=4)) == bundle["text/plain"]
     arcs.told = [*arcs.told[:-1], ["other words"]]

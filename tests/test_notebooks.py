@@ -32,7 +32,9 @@ PICTURE = re.compile(r"!\[([^\]]*)\]\(")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^(#{1,6}) +(.+?) *$", re.MULTILINE)
 NETWORK = re.compile(r"https?:|ftp:|\bwww\.|urlopen|from_pretrained|\bpip install|\bgit clone")
-DRAWN = re.compile(r'<img alt="[^"]*" style="min-width:[^"]*" src="data:image/svg[^,]*,([^"]*)">')
+DRAWN = re.compile(
+    r'<(?:img alt|object type)="[^"]*" style="[^"]*" (?:src|data)="data:image/svg[^,]*,([^"]*)">'
+)
 LOADED = re.compile(r"""(?:src|data)=["']?(?:https?:)?//|url\(["']?(?:https?:)?//|@import""")
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=NAMES)

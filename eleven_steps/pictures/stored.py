@@ -24,6 +24,21 @@ def image(svg: str, words: str) -> str:
     )
 
 
+def answering(svg: str, rules: str, still: str) -> str:
+    """Return a picture as HTML that answers a pointer by style sheet alone, with no script.
+
+    It is a document of its own, so that its styles stay in it. A cleaner of HTML drops <object>
+    and keeps what stands in it: the still.
+    """
+    width, height = (re.search(rf' {side}="([\d.]+)"', svg)[1] for side in ("width", "height"))
+    alive = svg.replace("</desc>", f"</desc><style>{rules}</style>", 1)
+    return (
+        f'<object type="image/svg+xml" style="width:{width}px;height:{height}px" '
+        f'data="data:image/svg+xml;base64,{base64.b64encode(alive.encode()).decode()}">'
+        f"{still}</object>"
+    )
+
+
 def hint() -> str:
     """Return the style that says where a picture is wider than its page, in one line."""
     return re.sub(r"(?:/\*.*?\*/|\s)+", " ", WIDE.read_text("utf-8"), flags=re.DOTALL).strip()

@@ -10,7 +10,11 @@ from eleven_steps.beyond.grammar import read, write
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.beyond.tiny import check_head, patterns
 from eleven_steps.pictures import Head, draw_arcs, tell_words
+from eleven_steps.pictures.reading import FADED
+from eleven_steps.pictures.stored import answering
 from eleven_steps.sliders.live import Live, script, style
+
+POINT = "<p>Point at a word, or go to one with Tab. Run the cell, and words say it too.</p>"
 
 
 class Arcs(Live):
@@ -34,10 +38,31 @@ class Arcs(Live):
         live = draw_arcs(heads, words, query, "Whom each word reads")  # whichever is pointed at
         super().__init__(svg=live.svg, told=told, start=query % len(words))
 
+    def stored(self) -> str:
+        """Return what answers before anything is run: the words, and a style that knows them."""
+        svg = self.svg.replace('class="word"', 'class="word" tabindex="0"')
+        still = self.still._repr_mimebundle_()["text/html"]
+        return answering(svg, rules(len(self.told)), still) + POINT
+
     def states(self) -> tuple[str, str, str]:
         """Return how many words answer, and all that is shown of them."""
         every = json.dumps([self.svg, self.told, self.start])
         return f"{len(self.told)} words to point at", "all that is shown", every
+
+
+def rules(words: int) -> str:
+    """Return the style that lets what belongs to a word stand out while it is pointed at."""
+
+    def at(word: str) -> str:
+        return f"svg:has(.word{word}:is(:hover,:focus)) "
+
+    every = (
+        f"{at('')}.reads{{opacity:{FADED}}}{at('')}.shares{{display:none}}.word{{cursor:pointer}}"
+    )
+    return every + "".join(
+        f"{at(own)}.reads{own}{{opacity:1}}{at(own)}.shares{own}{{display:inline}}"
+        for own in (f'[data-word="{i}"]' for i in range(words))
+    )
 
 
 def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:

@@ -35,8 +35,11 @@ class Live(anywidget.AnyWidget):
         view = super()._repr_mimebundle_(**kwargs)
         view = view[0] if isinstance(view, tuple) else view  # with metadata, or without
         still = self.still._repr_mimebundle_()
-        still["text/html"] += ASLEEP
-        return {**view, **still, "text/plain": repr(self)}
+        return {**view, **still, "text/html": self.stored(), "text/plain": repr(self)}
+
+    def stored(self) -> str:
+        """Return as HTML what is shown where no view is: the still, unless a class has more."""
+        return self.still._repr_mimebundle_()["text/html"] + ASLEEP
 
 
 def style(*names: str) -> str:

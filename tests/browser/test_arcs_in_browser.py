@@ -163,3 +163,17 @@ def test_without_a_kernel(tmp_path, page, told):
     resize(page, 390, 844)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     check_axe(page, ".arcs")
+
+
+@pytest.mark.browser
+def test_the_first_sentence_answers_before_anything_is_run(page, lab):
+    open_notebook(page, lab, "00_start_here.ipynb")
+    stored = page.locator("object").element_handle().content_frame()
+    for way in ("hover", "focus"):
+        for i in MET, LAST:
+            getattr(stored.locator(f'.word[data-word="{i}"]').last, way)()
+            assert stored.evaluate(SHOWN, stored.locator("svg").element_handle()) == {
+                "reads": [i, i],
+                "shares": [i, i],
+            }
+        page.mouse.move(0, 0)
