@@ -207,7 +207,7 @@ def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything)
     for student, identifier, said in (
         ("ends", "scores.3", "ended its process"),
         ("takes", "scores.3", "more than 64 processes"),
-        ("takes", "context.1", "more than 1000 MB"),
+        ("takes", "context.1", "the notebook "),  # used too much memory, or took too long
         ("takes", "context.3", "the notebook "),  # returned too much, or took too long
         ("hangs", "scores.3", "within 6 seconds"),
         ("hangs", "context.2", "seconds"),

@@ -1,17 +1,19 @@
-"""Write the course as an nbgrader assignment, and let nbgrader make the students' version of it.
+"""Write an nbgrader assignment, and let nbgrader make the students' version of it.
 
-Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment] [NOTEBOOK ...]
+Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment]
+       [--name week3] [--due "2027-03-01 18:00"] [NOTEBOOK ...], 05_scores for one; all unless named
 
-The folder is an nbgrader course: source/ holds the notebooks with their exercises, each with its
-solution and, after it, a locked cell in which our check is the autograder test. release/ is what
-students get, once `nbgrader generate_assignment` has run. The test fails with the sentence that
-check says, so that nbgrader's feedback is the course's. Unlike tools/grade/grade.py, nbgrader runs
-what students hand in beside the answers, and believes it.
+The folder is an nbgrader course, and may hold many assignments. source/NAME holds the notebooks
+with their exercises, each with its solution and, after it, a locked cell in which our check is the
+autograder test. release/NAME is what students get, once `nbgrader generate_assignment` has run. The
+test fails with the sentence that check says, so that nbgrader's feedback is the course's. Unlike
+tools/grade/grade.py, nbgrader runs what students hand in beside the answers, and believes it.
 """
 
 import argparse
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -20,19 +22,24 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
-from results import possible
+from results import BY_STEPS, possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import COURSE, NOTEBOOKS, read
 
 FOLDER = NOTEBOOKS.parent / "assignment"
 NAME = "eleven_steps"
+CHECKED = re.compile(r"\bcheck\(\s*f?[\"']")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 CONFIG = f'''"""An nbgrader course: run nbgrader in this folder."""
 
 import os
+import shutil
 import tempfile
+from pathlib import Path
+
+import nbformat
 
 # What students did is no progress of the one who grades them.
 os.environ["ELEVEN_STEPS_PROGRESS"] = os.path.join(tempfile.gettempdir(), "{NAME}_graded.json")
@@ -41,7 +48,30 @@ c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "{NAME}"
 c.ClearSolutions.code_stub = {{"python": ""}}  # the stub stands before the solution
 c.ExecutePreprocessor.timeout = 300  # seconds a cell
+c.OverwriteCells.add_missing_cells = True  # tests that a student has deleted
+
+# nbgrader grades nothing of a student of whom one file is cut off.
+for path in sorted(Path("submitted").glob("*/*/*.ipynb")):
+    try:
+        nbformat.read(path, 4)
+    except Exception as error:
+        aside = path.with_suffix(".unreadable")
+        path.replace(aside)
+        shutil.copy(Path("release", *path.parts[-2:]), path)
+        print(f"{{aside}} cannot be read ({{type(error).__name__}}): an empty one takes its place")
 '''
+PROGRESS = """# What you have done is kept beside this notebook.
+import os
+
+os.environ.setdefault("ELEVEN_STEPS_PROGRESS", "progress.json")"""
+SAY = """import sys
+from eleven_steps.checks import check
+
+raised = getattr(sys, "last_value", None)
+told = f"the cell of this exercise raises {{type(raised).__name__}}: {{raised}}."
+assert "{name}" in {names}, told
+said = check("{identifier}", {names}["{name}"], record=False)
+"""
 
 
 def asked(source: str) -> tuple[str, str, int] | None:
@@ -91,14 +121,20 @@ def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     region = [BEGIN, *solved(solutions, name).splitlines(), END]
     answer = new_code_cell("\n".join([*before, *region, *call]))
     answer.metadata.nbgrader = told(identifier, "answer", grade=False, solution=True, locked=False)
-    test = new_code_cell(
-        f"# The test of {identifier}, {possible(identifier)} point(s)\n"
-        f'said = check("{identifier}", {name}, record=False)\n'
-        f"assert said, said.message"
-    )
+    test = new_code_cell(test_of(identifier, name))
     test.metadata.nbgrader = told(identifier, "test", grade=True, solution=False, locked=True)
     test.metadata.nbgrader["points"] = possible(identifier)
     return [answer, test]
+
+
+def test_of(identifier: str, name: str) -> str:
+    """Return nbgrader's test of an exercise; what a class of some right steps ends in is points."""
+    said = SAY.format(identifier=identifier, name=name, names="globals()")
+    if identifier.startswith(BY_STEPS):
+        said += "print(said)\nassert said.reached, said.message\nsaid.reached"
+    else:
+        said += "assert said, said.message"
+    return f"# The test of {identifier}, {possible(identifier)} point(s)\n{said}"
 
 
 def told(identifier: str, kind: str, **flags: bool) -> dict:
@@ -109,10 +145,9 @@ def told(identifier: str, kind: str, **flags: bool) -> dict:
 
 def source_version(notebook: NotebookNode) -> NotebookNode:
     """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs."""
-    cells, taken = [], 0
+    cells = [new_code_cell(PROGRESS)]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
-            taken += 1
             continue
         cell = nbformat.from_dict(cell)
         if cell.cell_type == "code":
@@ -125,12 +160,12 @@ def source_version(notebook: NotebookNode) -> NotebookNode:
 
 
 def solutions_of(cells: list[NotebookNode]) -> list[str]:
-    """Return the code that solves the exercise before these cells: up to the next exercise."""
+    """Return the code that solves the exercise before these cells: up to the next, or a problem."""
     found = []
     for cell in cells:
         if "solution" in cell.metadata.get("tags", []):
             found += [cell.source] * (cell.cell_type == "code")
-        elif cell.cell_type == "code" and asked(cell.source):
+        elif cell.cell_type == "code" and CHECKED.search(cell.source):
             break
     return found
 
@@ -145,9 +180,9 @@ def with_exercises(paths: Iterable[Path]) -> dict[str, NotebookNode]:
     }
 
 
-def write(folder: Path, paths: Iterable[Path]) -> list[Path]:
-    """Write the course's settings and source version; return the notebooks written."""
-    sources = folder / "source" / NAME
+def write(folder: Path, paths: Iterable[Path], name: str = NAME) -> list[Path]:
+    """Write the course's settings and the source of an assignment; return the notebooks written."""
+    sources = folder / "source" / name
     sources.mkdir(parents=True, exist_ok=True)
     (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
     written = []
@@ -160,11 +195,24 @@ def write(folder: Path, paths: Iterable[Path]) -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("notebooks", nargs="*", type=Path)
+    parser.add_argument("--name", default=NAME, help="of the assignment (%(default)s)")
+    parser.add_argument("--due", metavar="DATE", help="as nbgrader reads it: '2027-03-01 18:00'")
+    parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
     options = parser.parse_args()
-    written = write(options.folder, options.notebooks or COURSE.values())
-    print(f"{len(written)} notebooks in {options.folder / 'source' / NAME}")
-    return nbgrader(options.folder, "generate_assignment", NAME, "--force")
+    paths = [path_of(each) for each in options.notebooks] or COURSE.values()
+    written = write(options.folder, paths, options.name)
+    print(f"{len(written)} notebooks in {options.folder / 'source' / options.name}")
+    status = nbgrader(options.folder, "generate_assignment", options.name, "--force")
+    if not status and options.due:
+        due = f"--duedate={options.due}"
+        status = nbgrader(options.folder, "db", "assignment", "add", options.name, due)
+    return status
+
+
+def path_of(notebook: str) -> Path:
+    """Return the path of a notebook of the course, by its name or path."""
+    path = Path(notebook)
+    return COURSE.get(path.name.removesuffix(".ipynb"), path)
 
 
 def nbgrader(folder: Path, *words: str) -> int:

@@ -9,20 +9,25 @@ with its sentence. Like nbgrader, otter runs what is handed in beside the answer
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
-from assignment import asked, solutions_of, solved, with_exercises
+from assignment import PROGRESS, SAY, asked, path_of, solutions_of, solved, with_exercises
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_raw_cell
-from results import possible
+from results import BY_STEPS, possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import COURSE, NOTEBOOKS
+from renew import COURSE, NOTEBOOKS, read
 
 FOLDER = NOTEBOOKS.parent / "assignment_otter"
+PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
+SPACES = " " * 4
 CONFIG = """# ASSIGNMENT CONFIG
 init_cell: true
 check_all_cell: false
@@ -33,6 +38,11 @@ generate: true
 tests:
   ok_format: false
 """
+# What Gradescope installs: what notebooks import, and the course itself from beside the tests.
+INSTALLED = """python_version: "{python}"
+requirements: [{requirements}, ./files/{wheel}]
+autograder_files: [{wheel}]
+"""
 
 
 def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
@@ -41,26 +51,41 @@ def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     lines, plain = cell.source.splitlines(), identifier.replace(".", "_")
     before, call = lines[: place - 1], lines[place - 1 :]
     region = ["# BEGIN SOLUTION NO PROMPT", *solved(solutions, name).splitlines(), "# END SOLUTION"]
-    test = (
-        f"def test_{plain}(check, {name}):\n"
-        f'    said = check("{identifier}", {name}, record=False)\n'
-        f"    assert said, said.message"
-    )
     return [
         new_raw_cell(f"# BEGIN QUESTION\nname: {plain}\npoints: {possible(identifier)}"),
         new_raw_cell("# BEGIN SOLUTION"),
         new_code_cell("\n".join([*before, *region, *call])),
         new_raw_cell("# END SOLUTION"),
         new_raw_cell("# BEGIN TESTS"),
-        new_code_cell(test),
+        *map(new_code_cell, tests_of(identifier, name)),
         new_raw_cell("# END TESTS"),
         new_raw_cell("# END QUESTION"),
     ]
 
 
-def master(notebook: NotebookNode) -> NotebookNode:
+def tests_of(identifier: str, name: str) -> list[str]:
+    """Return otter's tests of an exercise: one, or one for each step of a class."""
+    plain, most = identifier.replace(".", "_"), possible(identifier)
+    said = SAY.format(identifier=identifier, name=name, names="env")
+    if not identifier.startswith(BY_STEPS):
+        return [f"def test_{plain}(env):\n{indent(said + 'assert said, said.message', SPACES)}"]
+    # Each test asks for one step more of the same verdict.
+    said = said.replace(
+        "said = check(",
+        f"kept = env.get('{plain}')\n"
+        f"if kept is None or kept[0] is not env['{name}']:\n"
+        f"    kept = env['{plain}'] = env['{name}'], check(",
+    ).replace("record=False)", "record=False)\nsaid = kept[1]")
+    return [
+        f"def test_{plain}_step_{step}(env):\n"
+        + indent(f"{said}assert said.reached >= {step}, said.message", SPACES)
+        for step in range(1, most + 1)
+    ]
+
+
+def master(notebook: NotebookNode, config: str = CONFIG) -> NotebookNode:
     """Return a notebook in otter's own format."""
-    cells = [new_raw_cell(CONFIG)]
+    cells = [new_raw_cell(config), new_code_cell(PROGRESS)]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
             continue
@@ -80,19 +105,49 @@ def otter(folder: Path, *words: str) -> int:
     return subprocess.run(command, cwd=folder, env=os.environ | own).returncode
 
 
+def build_wheel(folder: Path) -> Path:
+    """Build the course's wheel in an empty folder, from a copy: no old build gets into it."""
+    (folder / "course").mkdir()
+    for part in PARTS:
+        place = NOTEBOOKS.parent / part
+        (shutil.copytree if place.is_dir() else shutil.copy)(place, folder / "course" / part)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
+    subprocess.run([*pip, str(folder / "course")], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path) -> str:
+    """Return the part of otter's settings that says what is installed where it grades."""
+    lines = (NOTEBOOKS.parent / "requirements.txt").read_text("utf-8").splitlines()
+    pinned = [line for line in lines if "==" in line and not line.startswith("jupyter")]
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return INSTALLED.format(python=python, requirements=", ".join(pinned), wheel=wheel.name)
+
+
+def assign(path: Path, folder: Path, wheel: Path) -> int:
+    """Write the master of a notebook to a folder of its own, and let otter assign it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(wheel, folder)
+    nbformat.write(master(read(path), CONFIG + installed(wheel)), folder / path.name)
+    return otter(folder, "assign", path.name, "dist")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("notebooks", nargs="*", type=Path)
+    parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
     options = parser.parse_args()
-    failed = 0
-    paths = options.notebooks or COURSE.values()
-    for name, notebook in with_exercises(paths).items():
-        place = options.folder / Path(name).stem
-        place.mkdir(parents=True, exist_ok=True)
-        nbformat.write(master(notebook), place / name)
-        failed += otter(place, "assign", name, "dist") != 0
-    return failed > 0
+    paths = [path_of(each) for each in options.notebooks] or [*COURSE.values()]
+    with tempfile.TemporaryDirectory() as place:
+        wheel = build_wheel(Path(place))
+        asking = with_exercises(paths)
+        failed = [
+            path.name
+            for path in paths
+            if path.name in asking and assign(path, options.folder / path.stem, wheel)
+        ]
+    return len(failed) > 0
 
 
 if __name__ == "__main__":
