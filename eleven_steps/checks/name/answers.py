@@ -2,13 +2,9 @@
 
 import contextlib
 import difflib
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
-import torch
 
 from eleven_steps.checks import progress
 from eleven_steps.checks.know.exercises.kinds import Explain, Grow, Quiz, Task, Write
@@ -27,6 +23,7 @@ from eleven_steps.checks.know.exercises.questions import QUIZZES
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.functions import judge_function
 from eleven_steps.checks.name.growing import judge_class
+from eleven_steps.checks.name.numbers import is_open, judge_value
 from eleven_steps.checks.name.quizzes import judge_quiz
 from eleven_steps.checks.name.say import (
     Finding,
@@ -35,7 +32,7 @@ from eleven_steps.checks.name.say import (
     honestly,
     say,
     say_slip,
-    sized,
+    together,
 )
 from eleven_steps.checks.name.shown import shown_with
 from eleven_steps.checks.run.ask import ask, kind_of
@@ -120,58 +117,6 @@ def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:
     return judge_paper(task, handed) if isinstance(task, Paper) else judge_value(task, handed)
 
 
-# Numbers
-
-
-def judge_value(task: Explain, answer: Any) -> Finding:
-    """Compare a number, or a row of numbers, with the one asked for."""
-    if is_open(answer):
-        return say("open")
-    right, also = as_numbers(task.answer), map(as_numbers, task.also)
-    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer)
-    if type(numbers) is Failure:
-        return say("other_type", wanted=wanted, came=came(answer, right.dim() > 1))
-    if numbers.isnan().any():
-        return say("nan_for_number", wanted=wanted)
-    ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
-    far = min(off(numbers, *way) for way in ways)
-    slips = [(off(numbers, as_numbers(number)), slip) for number, slip in task.slips.items()]
-    nearest, slip = min(slips, key=lambda each: round(each[0], 6), default=(math.inf, ""))
-    if far <= task.apart and far <= nearest:
-        return say("right")
-    if nearest <= 1e-2:
-        return say_slip(slip)
-    if numbers.shape != right.shape:
-        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
-        shape = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
-        return replace(say("other_type", wanted=wanted, came=shape), kind="shape")
-    return say("other_matrix" if right.dim() else "other_number")
-
-
-def is_open(answer: Any) -> bool:
-    """Whether some of it is still to be written."""
-    inside = any(map(is_open, answer)) if type(answer) in (list, tuple) else False
-    return inside or answer is ... or answer is None
-
-
-def as_numbers(answer: Any) -> torch.Tensor:
-    """Return numbers of any kind as a float64 tensor; raise for anything else."""
-    if type(answer) is int:  # however large
-        answer = float(max(min(answer, 10**300), -(10**300)))
-    if not isinstance(answer, torch.Tensor):
-        answer = torch.as_tensor(np.asarray(answer))
-    if answer.dtype == torch.bool or answer.is_complex():
-        raise TypeError
-    return answer.detach().cpu().double()
-
-
-def off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
-    """Return how far the worst of some numbers is from the nearest of its right ones."""
-    if numbers.shape != others[0].shape:
-        return math.inf
-    return (torch.stack(others) - numbers).abs().amin(0).max().item()
-
-
 # Pencil and paper
 
 
@@ -228,10 +173,18 @@ def judge_words(part: Words, answer: Any) -> Finding:
         answer = " ".join(answer)
     if type(answer) is not str:
         return say("no_words", wanted=part.wanted, came=came(answer))
+    right, answer = plain_words(part.answer), answer.partition("=")[0]
     words = plain_words(answer)
-    if words == plain_words(part.answer):
+    joined, whole = "".join(words), "".join(right)
+    if joined == whole or len(joined) > 3 and whole.startswith(joined):
         return say("right")
-    slips = (slip for wrong, slip in part.slips.items() if words == plain_words(wrong))
+    slips = (s for wrong, s in part.slips.items() if joined == "".join(plain_words(wrong)))
     if slip := next(slips, None):
         return say_slip(slip)
-    return say("other_words", wanted=part.wanted)
+    finding = say("other_words", wanted=part.wanted)
+    if len(words) == 1 or len(right) == 1 or not {*words} & {*right}:
+        return finding
+    like = "in_another_order" if sorted(words) == sorted(right) else "some_axes_are_right"
+    if len(words) != len(right):
+        like = "too_many_axes" if len(words) > len(right) else "too_few_axes"
+    return replace(finding, text=together(finding.text, wording(like)))

@@ -31,7 +31,9 @@ APPLIED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "-{}": torch.neg,
     "1 / {}": torch.reciprocal,
 }
+# What is applied to either side of a product.
 TURNED = {"{}": lambda t: t, "{}.transpose(-2, -1)": lambda t: t.mT}
+TURNED |= {code: APPLIED[code] for code in ("torch.softmax({}, dim=-1)", "{}.tril()", "{}.exp()")}
 
 
 def given_of(arguments: Sequence[object], scene: Scene) -> Given:
@@ -53,17 +55,10 @@ def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
         for name, tensor, letters in given:
             if code := _moved(part, tensor, name, letters):
                 return code
-        tried = itertools.chain(
-            (
-                (code.format(name), tensor, change)
-                for name, tensor, _ in given
-                for code, change in APPLIED.items()
-            ),
-        )
-        for code, tensor, change in tried:
-            if _same(part, attempt(change, tensor)):
-                return say("it_is", code=code).text
         for code, change in APPLIED.items():
+            for name, tensor, _ in given:
+                if _same(part, attempt(change, tensor)):
+                    return say("it_is", code=code.format(name)).text
             if _same(part, attempt(change, right)):
                 return say("applied", code=code.format("it")).text
         for code, product in _products(given):

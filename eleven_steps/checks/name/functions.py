@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,14 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.causes import given_of
 from eleven_steps.checks.name.raised import say_raised
-from eleven_steps.checks.name.related import is_tensor, related, same_everywhere, same_tensor, whole
+from eleven_steps.checks.name.related import (
+    agree,
+    is_tensor,
+    related,
+    same_everywhere,
+    same_tensor,
+    whole,
+)
 from eleven_steps.checks.name.say import (
     Finding,
     came,
@@ -32,7 +39,6 @@ from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
-GIVEN_BACK = wording("as_given", name="")
 BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where all sizes differ
 
 
@@ -48,7 +54,8 @@ def judge_function(task: Write, answer: Any) -> Finding:
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
     changed = faults[0] is None and fault(task, scenes[BOARD], again)
-    if changed or _differing(returned[BOARD], again):
+    both = zip(returned[BOARD], again, strict=False)
+    if changed or any(all(map(is_tensor, two)) and not same_tensor(*two) for two in both):
         return say("other_each_time")
     if not any(faults):
         return say("right_everywhere" if scenes[BOARD].case.example else "right_wherever")
@@ -72,7 +79,8 @@ def _parts(task: Write, reply: Any) -> Parts:
 
 def _read(part: Any) -> Any:
     """Numbers in whatever form as a tensor: lists, arrays, float64; all else as it is."""
-    if type(part) in (list, tuple, np.ndarray):
+    alone = type(part) in (list, tuple) and len(part) == 1  # a comma too many
+    if type(part) in (list, tuple, np.ndarray) and not alone:
         numbers = attempt(lambda: torch.as_tensor(np.array(part)))
         part = part if isinstance(numbers, Failure) or not numbers.dim() else numbers
     double = type(part) is torch.Tensor and part.dtype == torch.float64
@@ -82,7 +90,7 @@ def _read(part: Any) -> Any:
 def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Pairs of tensors, one of each, that do not agree."""
     both = zip(parts, others, strict=False)
-    return [pair for pair in both if all(map(is_tensor, pair)) and not same_tensor(*pair)]
+    return [pair for pair in both if all(map(is_tensor, pair)) and not agree(*pair)]
 
 
 # What is wrong
@@ -151,7 +159,7 @@ def _told_apart(*numbers: torch.Tensor) -> list[str]:
     return next((each for each in shown if len({*each}) > 1), [f"{e:g}" for e in numbers])
 
 
-def _spoken_of(faults: list[Finding | None], likes: Sequence[str]) -> int:
+def _spoken_of(faults: list[Finding | None], likes: dict[int, str]) -> int:
     """The case that a message speaks of: the first wrong one, unless the second example tells more.
 
     An error, a whole number and a shape tell more where all sizes differ, and so does a case in
@@ -161,7 +169,8 @@ def _spoken_of(faults: list[Finding | None], likes: Sequence[str]) -> int:
     one, other = faults[first], faults[SIZED]
     if first < SIZED and other:
         louder = other.kind in ("error", "shape") and one.kind in ("value", other.kind)
-        if louder or other.name == one.name == "other_whole" or likes[SIZED] > "" == likes[first]:
+        like, there = (re.sub(r"[-\d.]+", "", likes[index]) for index in (first, SIZED))
+        if louder or other.name == one.name == "other_whole" or there and like != there:
             return SIZED
     return first
 
@@ -174,18 +183,17 @@ def _why(
 ) -> Finding:
     """Say which slip it is, what is read of the notebook, or what came and what it is like."""
     used = used_by(answer)
+    first = next(index for index, finding in enumerate(faults) if finding)
+    back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
     if finding := _slip(task, scenes, returned):
-        back = False
+        at = SIZED
     elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
     else:
-        both = zip(returned, scenes, strict=True)
-        likes = [_like(task, parts, scene) for parts, scene in both]
-        idle = _unused(task, answer, scenes[BOARD], returned[BOARD])
-        expression = _expression(task, scenes, returned)
-        likes = [idle or expression or like for like in likes]
+        one = _unused(task, answer, scenes[BOARD], returned[BOARD])
+        one = one or _expression(task, scenes, returned)
+        likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
         at = _spoken_of(faults, likes)
-        back = not idle and likes[at].endswith(GIVEN_BACK)
         text = together(faults[at].text, likes[at])
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
@@ -194,7 +202,8 @@ def _why(
         finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
         return finding
-    lost = dropped(used)  # where that is why all comes back as it was, nothing else is said
+    lost, back = dropped(used), back.get(at, "")
+    # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
 
 
@@ -242,8 +251,7 @@ def _like(task: Write, parts: Parts, scene: Scene) -> str:
     if not wrong:
         return ""
     plain, given = not task.right and not task.variant, given_of(task.gets(scene), scene)
-    back = _given_back(task, *wrong[0], scene)
-    return back or related(task.step, *wrong[0], scene, given, plain)
+    return related(task.step, *wrong[0], scene, given, plain)
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
@@ -279,7 +287,7 @@ def _expression(task: Write, scenes: list[Scene], returned: list[Parts]) -> str:
             continue
         if len({*mine}) == 1 and mine[0] is not None:
             return say("always", number=mine[0]).text
-        names = list(scenes[0].case.letters)[:-1]  # without context_length
+        names = list(scenes[0].case.letters)[:-2]  # head_dim is what is asked for
         codes = [
             *names,
             *(
@@ -289,13 +297,15 @@ def _expression(task: Write, scenes: list[Scene], returned: list[Parts]) -> str:
             ),
         ]
         fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
-        return say("it_is", code=fitting[0]).text if fitting else ""
+        return say("it_is", code=fitting[0]).text if len(fitting) == 1 else ""
     return ""
 
 
-def _given_back(task: Write, part: torch.Tensor, right: Any, scene: Scene) -> str:
-    """Say which argument a wrong tensor is, if it is one."""
-    if not any(same_tensor(part, each) for each in task.gets(scene) if is_tensor(each)):
+def _given_back(task: Write, parts: Parts, scene: Scene) -> str:
+    """Say which argument the first wrong tensor is, if it is one."""
+    wrong = _differing(parts, task.answer(scene))
+    part = wrong[0][0] if wrong else None
+    if part is None or not any(same_tensor(part, e) for e in task.gets(scene) if is_tensor(e)):
         return ""
     tensors = (pair for step in scene.steps.values() for pair in step.items())
     name = next((f"`{name}`" for name, each in tensors if same_tensor(part, each)), "It")

@@ -16,11 +16,11 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import Recording
-from eleven_steps.checks.name.match import candidates
+from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.match import candidates, drawn_anew
 from eleven_steps.checks.name.modes import judge_returned
 from eleven_steps.checks.name.raised import say_raised
-from eleven_steps.checks.name.related import likeness, related, same_everywhere, same_parts
+from eleven_steps.checks.name.related import as_mask, likeness, related, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (
     Finding,
     dropped,
@@ -36,6 +36,11 @@ from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
+KEPT = {  # otherwise than as a buffer
+    "attribute": "mask_not_registered",
+    "trained": "mask_trained",
+    "parameter": "mask_parameter",
+}
 SIZED = 2  # the case in which all sizes differ
 
 
@@ -56,35 +61,41 @@ def _judged(cls: Any) -> Finding:
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
-    if finding := _constructor(built, seen[0].kind != "open"):
+    if finding := _constructor(built, seen[0].kind != "open", used_by(cls)["local"]):
         return finding
     finding = _forward(cls, seen) if begun else _begun(built[True])
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
-        kept = {"attribute": "mask_not_registered", "trained": "mask_trained"}
-        return say(kept[built[True].mask]) if built[True].mask in kept else finding
+        return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
+    if finding.kind == "right" and built[True].mask == "parameter":
+        return say("mask_parameter")
     return finding
 
 
 # The constructor
 
 
-def _constructor(built: Built, begun: bool) -> Finding | None:
+def _constructor(built: Built, begun: bool, local: list[str]) -> Finding | None:
     """What is wrong with the layers, or what is not there yet."""
     facts = built[True]
     have = [name for name in LAYERS if f"{name}.weight" in facts.shapes]
     if facts.listed:
         return say("layers_in_plain_list")
+    if forgotten := [name for name in local if name not in have]:
+        return say("self_forgotten", name=forgotten[0])
     if not have:
         if not begun and not facts.parameters and not facts.sizes:
             return say("open")
         return say("no_layers", found=", ".join(facts.parameters[:6]) or "none")
     if lacking := [name for name in LAYERS[:3] if name not in have]:
         return say("layers_to_come", these=" and no ".join(lacking))
+    others = [n for n in facts.parameters if n.endswith(".weight") and n not in facts.shapes]
+    if len(have) == 3 and others and begun:
+        return say("layer_renamed", found=others[0].removesuffix(".weight"))
     if finding := next(layer_findings(built), None):
         return finding
     if finding := misshapen(facts.shapes):
         alike = next(candidates(facts.shapes), None)
-        return say(alike) if alike else finding
+        return say(alike) if alike and MISTAKES[alike].step <= 2 else finding
     return _misbuilt(facts)
 
 
@@ -130,19 +141,80 @@ def _right_up_to(number: int) -> Finding:
 
 def _forward(cls: Any, seen: list[Seen]) -> Finding:
     returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
-    right = _steps_like(returned)
+    right, recording = _steps_like(returned), _recording(cls)
     if right and right[-1] == len(STEPS):
-        return _finished(cls)
+        return _later(_finished(cls), recording)
     if all(each.kind == "none" for each in seen):
-        finding = _nothing(cls)
+        finding = _nothing(recording)
     elif right:
-        dropout = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
-        finding = dropout or _right_up_to(right[-1])
+        finding = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
+        finding = finding or _so_far(right[-1], recording)
+    elif drawn_anew(cls, TASK_CASES[SIZED]):
+        finding = say("random_in_eval", 7)
     else:
-        finding = _known(returned) or _wrong(_recording(cls), seen, returned)
+        finding = _one_of(returned) or _known(returned)
+        copied = finding and recording and (_copied(recording) or _other_sequences(returned))
+        finding = copied or finding or _wrong(recording, seen, returned)
+        finding = _later(finding, recording)
         if used["names"] and not finding.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
     return replace(finding, text=together(finding.text, dropped(used), reads))
+
+
+def _so_far(number: int, recording: Recording | None) -> Finding:
+    """Say that the steps up to number are right, and what of the next is there already."""
+    finding, more = _right_up_to(number), ""
+    if recording and recording.done(STEPS[number]):
+        more = say("not_returned", number=number + 1).text
+    hidden = recording and number > 5 and hidden_by(recording)
+    return replace(finding, text=together(finding.text, more, hidden or ""))
+
+
+def hidden_by(recording: Recording) -> str:
+    """Say which finite number hides the future, if one does."""
+    square = (recording.case.num_tokens,) * 2
+    for each in (t for t in recording.of_scores if t.shape[-2:] == square):
+        future = each[..., torch.ones(square).triu(1).bool()]
+        if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
+            return say("hides_finite", number=number).text
+    return ""
+
+
+def _one_of(returned: Sequence[Parts]) -> Finding | None:
+    """The one tensor of steps 2 to 4 that was returned alone."""
+    for number, step in NUMBERED[:3]:
+        for name in play(TASK_CASES[0])[step]:
+            if same_everywhere(returned, ((play(case)[step][name],) for case in TASK_CASES)):
+                return say("one_of_three", number, name=name)
+    return None
+
+
+def _copied(recording: Recording) -> Finding | None:
+    """What stands at step 3 or 4 in place of a tensor that was right one step before."""
+    before = "project"
+    for number, step in NUMBERED[1:3]:
+        there = [recording.reached(step, name) for name in NAMES.values()]
+        if not all(map(recording.made, NAMES.values())) or sum(there) < 2:
+            return None
+        if not all(there):
+            name = list(NAMES.values())[there.index(False)]
+            return say("copied", number, name=name, step=step, before=before)
+        before = step
+    return None
+
+
+def _later(finding: Finding, recording: Recording | None) -> Finding:
+    """Blame no step that is right: what is wrong there by name is done after it."""
+    if not recording or not finding.mistake or finding.step not in (2, 8):
+        return finding
+    if copied := _copied(recording):
+        return copied
+    if finding.step == 2 and all(map(recording.made, NAMES.values())):
+        used = follow(recording)
+        return (
+            used if used and (used.step or 0) > 2 else say("mixed_up_later", 4, said=finding.text)
+        )
+    return finding
 
 
 def _recording(cls: Any) -> Recording | None:
@@ -162,16 +234,16 @@ def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
 
 def _finished(cls: Any) -> Finding:
     """All eleven steps are there: what check_attention says first."""
-    findings = list(examine(cls))
+    findings, recording = list(examine(cls)), _recording(cls)
     if wrong := in_order(findings):
         return wrong[0]
-    right = say("all_right")
-    return replace(right, text=together(right.text, *(each.text for each in findings)))
+    right, hidden = say("all_right"), hidden_by(recording) if recording else ""
+    return replace(right, text=together(right.text, *(each.text for each in findings), hidden))
 
 
-def _nothing(cls: Any) -> Finding:
+def _nothing(recording: Recording | None) -> Finding:
     """Say that forward returns None, and how far what it computes is right."""
-    finding, recording, number = say("nothing", what="forward"), _recording(cls), 1
+    finding, number = say("nothing", what="forward"), 1
     while recording and number < len(STEPS) and recording.done(STEPS[number]):
         number += 1
     if number == 1:
@@ -222,13 +294,15 @@ def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> F
     if not steps:
         return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):
-        return say("forward_nan", where=where)
+        return _followed(recording, steps) or say("forward_nan", where=where)
     if len(parts) > 1:
         finding = _followed(recording, steps) or _other_sequence(parts, steps, scene)
     else:
         rights = [(number, step, next(iter(scene[step].values()))) for number, step in steps]
+        masks = [(n, as_mask(parts[0], right)) for n, step, right in rights if step == "mask"]
         finding = (
-            _not_yet((number, likeness(parts[0], right)) for number, _, right in rights)
+            _not_yet(masks)
+            or _not_yet((number, likeness(parts[0], right)) for number, _, right in rights)
             or _followed(recording, steps)
             or _not_yet((n, related(step, parts[0], right, scene)) for n, step, right in rights)
         )
@@ -246,9 +320,18 @@ def _other_sequence(parts: Parts, steps: Sequence[tuple[int, str]], scene: Scene
     """Say that the right tensors of a step came in another order, if they did."""
     for number, step in steps:
         wanted = list(scene[step].values())
-        if all(any(close(part, right) for right in wanted) for part in parts):
+        which = [[i for i, right in enumerate(wanted) if close(part, right)] for part in parts]
+        if sorted(sum(which, [])) == list(range(len(wanted))):
             return say("other_sequence", number, names=", ".join(scene[step]))
     return None
+
+
+def _other_sequences(returned: Sequence[Parts]) -> Finding | None:
+    """Say that the right tensors of a step came in another order everywhere, if they did."""
+    found = [
+        _other_sequence(p, NUMBERED[:3], play(c)) for p, c in zip(returned, TASK_CASES, strict=True)
+    ]
+    return found[0] if all(found) else None
 
 
 def _not_yet(likely: Iterable[tuple[int, str]]) -> Finding | None:

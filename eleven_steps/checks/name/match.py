@@ -86,7 +86,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     if raised:
         step = None if outputs.variant else failing_step(recording, out)
         finding = say("forward_raises", step, error=out.told, where=where)
-    elif _draws(outputs.cls, case):
+    elif drawn_anew(outputs.cls, case):
         projected = all(map(recording.made, NAMES.values()))
         yield say("random_in_eval", None if projected else 2)
         return
@@ -105,7 +105,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
 
 
-def _draws(cls: Any, case: Case) -> bool:
+def drawn_anew(cls: Any, case: Case) -> bool:
     """Whether the same x gives something else with other random numbers."""
     first, again = once(cls, case, Pass(seed=1), Pass(seed=2))
     return not close(first.out, again.out, SAME)

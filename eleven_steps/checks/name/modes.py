@@ -236,10 +236,13 @@ def _acts(outputs: Outputs) -> Finding | None:
 
 def judge_returned(cls: Any, number: int) -> Finding | None:
     """Say what is wrong with dropout in a forward that returns the weights, or a later tensor."""
-    passes = [Pass(train=train, seed=seed) for train, seed in ((False, 1), (True, 2), (True, 3))]
-    still, first, second = (each.out for each in once(cls, DROPPING, *passes, dropout=SHARE))
+    modes = (False, 1), (False, 4), (True, 2), (True, 3)
+    passes = [Pass(train=train, seed=seed) for train, seed in modes]
+    still, again, first, second = (e.out for e in once(cls, DROPPING, *passes, dropout=SHARE))
     if any(isinstance(each, Failure) for each in (first, still)) or first.shape != still.shape:
         return None
+    if not close(still, again):
+        return say("dropout_in_eval")
     if close(first, still):
         return say("dropout_missing")
     if first.isnan().any():  # a dropped -inf is NaN

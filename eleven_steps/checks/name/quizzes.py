@@ -13,7 +13,7 @@ from eleven_steps.checks.know.exercises.questions import RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.know.serving import constructor_of, serve
 from eleven_steps.checks.name.say import Finding, came, say, say_slip
-from eleven_steps.checks.run.ask import ask, ask_serving, is_remote, kind_of
+from eleven_steps.checks.run.ask import ask, ask_serving, is_remote, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.served import built
 from helpers.trace import STEPS
@@ -35,7 +35,7 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
     """Compare a letter with the one asked for."""
     if type(answer) is not str:
         return say("other_type", wanted=wording("one_letter"), came=came(answer))
-    letter = answer.strip().upper()
+    letter = re.sub(r"[\W_]", "", answer).upper()
     if letter == task.answer:
         return say("right")
     if letter not in task.slips:
@@ -58,7 +58,10 @@ def judge_order(task: Order, answer: Any) -> Finding:
         done.add(task.lines[letter].step)
     if len(done) == len(STEPS):
         return say("right")
-    return say("lines_right", count=len(letters), missing=len(STEPS) - len(done))
+    missing = len(STEPS) - len(done)
+    return say(
+        "lines_right", count=len(letters), missing=missing, are="is" if missing == 1 else "are"
+    )
 
 
 def as_letters(answer: Any) -> Sequence[str] | None:
@@ -97,6 +100,8 @@ def judge_test(test: Any) -> Finding:
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
     names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
+    if used_by(test)["checks"]:
+        return say("test_asks_check")
     replies = _verdicts(test, names)
     if isinstance(replies, Failure):
         return say("test_not_called", error=replies.told)

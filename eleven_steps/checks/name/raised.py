@@ -16,7 +16,13 @@ PRODUCTS = (
     r"batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
 )
 # What else torch says, and our word for it.
-EXPLAINED = {"view size is not compatible": "moved_before_view", "'NoneType'": "is_none"}
+EXPLAINED = {
+    "view size is not compatible": "moved_before_view",
+    "'NoneType'": "is_none",
+    "shape of the mask": "picked_by_mask",
+    "must be a matrix": "matrices_alone",
+    "bitwise_xor": "no_power",
+}
 
 
 def say_raised(what: str, failure: Failure, case: Case, step: int | None = None) -> Finding:

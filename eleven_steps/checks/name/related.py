@@ -9,9 +9,9 @@ import torch
 
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.name.causes import Given, made_of
-from eleven_steps.checks.name.locate.by_weights import weigh
+from eleven_steps.checks.name.locate.by_weights import fit, weigh
 from eleven_steps.checks.name.say import say
-from eleven_steps.checks.run.cases import close
+from eleven_steps.checks.run.cases import LOOSE, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
 from helpers.trace import SHAPES, STEPS
 
@@ -32,10 +32,11 @@ def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:
 
 def same_parts(parts: Parts, others: Parts) -> bool:
     """Whether two answers agree, NaN for NaN; failures agree by what they say."""
-    return len(parts) == len(others) and all(map(_agree, parts, others))
+    return len(parts) == len(others) and all(map(agree, parts, others))
 
 
-def _agree(one: Any, other: Any) -> bool:
+def agree(one: Any, other: Any) -> bool:
+    """Whether one part of an answer is what is expected of it."""
     if isinstance(other, Failure):
         return type(one) is Failure and one.text == other.text
     if isinstance(other, int):
@@ -89,6 +90,13 @@ def related(
             return say("of_another_step", number=number, name=other).text
     if part.numel() > MANY:  # an expanded tensor may claim any number
         return ""
+    if part.numel() == right.numel() and close(part.flatten(), right.flatten()):
+        return _rounded(part, right) if part.shape == right.shape else say("right_in_order").text
+    rows = part.sum(-1) if part.dim() else part
+    if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
+        return say("rows_sum_to_1").text
+    if part.shape == right.shape and part.dim() > 1 and (like := _beside(part, right)):
+        return like
     if made := made_of(part, right, given):
         return made
     if part.numel() != right.numel():
@@ -96,10 +104,7 @@ def related(
     softmaxed = plain and step == "softmax"
     if softmaxed and part.shape == right.shape == scene["softmax"]["weights"].shape:
         return _as_weights(part, right, scene)
-    rows = part.sum(-1) if part.dim() else part
-    if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
-        return say("rows_sum_to_1").text
-    if step == "mask" and part.shape == right.shape and (hides := _as_mask(part, right)):
+    if step == "mask" and part.shape == right.shape and (hides := as_mask(part, right)):
         return hides
     return likeness(part, right) or _right_for_some(part, right, SHAPES[step])
 
@@ -121,30 +126,41 @@ def _right_for_some(part: torch.Tensor, right: torch.Tensor, letters: str) -> st
 def _as_weights(part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
     """What is wrong with weights: a scale that fits them, or sums that are not 1."""
     scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
+    if rounded := _rounded(part, right):
+        return rounded
     finding = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
-    if finding.step != 7 or finding.name == "not_their_softmax":
-        return likeness(part, right) or _right_for_some(part, right, SHAPES["softmax"])
-    return finding.text
+    factor = fit(part.flatten(0, 1), scores.flatten(0, 1))
+    scaled = factor is not None and close(torch.softmax(masked * factor, -1), part, LOOSE)
+    if finding.name == "row_sums" or finding.step == 7 and scaled:
+        return finding.text
+    if finding.name != "weights_nan" and part.triu(1).any():
+        return say("future_seen", some="").text
+    return likeness(part, right) or _right_for_some(part, right, SHAPES["softmax"])
 
 
-def _as_mask(part: torch.Tensor, right: torch.Tensor) -> str:
+def _rounded(part: torch.Tensor, right: torch.Tensor) -> str:
+    """Say that a tensor is what is expected, rounded, if it is."""
+    exact = (part - right.round(decimals=n) for n in range(6))
+    near = (n for n, apart in enumerate(exact) if apart.abs().max() < 1e-6 and part.any())
+    decimals = next(near, None)
+    return "" if decimals is None else say("rounded", decimals=decimals).text
+
+
+def as_mask(part: torch.Tensor, right: torch.Tensor) -> str:
     """What is wrong with masked scores of which only what is hidden differs."""
+    hidden, mine = right == -torch.inf, part == -torch.inf
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
-    held, hidden = part[wrong], right == -torch.inf
-    if (right[wrong] == -torch.inf).all() and len(held.unique()) == 1:
+    held = part[wrong]
+    if hidden[wrong].all() and (held.isnan().all() or len(held.unique()) == 1):
         return say("hidden_hold", number=float(held[0])).text
-    mine = part == -torch.inf
-    if not torch.isclose(part, right, 1e-4, 1e-5)[~mine & ~hidden].all():
+    if wrong[~mine & ~hidden].any():
         return ""
-    names = [
-        name for name, some in (("seen", hidden & ~mine), ("lost", mine & ~hidden)) if some.any()
-    ]
-    at = {name: (hidden ^ mine).nonzero()[0].tolist()[-2:] for name in names}
-    return say(
-        "tokens_see" if names == ["seen"] else "tokens_miss",
-        token=at[names[-1]][0],
-        other=at[names[-1]][1],
-    ).text
+    lost = mine & ~hidden
+    name, some = ("tokens_miss", lost) if lost.any() else ("tokens_see", hidden & ~mine)
+    where = dict(
+        zip(("sequence", "head", "token", "other"), some.nonzero()[0].tolist(), strict=True)
+    )
+    return say(name, **where).text
 
 
 def likeness(part: torch.Tensor, right: torch.Tensor) -> str:
@@ -155,34 +171,34 @@ def likeness(part: torch.Tensor, right: torch.Tensor) -> str:
     if part.numel() != right.numel() or not part.isfinite().all() or not right.isfinite().all():
         return ""
     mine, wanted = part.flatten(), right.flatten()
-    if not same_shape and close(mine, wanted):
-        return say("right_in_order").text
     for order in list(itertools.permutations(range(right.dim())))[1:]:
         turned = right.permute(order)
         if turned.shape == part.shape and close(part, turned):
             return say("axes_in_order", order=order).text
-    if same_shape:
-        return _beside(part, right)
-    same = close(mine.sort().values, wanted.sort().values)
-    return say("at_other_places").text if same else ""
+    if same_shape and (like := _beside(part, right)):
+        return like
+    if not close(mine.sort().values, wanted.sort().values):
+        return ""
+    if not same_shape:
+        return say("at_other_places").text
+    at = (part - right).abs().gt(1e-4).nonzero()[0]
+    there = (part - right[tuple(at)]).abs().flatten().argmin()
+    there = torch.stack(torch.unravel_index(there, part.shape)).tolist()
+    return say("stands_at", at=at.tolist(), there=there).text
 
 
 def _beside(part: torch.Tensor, right: torch.Tensor) -> str:
-    """The same for tensors of one shape."""
-    mine, wanted = part.flatten(), right.flatten()
+    """Say how the numbers of two tensors of one shape differ, place by place."""
+    if rounded := _rounded(part, right):
+        return rounded
+    shown = right.isfinite() & part.isfinite()
+    if not torch.equal(part[~shown], right[~shown]) or not shown.any():
+        return ""
+    mine, wanted = part[shown], right[shown]
     factor = float(mine @ wanted / wanted.square().sum())
-    if close(part, factor * right) and factor:
+    if abs(factor) > 1e-6 and close(mine, factor * wanted):
         return say("times_the_right", factor=factor).text
-    for decimals in range(5):
-        if (part - right.round(decimals=decimals)).abs().max() < 1e-6:
-            return say("rounded", decimals=decimals).text
-    if right.dim() > 1:
-        rows = (part - right).flatten(0, -2)
-        if len(rows) > 1 and close(rows, rows[:1].expand_as(rows)):
-            return say("rows_off_alike").text
-    if close(mine.sort().values, wanted.sort().values):
-        at = (part - right).abs().gt(1e-4).nonzero()[0]
-        there = (part - right[tuple(at)]).abs().flatten().argmin()
-        there = torch.stack(torch.unravel_index(there, part.shape)).tolist()
-        return say("stands_at", at=at.tolist(), there=there).text
+    rows = (part - right).flatten(0, -2)
+    if shown.all() and len(rows) > 1 and close(rows, rows[:1].expand_as(rows)):
+        return say("rows_off_alike").text
     return ""

@@ -50,7 +50,8 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 def used_by(answer: Any) -> dict[str, list]:
     """What readings says of an answer; nothing where it cannot be read."""
     used = ask(answer, "readings")
-    return {"names": [], "constants": [], "dropped": []} | (used if type(used) is dict else {})
+    parts = "names", "constants", "dropped", "checks", "local"
+    return {name: [] for name in parts} | (used if type(used) is dict else {})
 
 
 def kind_of(answer: Any) -> tuple[str, str]:

@@ -13,11 +13,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.checks.run.cases import LAYERS
+
 MAKING = {
     *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
     *("contiguous", "masked_fill", "softmax", "div", "mul"),
     *("W_query", "W_key", "W_value", "W_gate", "out_proj", "dropout"),
 }
+CHECKS = {"check_attention", "check"}
 Function = ast.FunctionDef | ast.Lambda
 
 
@@ -26,14 +29,21 @@ def readings(function: Any) -> dict[str, list]:
 
     Returns:
         names: (name, what it is) of each global that holds a tensor, a number or a module.
+        checks: those of CHECKS that its code names, which no test of a learner's should need.
+        local: the layers that the constructor of a class makes and forgets, without `self.`.
         constants: the numbers above 0 in the code.
         dropped: the methods and layers whose results the code makes and drops.
     """
+    local: list[str] = []
     if isinstance(function, type):
+        local = _local(vars(function).get("__init__"))
         function = vars(function).get("forward")
+    code = getattr(function, "__code__", None)
+    checks = sorted(_named(code) & CHECKS) if isinstance(code, types.CodeType) else []
+    found = {"names": [], "constants": [], "dropped": [], "checks": checks, "local": local}
     node = source_of(function)
     if node is None:
-        return {"names": [], "constants": [], "dropped": []}
+        return found
     inside = [each for part in _body(node) for each in ast.walk(part)]
     scope = function.__globals__
     names = [
@@ -41,11 +51,23 @@ def readings(function: Any) -> dict[str, list]:
         for name in sorted(_read(node, function.__code__))
         if name in scope
     ]
-    return {
+    return found | {
         "names": [(name, kind) for name, kind in names if kind],
         "constants": sorted({each.value for each in inside if _is_size(each)}),
         "dropped": [name for each in inside if (name := _dropped(each)) in MAKING],
     }
+
+
+def _named(code: types.CodeType) -> set[str]:
+    """The names in a function's code, and in the code of functions within."""
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return {*code.co_names}.union(*map(_named, inner))
+
+
+def _local(constructor: Any) -> list[str]:
+    """The lecture's layers that are only names within a constructor."""
+    code = getattr(constructor, "__code__", None)
+    return [n for n in LAYERS if isinstance(code, types.CodeType) and n in code.co_varnames]
 
 
 def source_of(function: Any) -> Function | None:

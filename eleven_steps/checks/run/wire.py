@@ -119,7 +119,7 @@ def decode(plain: Any) -> Any:
     if "names" in plain:
         return {decode(name): decode(each) for name, each in plain["names"]}
     if "set" in plain:
-        return frozenset(map(decode, plain["set"]))
+        return set(map(decode, plain["set"]))
     if "made" in plain:
         return KNOWN[plain["made"]](**{str(name): decode(v) for name, v in plain["of"].items()})
     if "biased" in plain:

@@ -42,6 +42,13 @@ _SCORES = (
     "scores_as_cosines",
     slip("already_divided", lambda s: s["scores"]["scores"] / s.case.head_dim**0.5),
 )
+
+
+def _future(scene: Scene) -> torch.Tensor:
+    """Return the mask, cut to the tokens there are."""
+    return scene.module.mask[: scene.case.num_tokens, : scene.case.num_tokens]
+
+
 _MASKS = (
     "mask_inverted",
     "past_masked",
@@ -54,10 +61,14 @@ _MASKS = (
     "mask_added",
     "mask_not_cut",
     slip(  # the same in a new tensor, where torch words its error differently
-        "mask_not_cut", lambda s: s["scores"]["scores"].masked_fill(s.module.mask, 0)
+        "mask_not_cut", lambda s: s["scores"]["scores"].masked_fill(s.module.mask, -torch.inf)
     ),
     "mask_on_first_head",
     "mask_on_first_item",
+    slip(
+        "mask_after_softmax",
+        lambda s: s["scores"]["scores"].softmax(-1).masked_fill(_future(s), 0),
+    ),
     slip(
         "zeros_hidden",
         lambda s: (past := s["scores"]["scores"].tril()).masked_fill(past == 0, -torch.inf),
@@ -72,6 +83,7 @@ _SOFTMAXES = (
     "scale_multiplied",
     "scaled_after_softmax",
     slip("no_softmax", lambda s: s["mask"]["masked"] / s.case.head_dim**0.5),
+    slip("half_is_divided", lambda s: (s["mask"]["masked"] / s.case.head_dim / 2).softmax(-1)),
     "sigmoid_for_softmax",
     "softmax_twice",
     "softmax_over_queries",

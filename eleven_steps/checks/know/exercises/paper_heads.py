@@ -70,6 +70,9 @@ def _weighed(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> dict[str, Exp
         "transposed": weights.T,
         "no_exp": scaled / scaled.sum(-1, True),
         "not_divided": scaled.exp(),
+        "even": torch.full_like(scaled, 1 / len(scaled)),
+        "hard": torch.eye(len(scaled), dtype=scaled.dtype),
+        "other_row": weights.flip(0),
         "cut": (weights * 100).floor() / 100,
     }
     return {

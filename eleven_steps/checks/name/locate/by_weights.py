@@ -25,9 +25,9 @@ def weigh(
         recorded: every (.., num_tokens, num_tokens) that was made of queries and keys, in order.
     """
     masks = [each for each in recorded if (each < HIDDEN).any()]
-    if masks and not _follows(masks[0], scores, _fit(right, scores) or 1.0):
+    if masks and not _follows(masks[0], scores, fit(right, scores) or 1.0):
         alike = masks[0].shape == scores.shape
-        late = alike and _fit(masks[0], scores) is not None  # what is masked is a softmax
+        late = alike and fit(masks[0], scores) is not None  # what is masked is a softmax
         finding = say("mask_after_softmax" if late else "scores_changed")
     else:
         finding = _masked(used, masks) or _softmaxed(used, scores, right, masks)
@@ -55,7 +55,7 @@ def _in_heads(leak: torch.Tensor) -> str:
 
 def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
     """Step 7, or a mask that comes after it: the support is right, or was when it was masked."""
-    factor, wanted = _fit(used, scores), _fit(right, scores)
+    factor, wanted = fit(used, scores), fit(right, scores)
     if factor is None and masks and masks[-1].shape == scores.shape:
         factor = _of_softmax(used, scores, masks[-1])
     if factor is not None and _sums_to_1(used, -1):
@@ -69,7 +69,7 @@ def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
         return say("weights_nan")
     if _sums_to_1(used, -2):
         return say("softmax_over_queries")
-    if _fit(used / (1 - used), scores) is not None:
+    if fit(used / (1 - used), scores) is not None:
         return say("sigmoid_for_softmax")
     return say("not_their_softmax", sum=last)
 
@@ -104,7 +104,7 @@ def _follows(masked: torch.Tensor, scores: torch.Tensor, root: float) -> bool:
     return not len(left) or place(left, scores, factors) is not None
 
 
-def _fit(weights: torch.Tensor, scores: torch.Tensor) -> float | None:
+def fit(weights: torch.Tensor, scores: torch.Tensor) -> float | None:
     """Factor a for which log weights is a * scores plus a constant for each row, in the past."""
     past = torch.ones_like(weights, dtype=torch.bool).tril()
     if not (weights[past] >= 0).all():

@@ -84,7 +84,8 @@ def _to_scores(recording: Recording, tried: Attempt) -> int:
         return 1
     if tried.does(*VIEWING):
         wanted = sorted((case.b, case.num_tokens, case.num_heads, case.head_dim))
-        return 3 if -1 in numbers or sorted(numbers[-4:]) == wanted else 1
+        begun = numbers[:2] == (case.b, case.num_tokens)
+        return 3 if begun or -1 in numbers or sorted(numbers[-4:]) == wanted else 1
     if tried.does(*MOVING):
         return 3 if tensors and tensors[0].dim() == 3 else 4
     if tried.does(*PRODUCT) or tried.name in ("mul", "__mul__"):

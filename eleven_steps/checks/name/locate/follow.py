@@ -188,9 +188,12 @@ def _weighed(recording: Recording) -> Finding | None:
     weights = right.reshape(-1, *square)
     if close(used, weights, LOOSE):
         return None
-    same = place(used, right) if exact(recording.tensors, right, False) else None
+    made = exact(recording.tensors, right, False)
+    same = place(used, right) if made else None
     if same is not None and abs(same[1] - 1) < LOOSE:
         return say("other_weights_gather")
+    if made and recording.gathers and recording.case.head_dim > 1:
+        return say("weights_not_used")
     scores = recording.right["scores"]["scores"].reshape(-1, *square)
     return weigh(used, scores, weights, [each.reshape(-1, *square) for each in matrices])
 
