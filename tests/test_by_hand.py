@@ -305,7 +305,7 @@ def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier
         if isinstance(part, Explain):
             like = torch.full_like(value(part), -77)
             wrong = {
-                "type": ["64", print, True],
+                "type": ["many", print, True],
                 "value": [like, like * 0 + 0.37],
                 "shape": [like[None], [[1, 2, 3]]],
                 "nan": [like * math.nan],

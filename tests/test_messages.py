@@ -14,7 +14,7 @@ from torch.nn.functional import dropout
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import papers
-from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
+from eleven_steps.checks.run.cases import BIASED, MAIN
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize
@@ -107,7 +107,7 @@ def forgotten(context, out_proj):
 
 
 FALSE = [
-    ("shape.1", d_in_for_head_dim, "`head_dim` is 10", "constructor"),
+    ("shape.1", d_in_for_head_dim, "It is `d_in`.", "constructor"),
     ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "3 is typed in", "root of num_heads"),
     ("softmax.1", lambda m, d: dropout((m / d**0.5).softmax(-1)), "by chance", "sums to"),
     ("project.1", lambda x, q, *kv: (nn.Linear(*q.weight.T.shape)(x), *kv), "by chance", "shape"),
@@ -124,7 +124,7 @@ FALSE = [
     ("mask.1", lambda s, m: s.to("meta"), "torch.strided tensor on meta", "shape"),
     ("mask.1", lambda s, m: s.to_sparse(), "torch.sparse_coo tensor on cpu", "shape"),
     ("mask.1", lambda s, m: [Hostile(), s], "a list with a Hostile in it", "raises"),
-    ("view.1", lambda q, h: iter(int, 1), "a list: a tensor", "no end"),
+    ("view.1", lambda q, h: iter(int, 1), "has shape (99,)", "no end"),
     (
         "softmax.1",
         lambda m, d: (m / math.sqrt(3)).softmax(-1),
@@ -140,7 +140,7 @@ FALSE = [
         "view",
         "as they are",
     ),
-    ("scores.1", features_with_features, "(4, 5, 8, 8)", "square root"),
+    ("scores.1", features_with_features, "(2, 3, 4, 4)", "square root"),
     ("transpose.1", lambda q: q.transpose(1, 3), "dims 1 and 3", "other numbers"),
     (
         "mask.1",
@@ -159,7 +159,6 @@ FALSE = [
 @every(
     ("identifier", "answer", "said"),
     [
-        ("tensors.4", (9, (1, 4)), "a row of 3 numbers is expected; this is a tuple with a tuple"),
         ("tensors.4", ((9, 1, 4),), "this is a tuple with a tuple in it."),
         ("tensors.4", [9, "1", 4], "this is a list with a str in it."),
         ("tensors.4", [9, 1], "this is a row of 2 numbers."),
@@ -239,7 +238,7 @@ def test_a_number_is_not_answered_with_advice_on_code(identifier):
         assert not re.search(r"[Ll]ook at the|`return|`out_proj|the line before", told), told
 
 
-@every("case", [MAIN, BIASED, TASK_CASES[2]])
+@every("case", [MAIN, BIASED])
 def test_the_sizes_of_a_message_can_be_told_apart(case):
     sizes = list(case.letters.values())
     assert len(set(sizes)) == len(sizes)
@@ -330,7 +329,7 @@ def slipping(*arguments, **options):
 
 
 PLACES_OF_SLIPS = [
-    ("eleven_steps.checks.name.functions._first", lambda: tried("scores.1", lambda q, k: q)),
+    ("eleven_steps.checks.name.functions._spoken_of", lambda: tried("scores.1", lambda q, k: q)),
     ("eleven_steps.checks.name.answers.judge_value", lambda: tried("scores.2", 43)),
     ("eleven_steps.checks.name.answers.judge_paper", lambda: tried("by_hand.2", {})),
     ("eleven_steps.checks.name.growing.constructed", lambda: tried("your_class.1", Broken)),

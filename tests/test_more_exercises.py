@@ -225,13 +225,13 @@ def test_what_passes_runs_and_two_lines_out_of_order_do_not():
 @every(
     ("answer", "kind", "says"),
     [
-        ("i g m d", "so far", "the first 4 lines are right. 7 are missing."),
+        ("i g m d", "so far", "right so far: 4 of 11 lines. 7 are missing."),
         (
             ["I", "B"],
             "value",
             "place 2, B, `scores = queries @ keys.transpose(2, 3)`: this comes too",
         ),
-        ("IGMDBPKOAF", "value", "No line above it takes step 9 (reformat)."),
+        ("IGMDBPKOAF", "value", "Step 9 (reformat) has to come above it."),
         ("IGMDBPKK", "value", "a line above has taken step 7 (softmax) already."),
         ("IGZ", "value", "place 3, Z: there is no such line; they are A to Q."),
         (7, "type", "letters in order"),

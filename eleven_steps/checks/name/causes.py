@@ -31,9 +31,14 @@ APPLIED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "-{}": torch.neg,
     "1 / {}": torch.reciprocal,
 }
+APPLIED |= {f"{{}}.sum({n})": lambda t, n=n: t.sum(n) for n in range(4)}
+APPLIED |= {f"{{}}.mean({n})": lambda t, n=n: t.mean(n) for n in range(4)}
+APPLIED |= {f"{{}}[{':, ' * n}0]": lambda t, n=n: t.select(n, 0) for n in range(4)}
+APPLIED["{}.diagonal(0, -2, -1)"] = lambda t: t.diagonal(0, -2, -1)
+
 # What is applied to either side of a product.
 TURNED = {"{}": lambda t: t, "{}.transpose(-2, -1)": lambda t: t.mT}
-TURNED |= {code: APPLIED[code] for code in ("torch.softmax({}, dim=-1)", "{}.tril()", "{}.exp()")}
+TURNED |= {code: APPLIED[code] for code in ("torch.softmax({}, dim=-1)", "{}.tril()", "{}.abs()")}
 
 
 def given_of(arguments: Sequence[object], scene: Scene) -> Given:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Write
@@ -79,7 +78,8 @@ def _parts(task: Write, reply: Any) -> Parts:
 
 def _read(part: Any) -> Any:
     """Numbers in whatever form as a tensor: lists, arrays, float64; all else as it is."""
-    alone = type(part) in (list, tuple) and len(part) == 1  # a comma too many
+    # A comma too many is none of these.
+    alone = type(part) in (list, tuple) and len(part) == 1 and is_tensor(part[0])
     if type(part) in (list, tuple, np.ndarray) and not alone:
         numbers = attempt(lambda: torch.as_tensor(np.array(part)))
         part = part if isinstance(numbers, Failure) or not numbers.dim() else numbers
@@ -169,6 +169,10 @@ def _spoken_of(faults: list[Finding | None], likes: dict[int, str]) -> int:
     one, other = faults[first], faults[SIZED]
     if first < SIZED and other:
         louder = other.kind in ("error", "shape") and one.kind in ("value", other.kind)
+        if other.kind == one.kind == "error":  # the same one is told where a learner sees it
+            louder = one.text.replace(one.case.where, "") != other.text.replace(
+                other.case.where, ""
+            )
         like, there = (re.sub(r"[-\d.]+", "", likes[index]) for index in (first, SIZED))
         if louder or other.name == one.name == "other_whole" or there and like != there:
             return SIZED
@@ -212,9 +216,11 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
     number, usual = STEPS.index(task.step) + 1, task.usual()
     own = [slip.mistake for slip in usual]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
-    others = [n for n, each in every.items() if number in each.steps and n not in own]
-    if not any(isinstance(each, nn.Linear) for each in task.gets(scenes[BOARD])):
-        others = [n for n in others if "W_" not in every[n].sentence]  # here there are no layers
+    # What is made of x is given, and right: no mistake of steps 2 and 3 is blamed later.
+    others = [
+        n for n, e in every.items() if number in e.steps and e.step in {1, number, *range(4, 12)}
+    ]
+    others = [name for name in others if name not in own]
     for index, slip in enumerate([*usual, *map(named_slip, others)]):
         if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
@@ -266,10 +272,10 @@ def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
             continue
         others = [*given]
         others[index] = other_numbers(argument)
-        changed = _parts(task, *ask(answer, "call", [others]))
-        same = [
-            same_tensor(*pair) for pair in zip(own, changed, strict=False) if is_tensor(pair[1])
-        ]
+        replies = ask(answer, "call", [others])
+        changed = _parts(task, replies[0]) if type(replies) is list and replies else ()
+        pairs = [pair for pair in zip(own, changed, strict=False) if is_tensor(pair[1])]
+        same = [torch.equal(*(each.nan_to_num() for each in pair)) for pair in pairs]
         if len(same) == len(own) and all(same):
             return say("unused", name=names[id(argument)]).text
     return ""
@@ -288,16 +294,12 @@ def _expression(task: Write, scenes: list[Scene], returned: list[Parts]) -> str:
         if len({*mine}) == 1 and mine[0] is not None:
             return say("always", number=mine[0]).text
         names = list(scenes[0].case.letters)[:-2]  # head_dim is what is asked for
-        codes = [
-            *names,
-            *(
-                f"{a} {sign} {b}"
-                for sign in ("*", "//", "%")
-                for a, b in itertools.permutations(names, 2)
-            ),
-        ]
-        fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
-        return say("it_is", code=fitting[0]).text if len(fitting) == 1 else ""
+        two = list(itertools.permutations(names, 2))
+        pairs = [f"{a} {sign} {b}" for sign in ("*", "//", "%") for a, b in two]
+        for codes in (names, pairs):
+            fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
+            if fitting:
+                return say("it_is", code=fitting[0]).text if len(fitting) == 1 else ""
     return ""
 
 

@@ -16,7 +16,7 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
+from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.match import candidates, drawn_anew
 from eleven_steps.checks.name.modes import judge_returned
 from eleven_steps.checks.name.raised import say_raised
@@ -85,12 +85,14 @@ def _constructor(built: Built, begun: bool, local: list[str]) -> Finding | None:
     if not have:
         if not begun and not facts.parameters and not facts.sizes:
             return say("open")
+        if facts.sizes and not facts.parameters:
+            return _misbuilt(facts) or say("sizes_kept")
         return say("no_layers", found=", ".join(facts.parameters[:6]) or "none")
     if lacking := [name for name in LAYERS[:3] if name not in have]:
         return say("layers_to_come", these=" and no ".join(lacking))
     others = [n for n in facts.parameters if n.endswith(".weight") and n not in facts.shapes]
     if len(have) == 3 and others and begun:
-        return say("layer_renamed", found=others[0].removesuffix(".weight"))
+        return say("layer_renamed", 11, found=others[0].removesuffix(".weight"))
     if finding := next(layer_findings(built), None):
         return finding
     if finding := misshapen(facts.shapes):
@@ -153,7 +155,9 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
         finding = say("random_in_eval", 7)
     else:
         finding = _one_of(returned) or _known(returned)
-        copied = finding and recording and (_copied(recording) or _other_sequences(returned))
+        raised = any(isinstance(parts[0], Failure) for parts in returned)
+        copied = recording and not raised and _copied(recording)
+        copied = copied or recording and _other_sequences(returned)
         finding = copied or finding or _wrong(recording, seen, returned)
         finding = _later(finding, recording)
         if used["names"] and not finding.mistake:
@@ -190,16 +194,18 @@ def _one_of(returned: Sequence[Parts]) -> Finding | None:
 
 
 def _copied(recording: Recording) -> Finding | None:
-    """What stands at step 3 or 4 in place of a tensor that was right one step before."""
-    before = "project"
+    """The tensor that step 3 or 4 makes of another one, though it was right one step before."""
+    if not all(map(recording.made, NAMES.values())):
+        return None
     for number, step in NUMBERED[1:3]:
         there = [recording.reached(step, name) for name in NAMES.values()]
-        if not all(map(recording.made, NAMES.values())) or sum(there) < 2:
-            return None
-        if not all(there):
-            name = list(NAMES.values())[there.index(False)]
-            return say("copied", number, name=name, step=step, before=before)
-        before = step
+        if all(there) or sum(there) < 2:
+            continue
+        layer, name = list(NAMES.items())[there.index(False)]
+        right = recording.right[STEPS[number - 2]][name]
+        own = (held.tensor for held in recording.held if held.made_of == {layer})
+        if all(each.dim() < 4 or exact([each], right) for each in own):  # it is not used at all
+            return say("copied", number, name=name, before=number - 1)
     return None
 
 
@@ -279,7 +285,7 @@ def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)
-    return _other_tensors(recording, here.parts, scene)
+    return replace(_other_tensors(recording, here.parts, scene), case=scene.case)
 
 
 def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> Finding:
@@ -294,17 +300,18 @@ def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> F
     if not steps:
         return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):
-        return _followed(recording, steps) or say("forward_nan", where=where)
+        later = _followed(recording, steps)
+        return later if later and later.step > 5 else say("forward_nan", where=where)
     if len(parts) > 1:
         finding = _followed(recording, steps) or _other_sequence(parts, steps, scene)
     else:
         rights = [(number, step, next(iter(scene[step].values()))) for number, step in steps]
         masks = [(n, as_mask(parts[0], right)) for n, step, right in rights if step == "mask"]
         finding = (
-            _not_yet(masks)
-            or _not_yet((number, likeness(parts[0], right)) for number, _, right in rights)
+            _not_yet(masks, where)
+            or _not_yet([(n, likeness(parts[0], right)) for n, _, right in rights], where)
             or _followed(recording, steps)
-            or _not_yet((n, related(step, parts[0], right, scene)) for n, step, right in rights)
+            or _not_yet([(n, related(s, parts[0], right, scene)) for n, s, right in rights], where)
         )
     shown = " or ".join(f"{number} ({step})" for number, step in steps)
     return finding or say("other_numbers_returned", came=came, where=where, steps=shown)
@@ -328,16 +335,17 @@ def _other_sequence(parts: Parts, steps: Sequence[tuple[int, str]], scene: Scene
 
 def _other_sequences(returned: Sequence[Parts]) -> Finding | None:
     """Say that the right tensors of a step came in another order everywhere, if they did."""
-    found = [
-        _other_sequence(p, NUMBERED[:3], play(c)) for p, c in zip(returned, TASK_CASES, strict=True)
-    ]
+    if not all(isinstance(each, torch.Tensor) for parts in returned for each in parts):
+        return None
+    both = zip(returned, TASK_CASES, strict=True)
+    found = [_other_sequence(parts, NUMBERED[:3], play(case)) for parts, case in both]
     return found[0] if all(found) else None
 
 
-def _not_yet(likely: Iterable[tuple[int, str]]) -> Finding | None:
+def _not_yet(likely: Iterable[tuple[int, str]], where: str) -> Finding | None:
     """The first step, by its number, of which it can be told how what was returned is like it."""
     for number, like in likely:
         if like:
-            finding = say("not_yet", number, name=STEPS[number - 1])
+            finding = say("not_yet", number, name=STEPS[number - 1], where=where)
             return replace(finding, text=together(finding.text, like))
     return None

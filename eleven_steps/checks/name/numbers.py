@@ -69,13 +69,10 @@ def _like(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
 
 
 def _like_one(number: float, right: float) -> str:
-    if right == round(right) != number and abs(number - right) < 0.01 * abs(right):
-        one = abs(number - right) == 1
-        return (
-            wording("off_by_one", more="more" if number > right else "fewer")
-            if one
-            else wording("not_exact")
-        )
+    if right == round(right) and abs(number - right) == 1:
+        return wording("off_by_one")
+    if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
+        return wording("not_exact")
     factor = number / right if right else 0.0
     if right > LARGE and factor > 1.5 and factor == round(factor):
         return wording("times_too_large", factor=round(factor))

@@ -21,6 +21,10 @@ EXPLAINED = {
     "'NoneType'": "is_none",
     "shape of the mask": "picked_by_mask",
     "must be a matrix": "matrices_alone",
+    "must be a 3D tensor": "matrices_alone",
+    "'Linear'": "layer_called",
+    "must be Tensor, not int": "number_for_tensor",
+    "length of the desired ordering": "every_axis",
     "bitwise_xor": "no_power",
 }
 
@@ -56,6 +60,8 @@ def legend(text: str, case: Case) -> str:
 def lettered(size: int, case: Case) -> str:
     """The letter of a size, or the product of letters that it is, if only one comes to it."""
     letters = case.letters
+    if case.context_length == case.num_tokens:
+        del letters["context_length"]
     if len({*letters.values()}) < len(letters):
         return ""
     parts = "num_tokens", "num_heads", "head_dim"

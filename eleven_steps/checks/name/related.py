@@ -198,7 +198,7 @@ def _beside(part: torch.Tensor, right: torch.Tensor) -> str:
     factor = float(mine @ wanted / wanted.square().sum())
     if abs(factor) > 1e-6 and close(mine, factor * wanted):
         return say("times_the_right", factor=factor).text
-    rows = (part - right).flatten(0, -2)
+    rows = (part - right).reshape(-1, right.shape[-1])
     if shown.all() and len(rows) > 1 and close(rows, rows[:1].expand_as(rows)):
         return say("rows_off_alike").text
     return ""

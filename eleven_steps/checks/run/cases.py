@@ -157,7 +157,7 @@ TASK_CASES = (
         example="second",
         called="on the second example ({sizes})",
     ),
-    Case(5, 4, 10, 8, 2, 4, qkv_bias=True, seed=7, example="drawn"),
+    Case(5, 4, 20, 16, 2, 4, qkv_bias=True, seed=7, example="drawn"),
 )
 
 

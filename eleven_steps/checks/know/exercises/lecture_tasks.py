@@ -165,7 +165,15 @@ _LIST: tuple[Task, ...] = (
         "transpose.1",
         _each("view", "queries"),
         ("queries",),
-        ("no_transpose", "features_before_tokens", "heads_last", "view_straight"),
+        (
+            "no_transpose",
+            "features_before_tokens",
+            "heads_last",
+            slip(
+                "only_read_otherwise",
+                lambda s: s["view"]["queries"].reshape(s["transpose"]["queries"].shape),
+            ),
+        ),
     ),
     Write(
         "transpose.3",

@@ -91,6 +91,8 @@ def _scaled(factor: float, wanted: float | None) -> Finding:
     if abs(factor - 1) < 5e-3:
         return say("no_scale", case=None)
     head_dim = round((wanted or 1.0) ** -2)
+    if abs(factor * 2 * head_dim - 1) < 5e-3:
+        return say("divided_by_2", head_dim=head_dim)
     return say("scaled_otherwise", divisor=1 / factor, head_dim=head_dim, root=math.sqrt(head_dim))
 
 
