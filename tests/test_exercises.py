@@ -339,7 +339,7 @@ PLANTED = [
     ("transpose.1", "heads_last", lambda q: q.transpose(2, 3)),
     (
         "transpose.1",
-        "view_straight",
+        "only read in another shape",
         lambda q: q.reshape(q.shape[0], q.shape[2], q.shape[1], q.shape[3]),
     ),
     ("transpose.3", "no_transpose", lambda q, k, v: (q, k, v)),

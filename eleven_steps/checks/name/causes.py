@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 
-from eleven_steps.checks.know.right import Scene
+from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.name.say import say
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
@@ -99,3 +101,30 @@ def _products(given: Given) -> Iterator[tuple[str, torch.Tensor | Failure]]:
         for first, second in itertools.product(TURNED, repeat=2):
             code = f"{first.format(one)} @ {second.format(other)}"
             yield code, attempt(torch.matmul, TURNED[first](left), TURNED[second](right))
+
+
+def expression(answer: Callable[[Scene], Parts], scenes: list[Scene], returned: list[Parts]) -> str:
+    """Say what the first wrong whole number is in letters, where one expression fits everywhere."""
+    for index, right in enumerate(zip(*map(answer, scenes), strict=True)):
+        if not all(isinstance(each, int) for each in right):
+            return ""
+        mine = [whole(parts[index]) if index < len(parts) else None for parts in returned]
+        if mine == list(right):
+            continue
+        if len({*mine}) == 1 and mine[0] is not None:
+            return say("always", number=mine[0]).text
+        names = list(scenes[0].case.letters)[:-2]  # head_dim is what is asked for
+        two = list(itertools.permutations(names, 2))
+        pairs = [f"{a} {sign} {b}" for sign in ("*", "//", "%") for a, b in two]
+        for codes in (names, pairs):
+            fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
+            if fitting:
+                return say("it_is", code=fitting[0]).text if len(fitting) == 1 else ""
+    return ""
+
+
+def whole(part: Any) -> int | None:
+    """A whole number of any kind as an int; None for anything else."""
+    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
+    part = part.item() if scalar else part
+    return part if type(part) is int else None

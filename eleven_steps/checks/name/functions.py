@@ -14,7 +14,7 @@ from eleven_steps.checks.know.exercises.kinds import Write
 from eleven_steps.checks.know.exercises.kinds import slip as named_slip
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.causes import given_of
+from eleven_steps.checks.name.causes import expression, given_of, whole
 from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import (
     agree,
@@ -22,7 +22,6 @@ from eleven_steps.checks.name.related import (
     related,
     same_everywhere,
     same_tensor,
-    whole,
 )
 from eleven_steps.checks.name.say import (
     Finding,
@@ -195,7 +194,8 @@ def _why(
         return finding
     else:
         one = _unused(task, answer, scenes[BOARD], returned[BOARD])
-        one = one or _expression(task, scenes, returned)
+        if faults[first].name == "other_whole":
+            one = expression(task.answer, scenes, returned)
         likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
@@ -278,28 +278,6 @@ def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
         same = [torch.equal(*(each.nan_to_num() for each in pair)) for pair in pairs]
         if len(same) == len(own) and all(same):
             return say("unused", name=names[id(argument)]).text
-    return ""
-
-
-def _expression(task: Write, scenes: list[Scene], returned: list[Parts]) -> str:
-    """Say what the first wrong whole number is in letters, where one expression fits everywhere."""
-    for index, right in enumerate(zip(*map(task.answer, scenes), strict=True)):
-        if not all(isinstance(each, int) for each in right):
-            return ""
-        mine = [
-            whole(parts[index]) if len(parts) == len(task.names) else None for parts in returned
-        ]
-        if mine == list(right):
-            continue
-        if len({*mine}) == 1 and mine[0] is not None:
-            return say("always", number=mine[0]).text
-        names = list(scenes[0].case.letters)[:-2]  # head_dim is what is asked for
-        two = list(itertools.permutations(names, 2))
-        pairs = [f"{a} {sign} {b}" for sign in ("*", "//", "%") for a, b in two]
-        for codes in (names, pairs):
-            fitting = [c for c in codes if [eval(c, {}, s.case.letters) for s in scenes] == mine]
-            if fitting:
-                return say("it_is", code=fitting[0]).text if len(fitting) == 1 else ""
     return ""
 
 

@@ -13,11 +13,12 @@ import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
+from eleven_steps.checks.name.classes import constructed, examine
+from eleven_steps.checks.name.constructor import constructor_fault, parts_to_come
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
-from eleven_steps.checks.name.match import candidates, drawn_anew
+from eleven_steps.checks.name.match import drawn_anew
 from eleven_steps.checks.name.modes import judge_returned
 from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import as_mask, likeness, related, same_everywhere, same_parts
@@ -30,8 +31,8 @@ from eleven_steps.checks.name.say import (
     together,
 )
 from eleven_steps.checks.run.ask import ask, once, used_by
-from eleven_steps.checks.run.cases import BIASED, LAYERS, TASK_CASES, close
-from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Record, Seen
+from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
+from eleven_steps.checks.run.facts import Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import SHAPES, STEPS
 
@@ -61,74 +62,14 @@ def _judged(cls: Any) -> Finding:
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
-    if finding := _constructor(built, seen[0].kind != "open", used_by(cls)["local"]):
+    if finding := constructor_fault(built, seen[0].kind != "open", used_by(cls)["local"]):
         return finding
-    finding = _forward(cls, seen) if begun else _begun(built[True])
+    finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _right_up_to(1)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
     if finding.kind == "right" and built[True].mask == "parameter":
         return say("mask_parameter")
     return finding
-
-
-# The constructor
-
-
-def _constructor(built: Built, begun: bool, local: list[str]) -> Finding | None:
-    """What is wrong with the layers, or what is not there yet."""
-    facts = built[True]
-    have = [name for name in LAYERS if f"{name}.weight" in facts.shapes]
-    if facts.listed:
-        return say("layers_in_plain_list")
-    if forgotten := [name for name in local if name not in have]:
-        return say("self_forgotten", name=forgotten[0])
-    if not have:
-        if not begun and not facts.parameters and not facts.sizes:
-            return say("open")
-        if facts.sizes and not facts.parameters:
-            return _misbuilt(facts) or say("sizes_kept")
-        return say("no_layers", found=", ".join(facts.parameters[:6]) or "none")
-    if lacking := [name for name in LAYERS[:3] if name not in have]:
-        return say("layers_to_come", these=" and no ".join(lacking))
-    others = [n for n in facts.parameters if n.endswith(".weight") and n not in facts.shapes]
-    if len(have) == 3 and others and begun:
-        return say("layer_renamed", 11, found=others[0].removesuffix(".weight"))
-    if finding := next(layer_findings(built), None):
-        return finding
-    if finding := misshapen(facts.shapes):
-        alike = next(candidates(facts.shapes), None)
-        return say(alike) if alike and MISTAKES[alike].step <= 2 else finding
-    return _misbuilt(facts)
-
-
-def _misbuilt(facts: Facts) -> Finding | None:
-    """What the constructor stores that is wrong."""
-    case, head_dim = BIASED, facts.sizes.get("head_dim", BIASED.head_dim)
-    if isinstance(head_dim, float):
-        return say("head_dim_float", size=head_dim)
-    if head_dim == case.d_out:
-        return say("head_dim_not_divided")
-    if head_dim == case.d_in // case.num_heads:
-        return say("head_dim_from_d_in")
-    for name in (*reversed(ATTRIBUTES), "dropout"):
-        size, right = facts.sizes.get(name), getattr(case, name, 0.0)
-        if size not in (None, right):
-            other = "head_dim_other" if name == "head_dim" else "size_other"
-            sizes = {"d_out": case.d_out, "num_heads": case.num_heads}
-            step = 7 if name == "dropout" else None
-            return say(other, step, name=name, size=size, right=right, **sizes)
-    if facts.dropout in ("float", "int"):
-        return say("dropout_number")
-    return None
-
-
-def _begun(facts: Facts) -> Finding:
-    """Say what the constructor has, where forward is still open."""
-    lacking = [name for name in ATTRIBUTES if name not in facts.sizes]
-    lacking += [] if "out_proj.weight" in facts.shapes else ["out_proj"]
-    lacking += [] if facts.dropout else ["dropout"]
-    lacking += [] if facts.mask else ["mask (context_length, context_length)"]
-    return say("parts_to_come", these=", no ".join(lacking)) if lacking else _right_up_to(1)
 
 
 def _right_up_to(number: int) -> Finding:

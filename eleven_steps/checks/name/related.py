@@ -4,11 +4,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from eleven_steps.checks.know.right import Parts, Scene
-from eleven_steps.checks.name.causes import Given, made_of
+from eleven_steps.checks.name.causes import Given, made_of, whole
 from eleven_steps.checks.name.locate.by_weights import fit, weigh
 from eleven_steps.checks.name.say import say
 from eleven_steps.checks.run.cases import LOOSE, close
@@ -56,13 +55,6 @@ def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     one = one.detach()
     return close(one, other) if one.is_floating_point() else torch.equal(one, other)
-
-
-def whole(part: Any) -> int | None:
-    """A whole number of any kind as an int; None for anything else."""
-    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
-    part = part.item() if scalar else part
-    return part if type(part) is int else None
 
 
 def related(
@@ -143,7 +135,7 @@ def _rounded(part: torch.Tensor, right: torch.Tensor) -> str:
     exact = (part - right.round(decimals=n) for n in range(6))
     near = (n for n, apart in enumerate(exact) if apart.abs().max() < 1e-6 and part.any())
     decimals = next(near, None)
-    return "" if decimals is None else say("rounded", decimals=decimals).text
+    return "" if decimals is None else say("rounded_off", decimals=decimals).text
 
 
 def as_mask(part: torch.Tensor, right: torch.Tensor) -> str:
