@@ -14,11 +14,11 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine, layer_findings, misshapen
+from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import candidates
-from eleven_steps.checks.name.modes import judge_returned
 from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import likeness, related, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (
