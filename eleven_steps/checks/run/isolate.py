@@ -30,8 +30,8 @@ OUR_FILES = tuple(
 )
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
-CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 IDLE = 0.01  # of a stretch: with less work it is idle
+CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 # How each setting is read and written.
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
