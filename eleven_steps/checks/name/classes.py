@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import lacking, takes
-from eleven_steps.checks.know.right import once_right
+from eleven_steps.checks.adapt.adapted import lacking
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.name.extremes import judge_long, stressed
 from eleven_steps.checks.name.locate.failing import worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
@@ -19,11 +20,11 @@ from eleven_steps.checks.name.modes import (
     judge_state,
     judge_training,
 )
-from eleven_steps.checks.name.say import Finding, Outcome, letters, say, verdict
-from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
-from eleven_steps.checks.run.cases import ADDED, LAYERS, Case, cases_of, close, drawn, known
+from eleven_steps.checks.name.say import Finding, Outcome, letters, say, together, verdict
+from eleven_steps.checks.run.ask import ask, is_remote, kind_of
+from eleven_steps.checks.run.cases import ADDED, LAYERS, cases_of, close, drawn
 from eleven_steps.checks.run.contract import signature
-from eleven_steps.checks.run.facts import Built, Pass, Record, Shapes
+from eleven_steps.checks.run.facts import Built, Record, Shapes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
@@ -68,6 +69,7 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
         judge_state,
         judge_dtypes,
         judge_devices,
+        judge_long,
     ]
     if misshapen(outputs.shapes, variant):
         questions = [_shapes, judge_state, judge_devices]
@@ -113,6 +115,9 @@ def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Fin
     only_last = lost == ["out_proj"]
     have = ", ".join(built[True].parameters)
     finding = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=have or "none")
+    if local := next((name for name in lost if name in built[True].unkept), ""):
+        hint = wording("self_not_kept", name=local)
+        finding = replace(finding, text=together(finding.text, hint))
     yield finding if have else replace(finding, kind="unfinished")
     main = cases_of(variant).main
     record = ask(cls, "record", main) if only_last else None
@@ -152,10 +157,16 @@ def layer_findings(built: Built, lacks: frozenset[str] = frozenset()) -> Iterato
         yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
 
 
+def odd_layer(shapes: Shapes, variant: str) -> str | None:
+    """The first layer of another shape than the right one, the lecture's before others."""
+    right = shapes_of(variant)[True]
+    return next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
+
+
 def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
     main, right = cases_of(variant).main, shapes_of(variant)[True]
-    name = next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
+    name = odd_layer(shapes, variant)
     if name is None:
         return None
     shape, step = shapes[name], 2
@@ -170,8 +181,10 @@ def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
 
 def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
-    alike = list(candidates(outputs.shapes, outputs.variant))
-    name = single(outputs) or (alike[0] if len(alike) == 1 else "")
+    names = []
+    if odd_layer(outputs.shapes, outputs.variant).startswith(LAYERS):
+        names = list(candidates(outputs.shapes, outputs.variant))
+    name = names and (single(outputs) or (names[0] if len(names) == 1 else ""))
     yield say(name) if name else misshapen(outputs.shapes, outputs.variant)
 
 
@@ -201,36 +214,4 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         divided = outputs.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
     elif not outputs.variant:
-        yield from _stressed(outputs)
-
-
-def _stressed(outputs: Outputs) -> Iterator[Finding]:
-    """Compare where the future has the highest scores, in two strengths."""
-    case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
-    if not takes(outputs.cls, case):
-        return
-    late = "mask_after_softmax_renormalised"
-    # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
-    for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
-        stress = _stress(case, allowed, future)
-        mine, right = once(outputs.cls, case, stress)[0].out, once_right(case, stress)[0].out
-        if close(mine, right):
-            continue
-        if close(mine, once_right(case, stress, mistakes=(late,))[0].out):
-            yield say(late)
-        elif not isinstance(mine, Failure) and close(mine[:, 0], right[:, 0]):
-            yield say("scores_changed")  # the first token, which sees itself alone, is right
-        elif isinstance(mine, Failure) or allowed == -60 or not mine.isnan().any():
-            yield say("future_outweighs")
-        return
-
-
-def _stress(case: Case, allowed: float, future: float) -> Pass:
-    """A pass in which scaled scores are about allowed, and future above the diagonal."""
-    tokens = case.num_tokens
-    scores = torch.full((tokens, tokens), future).triu(1)
-    scores += (allowed + known("stress", (tokens, tokens))).tril()
-    scores *= case.head_dim**0.5
-    eye = torch.eye(tokens)
-    weights = {"W_query.weight": torch.cat([scores.T, scores.T])}
-    return Pass(eye[None], weights=weights | {"W_key.weight": torch.cat([eye, eye])})
+        yield from stressed(outputs)

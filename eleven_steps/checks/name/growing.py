@@ -15,11 +15,11 @@ from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine
 from eleven_steps.checks.name.constructor import constructor_fault, parts_to_come
+from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.match import drawn_anew
-from eleven_steps.checks.name.modes import judge_returned
 from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import as_mask, likeness, related, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (

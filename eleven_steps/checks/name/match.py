@@ -1,6 +1,7 @@
 """Look a class up among the mistakes of the catalogue, alone and in pairs, by its outputs."""
 
 import functools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,14 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import cases_for
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.locate.failing import failing_step, worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
 from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
-from eleven_steps.checks.run.facts import Built, Pass, Seen, Shapes
+from eleven_steps.checks.run.facts import Built, Facts, Pass, Seen, Shapes
 from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import STEPS
 
@@ -56,15 +58,21 @@ class Outputs:
         """Output of the right class, or of one with these mistakes."""
         return play(self.plain(case), *mistakes).out
 
-    def leaks(self) -> bool | None:
-        """Whether in training the last token moves the output of the first; None if it fails."""
-        other = self.cases.main.x
+    def leaks(self, case: Case | None = None, **options: Any) -> bool | None:
+        """Whether the last token moves the output of others; None if it fails.
+
+        Args:
+            case: the main one if None.
+            options: of the Pass, train=True for one.
+        """
+        case = case or self.cases.main
+        other = case.x
         other[:, -1] += 1
-        passes = Pass(train=True), Pass(other, train=True)
-        one, two = (seen.out for seen in once(self.cls, self.cases.main, *passes))
+        passes = Pass(**options), Pass(other, **options)
+        one, two = (seen.out for seen in once(self.cls, case, *passes))
         if isinstance(one, Failure) or isinstance(two, Failure):
             return None
-        return not close(one[:, 0], two[:, 0])
+        return not close(one[:, :-1], two[:, :-1])
 
 
 def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
@@ -86,6 +94,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     if raised:
         step = None if outputs.variant else failing_step(recording, out)
         finding = say("forward_raises", step, error=out.told, where=where)
+        hint = self_forgotten(out, outputs.built[True])
+        finding = replace(finding, text=together(finding.text, hint))
     elif drawn_anew(outputs.cls, case):
         projected = all(map(recording.made, NAMES.values()))
         yield say("random_in_eval", None if projected else 2)
@@ -94,7 +104,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
         finding = follow(recording) or say("other_output", where=where)
     used = used_by(outputs.cls)
     if names := _named(outputs, recording, finding, bool(used["dropped"])):
-        if names == ("no_mask",) and outputs.leaks() is False:
+        if names == ("no_mask",) and outputs.leaks(train=True) is False:
             yield say("future_in_eval")
         else:
             yield from (say(name, finding.step, case=main) for name in names)
@@ -103,6 +113,15 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     hides = main not in wrong and not raised
     hidden = say("right_elsewhere", where=where).text if hides else ""
     yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
+
+
+def self_forgotten(failure: Failure, facts: Facts) -> str:
+    """Say which name wants `self.` before it, in forward or in the constructor, if one does."""
+    names = re.findall(r"^(?:Name|Attribute)Error: .*'(\w+)'", failure.text)
+    if failure.text.startswith("NameError") and {*names} & {*facts.kept}:
+        return wording("self_forgotten", name=names[0])
+    lost = failure.text.startswith("AttributeError") and {*names} & {*facts.unkept}
+    return wording("self_not_kept", name=names[0]) if lost else ""
 
 
 def drawn_anew(cls: Any, case: Case) -> bool:
@@ -157,27 +176,35 @@ def single(outputs: Outputs, step: int | None = None, near: int | None = None) -
 def pair(outputs: Outputs, recording: Recording, step: int) -> tuple[str, ...]:
     """Two catalogued mistakes that together come to the same function, the first at step.
 
-    What the first makes must be among the tensors of the forward, before the second is made.
+    What the first makes must be among the tensors of the forward, up to where the second is made.
     """
-    every = outputs.mistakes
+    every, shapes = outputs.mistakes, outputs.shapes
     for one in (name for name in every if step in every[name].steps):
-        wrong, first = play(recording.case, one), outputs.mistakes[one].step
-        steps = range(first, len(STEPS))
-        shown = next((n for n in steps if _shown(recording, wrong, STEPS[n - 1])), len(STEPS))
-        for other in (name for name in every if every[name].step > shown):
-            if _conceivable(outputs, one, other) and _agrees(outputs, one, other) == "function":
-                if alike_in_shape(one, outputs.shapes, outputs.variant):
-                    return one, other
+        wrong = play(recording.case, one)
+        shown = _shown(recording, wrong, every[one].step)
+        for other in (name for name in every if every[name].step in shown):
+            agrees = _conceivable(outputs, one, other) and _agrees(outputs, one, other)
+            if agrees == "function" and alike_in_shape(one, shapes, outputs.variant):
+                return one, other
     return ()
 
 
-def _shown(recording: Recording, wrong: Scene, step: str) -> bool:
-    """Whether what a wrong class spoils at a step is in a forward, and not what is right there."""
-    made, right = wrong.steps.get(step, {}), recording.right[step]
-    spoilt = [name for name in made if not close(made[name], right[name])]
-    return all(exact(recording.tensors, made[name], False) for name in spoilt) and any(
-        not exact(recording.tensors, right[name], False) for name in spoilt
-    )
+def _shown(recording: Recording, wrong: Scene, step: int) -> range:
+    """The steps at which a second mistake may be made, where the first is seen.
+
+    From its step on, a forward has what a wrong class spoils, in place of what is right.
+    """
+    first = None
+    for number in range(step, len(STEPS)):
+        made, right = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, recording.right))
+        spoilt = [name for name in made if not close(made[name], right[name])]
+        if not all(exact(recording.tensors, made[name], False) for name in spoilt):
+            break
+        if any(not exact(recording.tensors, right[name], False) for name in spoilt):
+            first = first or number
+    else:
+        number = len(STEPS)
+    return range(first + 1, number + 1) if first else range(0)
 
 
 def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
@@ -195,12 +222,12 @@ def _agrees(outputs: Outputs, *mistakes: str) -> str:
     """Whether a class does what mistakes do: as a "function", in "failure", or not at all, ""."""
     main, *others = outputs.cases.every + outputs.cases.simpler
     mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
-    if not close(mine, theirs):  # which two failures are
+    if not _alike(mine, theirs):  # which two failures are
         return ""
     fails, together, apart = isinstance(mine, Failure), [main], False
     for case in others:
         both = outputs.out(case), outputs.right_output(case, *mistakes)
-        if close(*both):
+        if _alike(*both):
             together.append(case)
         elif fails and any(isinstance(each, Failure) for each in both):
             apart = True  # a call in another style may fail in more cases
@@ -208,10 +235,21 @@ def _agrees(outputs: Outputs, *mistakes: str) -> str:
             return ""
     run = [case for case in together if not isinstance(outputs.out(case), Failure)]
     right = outputs.right_output
-    if any(not close(right(case, *mistakes), right(case)) for case in run):
+    if any(not _alike(right(case), right(case, *mistakes)) for case in run):
         return "function"
+    if any(not close(outputs.out(case), right(case)) for case in run):
+        same = all(close(outputs.out(case), right(case, *mistakes)) for case in run)
+        return "function" if same else ""  # in what is NaN alone
     same_cases = run and not apart and not outputs.variant  # there, nothing tells where it fails
     return "failure" if same_cases or fails and mine.text == theirs.text else ""
+
+
+def _alike(mine: torch.Tensor | Failure, theirs: torch.Tensor | Failure) -> bool:
+    """Whether two outputs agree where theirs is a number; NaN may be 0 in another style."""
+    fails = isinstance(mine, Failure) or isinstance(theirs, Failure)
+    if not fails and mine.shape == theirs.shape:
+        mine = mine.masked_fill(theirs.isnan(), torch.nan)
+    return close(mine, theirs)
 
 
 def candidates(shapes: Shapes, variant: str = "") -> Iterator[str]:

@@ -1,6 +1,5 @@
 """What outputs in eval mode do not show: gradients, dropout, state, other dtypes and devices."""
 
-import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +8,13 @@ import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
+from eleven_steps.checks.name.dropping import (
+    READABLE,
+    SHARE,
+    judge_acting,
+    judge_read,
+    read_weights,
+)
 from eleven_steps.checks.name.locate.recording import exact
 from eleven_steps.checks.name.match import Outputs
 from eleven_steps.checks.name.say import Finding, say
@@ -17,6 +23,7 @@ from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, know
 from eleven_steps.checks.run.facts import FLOATS, Pass
 from eleven_steps.checks.run.isolate import Failure
 
+MORE = 4  # times as far off as the right class
 # What is known when just these layers get no gradient.
 DETACHED = {
     ("W_query",): "queries_detached",
@@ -26,14 +33,6 @@ DETACHED = {
     ("W_query", "W_key", "W_value"): "context_detached",
     LAYERS: "no_grad",
 }
-
-# Where dropout is looked at.
-SHARE = 0.2
-OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hits it too
-B, TOKENS, HEADS = 32, 6, 2
-DROPPING = Case(B, TOKENS, TOKENS, HEADS * 2 * TOKENS, HEADS, TOKENS)
-# Changes that leave values and the context as they are, so that weights can be read off.
-READABLE = ("", "norm", "rope", "alibi", "cap", "full", "window", "sinks")
 
 
 def judge_gradients(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
@@ -95,21 +94,31 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
 def judge_training(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """Dropout on the weights, at its rate, in training alone; nothing else depends on the mode."""
     readable = outputs.variant in READABLE
-    weights = _read_weights(outputs.cls, outputs.variant) if readable else None
+    weights = read_weights(outputs.cls, outputs.variant) if readable else None
     if isinstance(weights, Failure):
         return
-    finding = _dropout(weights, outputs.variant) if readable else _acts(outputs)
+    finding = judge_read(weights, outputs.variant) if readable else judge_acting(outputs)
     case = outputs.plain(outputs.cases.biased)
-    passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True)]
-    still, again, trained, repeated = (seen.out for seen in once(outputs.cls, case, *passes))
-    if finding and finding.mistake == "dropout_in_eval" and not close(still, again, SAME):
-        finding = None  # without dropout it changes too: that is told as what is kept
-    if finding and finding.mistake:
+    passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True), Pass()]
+    still, again, trained, repeated, after = (each.out for each in once(outputs.cls, case, *passes))
+    kept = not close(still, again, SAME) or not close(still, after)  # told by judge_state
+    if finding and finding.mistake == "dropout_in_eval" and kept:
+        finding = None
+    if finding and finding.mistake == "dropout_missing" and _drops_at_first(outputs):
+        yield say("dropout_off_after_eval")
+    elif finding and finding.mistake:
         yield finding
-    elif not wrong and close(trained, repeated) and not close(trained, still):
-        yield say("future_in_training" if outputs.leaks() else "mode_matters")
+    elif not wrong and close(trained, repeated) and not close(trained, still) and not kept:
+        yield say("future_in_training" if outputs.leaks(train=True) else "mode_matters")
     elif finding and not wrong:
         yield finding
+
+
+def _drops_at_first(outputs: Outputs) -> bool:
+    """Whether a module that was never in eval mode drops something."""
+    passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
+    one, two = (each.out for each in once(outputs.cls, outputs.cases.main, *passes, dropout=SHARE))
+    return not close(one, two)
 
 
 def judge_state(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
@@ -129,6 +138,10 @@ def judge_state(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         yield say("random_in_eval")
     elif not close(first, later) or not close(first, after_shorter):
         yield say("something_kept")
+    elif outputs.variant == "cache":
+        alone, in_turn = once(outputs.cls, main, Pass(), Pass(in_turn=True))
+        if not close(alone.out, in_turn.out):
+            yield say("kept_for_all_texts")
 
 
 def judge_dtypes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
@@ -145,6 +158,14 @@ def judge_dtypes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         yield say("double_differs")
     elif isinstance(half.out, Failure):
         yield say("half_raises", error=half.out.told)
+    elif _rounds_more(half.out, once_right(main, Pass(dtype="bfloat16"))[0].out, double.out):
+        yield say("half_differs", 6 if outputs.leaks(dtype="bfloat16") else None)
+
+
+def _rounds_more(half: torch.Tensor, right_half: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether an output in half precision is far off, measured by how far off the right one is."""
+    mine, right = ((each - exact).abs().mean() for each in (half, right_half))
+    return not mine <= MORE * right  # NaN is far off
 
 
 def judge_devices(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
@@ -164,122 +185,3 @@ def judge_devices(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     else:
         kept = outputs.built[True].mask == "attribute"
         yield say("mask_not_registered" if kept else "stays_on_cpu")
-
-
-# Dropout
-
-
-def _read_weights(cls: Any, variant: str) -> tuple[torch.Tensor, ...] | Failure:
-    """Weights as read off the output: twice in eval mode, twice in training."""
-    weights = {
-        "W_value.weight": torch.eye(TOKENS).repeat(2 * HEADS, 1),
-        "out_proj.weight": torch.eye(DROPPING.d_out),
-        "out_proj.bias": torch.full((DROPPING.d_out,), OFFSET),
-    }
-    x, case = _one_hot(), replace(DROPPING, variant=variant)
-    modes = (False, 0), (False, 1), (True, 2), (True, 3)
-    passes = [Pass(x, weights=weights, train=train, seed=seed) for train, seed in modes]
-    outs = [seen.out for seen in once(cls, case, *passes, dropout=SHARE)]
-    if failed := [each for each in outs if isinstance(each, Failure)]:
-        return failed[0]
-    if any(out.shape != (B, TOKENS, case.d_out) for out in outs):
-        return Failure("the output has another shape")
-    split = (B, TOKENS, HEADS, 2, TOKENS)  # each weight is read at two features
-    return tuple((out - OFFSET).view(split).transpose(1, 2) for out in outs)
-
-
-def _one_hot() -> torch.Tensor:
-    return torch.eye(TOKENS).repeat(B, 1, 1)  # (b, num_tokens, d_in)
-
-
-@functools.cache
-def _right_weights(variant: str) -> torch.Tensor:
-    """The weights of the right class as _read_weights reads them, in eval mode."""
-    steps: dict[str, torch.Tensor] = {}
-    module = play(replace(DROPPING, variant=variant)).module
-    with torch.no_grad():
-        module(_one_hot(), record=lambda name, **tensors: steps.update(tensors))
-    return steps["weights"][:, :, :, None].expand(B, HEADS, TOKENS, 2, TOKENS)
-
-
-def _dropout(weights: tuple[torch.Tensor, ...], variant: str) -> Finding | None:
-    """Say what dropout does wrong, from weights as they were read."""
-    still, again, first, second = weights
-    right = _right_weights(variant)
-    if not close(still, again):
-        return say("dropout_in_eval")
-    if still.isnan().all():
-        return None
-    if close(first, still):
-        return say("dropout_missing")
-    if not close(still, right):
-        return say("dropout_changes_eval")
-    if first.isnan().any():  # a dropped -inf is NaN
-        return say("dropout_on_scores")
-    if not close(first[..., 0, :], first[..., 1, :]):
-        whole = (first + OFFSET).abs() < 1e-6  # out_proj's bias is gone too
-        return say("dropout_on_output" if whole.any() else "dropout_on_context")
-    return judge_weights(first[..., 0, :], second[..., 0, :], right[..., 0, :])
-
-
-def _acts(outputs: Outputs) -> Finding | None:
-    """Say of a class whose weights cannot be read off whether dropout acts, in training alone."""
-    passes = Pass(seed=1), Pass(seed=2), Pass(train=True, seed=3)
-    seen = once(outputs.cls, outputs.cases.main, *passes, dropout=SHARE)
-    still, again, trained = (each.out for each in seen)
-    if any(isinstance(each, Failure) for each in (still, again, trained)):
-        return None
-    if not close(still, again):
-        return say("dropout_in_eval")
-    return say("dropout_missing") if close(still, trained) else None
-
-
-def judge_returned(cls: Any, number: int) -> Finding | None:
-    """Say what is wrong with dropout in a forward that returns the weights, or a later tensor."""
-    modes = (False, 1), (False, 4), (True, 2), (True, 3)
-    passes = [Pass(train=train, seed=seed) for train, seed in modes]
-    still, again, first, second = (e.out for e in once(cls, DROPPING, *passes, dropout=SHARE))
-    if any(isinstance(each, Failure) for each in (first, still)) or first.shape != still.shape:
-        return None
-    if not close(still, again):
-        return say("dropout_in_eval")
-    if close(first, still):
-        return say("dropout_missing")
-    if first.isnan().any():  # a dropped -inf is NaN
-        return say("dropout_on_scores")
-    return judge_weights(first, second, still) if number == 7 else None
-
-
-def judge_weights(
-    weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor
-) -> Finding | None:
-    """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval."""
-    allowed, rows = right > 1e-3, weights.sum(-1)
-    if close(rows, torch.ones_like(rows)):
-        return say("dropout_on_scores")
-    dropped = (weights.abs() <= 1e-6) & allowed
-    factors = (weights / right)[allowed & ~dropped]
-    if not len(factors) or factors.max() - factors.min() > 1e-2:
-        return say("dropout_not_single")
-    share, factor = float(dropped.sum() / allowed.sum()), float(factors.mean())
-    if abs(share - SHARE) < 0.08 and abs(factor - 1) < 1e-2:
-        return say("dropout_not_scaled_up")
-    if abs(share - 1 + SHARE) < 0.08:
-        return say("dropout_inverted")
-    if these := _shared(dropped, allowed):
-        return say("dropout_shared", these=these)
-    wanted = 1 / (1 - SHARE)
-    if abs(share - SHARE) > 0.08 or abs(factor - wanted) > 2e-2:
-        return say("dropout_rate", rate=SHARE, share=share, factor=factor, right=wanted)
-    return say("dropout_repeated") if close(weights, again) else None
-
-
-def _shared(dropped: torch.Tensor, allowed: torch.Tensor) -> str:
-    """In which of (b, num_heads, num_tokens, num_tokens) weights fall together, if in any."""
-    for axis, name in enumerate(("sequences of the batch", "heads", "rows", "columns")):
-        length = dropped.shape[axis] - 1
-        alike = dropped.narrow(axis, 0, length) == dropped.narrow(axis, 1, length)
-        both = allowed.narrow(axis, 0, length) & allowed.narrow(axis, 1, length)
-        if alike[both].float().mean() > 0.95:
-            return name
-    return ""

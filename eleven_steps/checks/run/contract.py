@@ -20,7 +20,7 @@ class and by name. All else is as check_attention says.
   features a head; the last rope_dim of them, and the last of W_down, which all heads share, turn as
   in rope.
 - cache: rope, and forward(x, past=None), which returns (out, past). The first call gets x alone,
-  each other the past that came of the one before, whatever it is.
+  each other the past that came of the one before of the same text, whatever it is.
 """
 
 from typing import Any
@@ -90,17 +90,20 @@ def is_padding(b: int, num_tokens: int) -> torch.Tensor:
     return filled
 
 
-def called(module: nn.Module, case: Case, x: torch.Tensor, **options: Any) -> Any:
+def called(
+    module: nn.Module, case: Case, x: torch.Tensor, in_turn: bool = False, **options: Any
+) -> Any:
     """Call a module as its variant wants it, and return what it returns for x.
 
     Args:
         module: built for the case.
         case: names the variant.
         x: (b, num_tokens, d_in); with a cache it comes in pieces, whose outputs are put together.
+        in_turn: whether a second text is read between these pieces.
         options: handed on to forward.
     """
     if case.variant == "cache":
-        return _in_pieces(module, x, options)
+        return _in_pieces(module, x, in_turn, options)
     more = beside(case, x)
     out = module(x, *more, **options)
     if case.variant == "padding" and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:
@@ -116,8 +119,8 @@ class Alone:
         self.name = type_name(what)
 
 
-def _in_pieces(module: nn.Module, x: torch.Tensor, options: dict[str, Any]) -> Any:
-    half, outs, past = x.shape[1] // 2, [], ()
+def _in_pieces(module: nn.Module, x: torch.Tensor, in_turn: bool, options: dict[str, Any]) -> Any:
+    half, outs, past, others = x.shape[1] // 2, [], (), ()
     lengths = half, 1, x.shape[1] - half - 1
     for piece in x.split([each for each in lengths if each], dim=1):
         returned = module(piece, *past, **options)
@@ -125,4 +128,6 @@ def _in_pieces(module: nn.Module, x: torch.Tensor, options: dict[str, Any]) -> A
             return Alone(returned)
         outs.append(returned[0])
         past = returned[1:]
+        if in_turn:
+            others = module(piece + 1, *others, **options)[1:]
     return torch.cat(outs, dim=1)

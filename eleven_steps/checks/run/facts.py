@@ -24,6 +24,7 @@ class Pass:
     gradients: bool = False  # of a known sum of the output
     dtype: str = ""  # that the module and x are converted to first: float64 or bfloat16
     moved: str = ""  # "here" or "made": see reply._moved
+    in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws
 
 
@@ -62,6 +63,8 @@ class Facts:
     mask: str  # parameter, trained (one that wants gradients), buffer, attribute or ""
     dropout: str  # the type of self.dropout, or ""
     sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
+    kept: tuple[str, ...] = ()  # names of attributes
+    unkept: tuple[str, ...] = ()  # names that the constructor makes, and that are no attributes
 
 
 Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out

@@ -31,6 +31,7 @@ OUR_FILES = tuple(
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
+CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 # How each setting is read and written.
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
@@ -38,8 +39,8 @@ SETTINGS = (
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
     (get_printoptions, lambda options: torch.set_printoptions(**options)),
+    (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
 )
-CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 
 
 class TimeUp(BaseException):
@@ -52,14 +53,11 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that a learner's code raised: its text, and their line where it happened.
-
-    The words are the names that stand in the line; they are known where its text is not.
-    """
+    """An exception that a learner's code raised: its text, and their line where it happened."""
 
     text: str
     line: str = ""
-    words: str = ""
+    words: str = ""  # the names that stand in the line, known where its text is not
 
     @property
     def told(self) -> str:
@@ -198,12 +196,18 @@ def silenced() -> Iterator[World]:
             torch.set_default_dtype(torch.float32)
             torch.set_num_threads(1)
             torch.set_grad_enabled(True)
+            torch.compile = _as_it_is
             yield World()
         finally:
             sys.stdin = stdin
             before.put_back()
             random.setstate(states[0])
             np.random.set_state(states[1])
+
+
+def _as_it_is(model: Any = None, **options: Any) -> Any:
+    """Stand in for torch.compile, whose seconds are not a class's own: the numbers are the same."""
+    return model if callable(model) else lambda function: function
 
 
 @contextlib.contextmanager

@@ -86,6 +86,9 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
     stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
     dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
+    kept = {*vars(module), *module._modules, *module._parameters, *module._buffers}
+    code = attempt(lambda: cls.__init__.__code__)
+    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
     return Facts(
         {name: tuple(each.shape) for name, each in own.items()},
         tuple(everything),
@@ -94,6 +97,8 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
         _mask(module, case.context_length),
         dropout,
         {name: each for name, each in stored.items() if isinstance(each, int | float)},
+        tuple(name for name in kept if not name.startswith("_")),
+        tuple(name for name in made if name not in kept),
     )
 
 
@@ -200,7 +205,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
     with torch.no_grad():
-        returned = called(module, case, x)
+        returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {
         "x": not torch.equal(x, given),
         "weights": any(not torch.equal(own[name], each) for name, each in before.items()),

@@ -69,7 +69,9 @@ def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
         return say("weights_nan")
     if _sums_to_1(used, -2):
         return say("softmax_over_queries")
-    if fit(used / (1 - used), scores) is not None:
+    if any(
+        close(used, torch.sigmoid(scores * each).tril(), LOOSE) for each in (1.0, wanted or 1.0)
+    ):
         return say("sigmoid_for_softmax")
     return say("not_their_softmax", sum=last)
 

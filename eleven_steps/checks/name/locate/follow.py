@@ -26,6 +26,8 @@ from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
 from helpers.trace import STEPS
 
+HALVES = torch.bfloat16, torch.float16
+
 
 def follow(recording: Recording) -> Finding | None:
     """Name the first step that is not right, or return None where all of them are.
@@ -62,10 +64,10 @@ def _as_far(recording: Recording) -> Finding | None:
 
 
 def _rounded(recording: Recording) -> Finding | None:
-    """Where numbers of x become such as half precision has; all are random, so none is by itself."""
+    """Where numbers become such as half precision has: they are random, so none is by itself."""
     for held in recording.held:
         some = held.tensor[held.tensor.isfinite() & (held.tensor % 0.125 != 0)]
-        kinds = (k for k in (torch.bfloat16, torch.float16) if torch.equal(some.to(k).float(), some))
+        kinds = (k for k in HALVES if torch.equal(some.to(k).to(some.dtype), some))
         if held.made_of and len(some) > 8 and (kind := next(kinds, None)):
             step = 11 if "out_proj" in held.made_of else 8
             if held.made_of <= {"W_query", "W_key"}:
@@ -250,15 +252,16 @@ def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
             return say("added_to_context", name=name)
     by_head = (case.num_heads, case.head_dim)
     mine, heads = handed.unflatten(-1, by_head), combined.unflatten(-1, by_head)
-    for name, one in (("heads_averaged", heads.mean(-2, True)), ("heads_summed", heads.sum(-2, True))):
+    mean = heads.mean(-2, keepdim=True)
+    for name, one in (("heads_averaged", mean), ("heads_summed", mean * case.num_heads)):
         if close(mine, one.expand_as(mine)):
             return say(name)
     kept = mine.abs().amax(dim=(0, 1, 3)) > 0
     if not kept.all() and close(mine[..., kept, :], heads[..., kept, :]):
         return say("heads_lost", some=int(kept.sum()), num_heads=case.num_heads)
     for width in {case.d_out, case.head_dim} - {1, 2}:  # two numbers are always normed alike
-        normed = (layer_norm(each.unflatten(-1, (-1, width)), (width,)) for each in (handed, combined))
-        if close(*normed, LOOSE):
+        both = (each.unflatten(-1, (-1, width)) for each in (handed, combined))
+        if close(*(layer_norm(each, (width,)) for each in both), LOOSE):
             return say("context_normed")
     return say("context_changed")
 

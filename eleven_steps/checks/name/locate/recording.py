@@ -195,8 +195,7 @@ def place(
         if factor < 1e-6:
             continue
         flat = tensor.flatten() / factor
-        after = torch.searchsorted(values, flat).clamp(1, max(1, len(values) - 1))
-        after = after.clamp(max=len(values) - 1)
+        after = torch.searchsorted(values, flat).clamp(min(1, len(values) - 1), len(values) - 1)
         before = (after - 1).clamp(min=0)
         nearer = (values[after] - flat).abs() < (flat - values[before]).abs()
         nearest = torch.where(nearer, after, before)
@@ -215,17 +214,16 @@ def contained(right: torch.Tensor, tensors: list[torch.Tensor], factors: Iterabl
 
 def exact(tensors: list[torch.Tensor], right: torch.Tensor, shaped: bool = True) -> bool:
     """Whether a tensor is the right one, scaled or not; if shaped, its shape counts too."""
-    wanted = right.flatten()
-    finite = wanted.isfinite()
+    wanted, finite = right.flatten(), right.flatten().isfinite()
     some, largest = wanted[finite], int(wanted.masked_fill(~finite, 0).abs().argmax())
     for each in tensors:
         if each.numel() != right.numel() or shaped and each.shape != right.shape:
             continue
         flat = each.flatten()
         factor = float(flat[finite] @ some / some.square().sum())
-        if factor > 1e-4 and abs(flat[largest] / factor / wanted[largest] - 1) < 1e-2:
-            if close(flat / factor, wanted):  # the largest alone tells most of them apart
-                return True
+        near = factor > 1e-4 and abs(flat[largest] / factor / wanted[largest] - 1) < 1e-2
+        if near and close(flat / factor, wanted):  # the largest alone tells most of them apart
+            return True
     return False
 
 
@@ -237,9 +235,9 @@ def arranged(places: torch.Tensor, case: Case) -> str:
         case: the sizes.
 
     Returns:
-        right; part (not all features of a head); repeated (some heads twice, others missing);
-        shared (all heads are there, but not of all sequences); order (tokens in another order);
-        heads joined; sequences (tokens of one place in different sequences meet); mixed.
+        right; part (not all features of a head); repeated (some heads twice, others missing); order
+        (of tokens); shared (all heads, but not of all sequences); heads joined; sequences (tokens
+        of one place in different sequences meet); mixed.
     """
     token, feature = places // case.d_out, places % case.d_out
     head, within = feature // case.head_dim, feature % case.head_dim
@@ -281,9 +279,8 @@ def joined(places: torch.Tensor, case: Case) -> str:
         case: the sizes.
 
     Returns:
-        right; sequences (a row holds another sequence's context); tokens (that of several tokens);
-        order (each holds one token's, at another's place); features; or the heads as they lie, if
-        only their order is another: "1, 0, 2".
+        right; sequences (a row holds another sequence's context); tokens (that of several); order
+        (one's, at another's place); features; or "1, 0, 2", the heads in their own other order.
     """
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
     rows = places.reshape(-1, h * d) if places.numel() == b * n * h * d else places[:0]
