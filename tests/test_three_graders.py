@@ -26,7 +26,7 @@ NOTEBOOKS = os.environ.get("ELEVEN_STEPS_GRADED", "").split()  # names; all wher
 ASKING = {Path(name).stem for name in assignment.with_exercises(COURSE.values())}
 PATHS = [path for name, path in COURSE.items() if name in (NOTEBOOKS or ASKING)]
 SLIPS = "def broken(:", "{name} = 'a text'", "raise OSError('before the answer')"
-UNMASKED = "scores.masked_fill_(future, -torch.inf)", "scores  # nothing is masked"
+UNMASKED = "scores.masked_fill(self.mask[:num_tokens, :num_tokens], -torch.inf)", "scores"
 
 
 def answered(notebook, solutions, student):
