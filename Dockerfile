@@ -5,6 +5,9 @@
 #
 # ADDRESS is the index of torch's CPU builds, from its install page. Without it torch comes from the
 # usual index, on some systems with libraries for graphics cards that nothing here needs.
+#
+# The base image is named by its tag, so that a rebuild brings Debian's and Python's security fixes. An
+# image to be kept as it is names the digest that `docker images --digests` shows after the build.
 FROM python:3.11-slim
 
 ARG TORCH_INDEX=""

@@ -12,6 +12,12 @@ def test_the_readme_states_the_minutes():
     assert minutes.in_readme(text, BOTH) == text, "run: python tools/minutes.py --write"
 
 
+def test_the_plan_states_the_minutes():
+    text = minutes.TEACHING.read_text("utf-8")
+    assert len(minutes.PLAN.findall(text)) == 6 + 12
+    assert minutes.in_plan(text, BOTH) == text, "run: python tools/minutes.py --write"
+
+
 def test_an_evening_is_one():
     evenings = {name: evening for name, (evening, _) in BOTH.items() if evening}
     steps = {name: m for name, m in evenings.items() if name[:2] not in ("00", "12", "13")}

@@ -63,3 +63,10 @@ def test_an_arrow_that_points_up_is_seen():
 def test_every_notebook_is_in_the_table():
     listed = re.findall(r"^\| \[(\w+)\]\(notebooks/(?:beyond/)?\1\.ipynb\)", README, re.MULTILINE)
     assert listed == list(renew.COURSE)
+
+
+def test_one_version_everywhere():
+    """A tag makes a release of the version at the top of the CHANGELOG."""
+    newest = re.search(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[1]
+    assert f'version = "{newest}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f"version: {newest}\n" in (ROOT / "CITATION.cff").read_text("utf-8")

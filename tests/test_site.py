@@ -9,7 +9,7 @@ import nbformat
 import pytest
 import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from site_front import ASKED, front_page
+from site_front import ASKED, front_page, launch
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
@@ -165,3 +165,19 @@ def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(built):
     folder, failures = built
     assert failures == 2
     assert not (folder / "02_stale.html").exists() and not (folder / "03_foreign.html").exists()
+
+
+def test_solutions_can_be_left_out():
+    path = renew.COURSE["05_scores"]
+    both = [build_site.page(renew.read(path), path.stem, tags) for tags in ({"lab"}, {"solution"})]
+    assert ["# Solution" in html for html in both] == [True, False]
+
+
+def test_the_course_is_launched_from_the_one_address_that_is_filled_in(tmp_path):
+    project = '[project]\nversion = "9.1"\n'
+    (tmp_path / "pyproject.toml").write_text(project)
+    assert launch(tmp_path) == ""
+    urls = '[project.urls]\nRepository = "https://github.com/someone/course"\n'
+    (tmp_path / "pyproject.toml").write_text(project + urls)
+    for address in ("mybinder.org/v2/gh/someone/course/v9.1", "/github/someone/course/blob/v9.1/"):
+        assert address in launch(tmp_path)

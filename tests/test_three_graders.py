@@ -26,7 +26,7 @@ NOTEBOOKS = os.environ.get("ELEVEN_STEPS_GRADED", "").split()  # names; all wher
 ASKING = {Path(name).stem for name in assignment.with_exercises(COURSE.values())}
 PATHS = [path for name, path in COURSE.items() if name in (NOTEBOOKS or ASKING)]
 SLIPS = "def broken(:", "{name} = 'a text'", "raise OSError('before the answer')"
-UNMASKED = "scores.masked_fill_(future, -torch.inf)", "scores  # nothing is masked"
+UNMASKED = "scores.masked_fill(self.mask[:num_tokens, :num_tokens], -torch.inf)", "scores"
 
 
 def answered(notebook, solutions, student):
@@ -56,7 +56,7 @@ def solutions():
     for path in PATHS:
         for cell in assignment.source_version(nbformat.read(path, 4)).cells:
             about = assignment.asked(cell.source) if cell.cell_type == "code" else None
-            if about and "test" not in cell.metadata.nbgrader.grade_id:
+            if about and cell.metadata.nbgrader.grade_id.endswith("-answer"):
                 found[about[0]] = cell.source
     return found
 

@@ -1,4 +1,4 @@
-"""Compute how long each notebook takes, in an evening and whole, and say so in the README.
+"""Compute how long each notebook takes, in an evening and whole, for the README and the plan.
 
 Usage: python tools/minutes.py [--write]
 
@@ -24,6 +24,7 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+TEACHING = ROOT / "docs" / "teaching.md"
 WORDS = 200  # a minute
 LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
 MOST = 12  # lines of an output that are read
@@ -36,6 +37,7 @@ CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 ROW = re.compile(
     r"^(\| \[(\w+)\]\(notebooks/(?:beyond/)?\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE
 )
+PLAN = re.compile(r"^(\| week \d+ \| (.*) \| )\d+ \| \d+( \|)$", re.MULTILINE)
 SUM = re.compile(r"(One evening, )\d+( minutes)")
 
 
@@ -52,6 +54,7 @@ def main() -> None:
     )
     if parser.parse_args().write:
         README.write_text(in_readme(README.read_text("utf-8"), every), "utf-8")
+        TEACHING.write_text(in_plan(TEACHING.read_text("utf-8"), every), "utf-8")
 
 
 def both() -> dict[str, tuple[int, int]]:
@@ -129,6 +132,22 @@ def in_readme(text: str, every: dict[str, tuple[int, int]]) -> str:
 
     total = sum(evening for evening, _ in every.values())
     return SUM.sub(rf"\g<1>{total}\g<2>", ROW.sub(row, text))
+
+
+def in_plan(text: str, every: dict[str, tuple[int, int]]) -> str:
+    """Return the plan with the minutes of its weeks, in class and at home.
+
+    In class is the evening; of a notebook that belongs to none, half. Of what stands after "or"
+    one takes the same.
+    """
+
+    def row(match: re.Match) -> str:
+        names = re.findall(r"\d\d_\w+", match[2].partition(" or ")[0])
+        in_class = sum(evening or round(whole / 2) for evening, whole in map(every.get, names))
+        at_home = sum(whole for _, whole in map(every.get, names)) - in_class
+        return f"{match[1]}{in_class} | {at_home}{match[3]}"
+
+    return PLAN.sub(row, text)
 
 
 if __name__ == "__main__":

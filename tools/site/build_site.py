@@ -1,6 +1,6 @@
 """Write the course as web pages to site/: they open from a folder, without network or kernel.
 
-Usage: python tools/site/build_site.py [--to FOLDER] [NOTEBOOK ...], all of notebooks/ unless named.
+Usage: python tools/site/build_site.py [--to FOLDER] [--without-solutions] [NOTEBOOK ...], all of notebooks/ unless named.
 
 A page shows the stored outputs of a notebook. Its sliders come from a new run: their pictures and
 scripts lie in the page, and assets/alive.js, a copy of tools/site/assets/, starts them.
@@ -11,7 +11,7 @@ import asyncio
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from latex2mathml.converter import convert
@@ -29,7 +29,8 @@ TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
-LAB_ONLY = "lab"
+LAB_ONLY, SOLUTION = "lab", "solution"
+ONLY_READ = frozenset({LAB_ONLY})
 SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
 BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
@@ -41,10 +42,12 @@ def main() -> int:
     """Write the pages of the notebooks named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
+    parser.add_argument("--without-solutions", action="store_true", help="leave them out")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
     with as_shipped():
-        failures = build(options.notebooks or COURSE.values(), options.to)
+        left_out = {LAB_ONLY, *([SOLUTION] if options.without_solutions else [])}
+        failures = build(options.notebooks or COURSE.values(), options.to, left_out)
     return failures > 0
 
 
@@ -63,13 +66,13 @@ def begin(site: Path) -> None:
     (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
 
 
-def build(notebooks: Iterable[Path], site: Path) -> int:
+def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ) -> int:
     """Write index.html, a page for each notebook and what they load; return how many failed."""
     begin(site)
 
     async def write(path: Path) -> str:
         written = site / f"{path.stem}.html"
-        written.write_text(page(await with_widgets(path), path.stem), encoding="utf-8")
+        written.write_text(page(await with_widgets(path), path.stem, left_out), encoding="utf-8")
         return str(written)
 
     return asyncio.run(for_each(notebooks, write))
@@ -103,11 +106,14 @@ def startable(ran: NotebookNode) -> dict[str, dict]:
     return {name: each for name, each in every.items() if each["model_module"] == "anywidget"}
 
 
-def page(notebook: NotebookNode, name: str) -> str:
-    """Return a notebook as the web page name.html, which loads nothing but ./assets/."""
+def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> str:
+    """Return a notebook as the web page name.html, which loads nothing but ./assets/.
+
+    Cells with one of the tags left_out are not in it.
+    """
     title = re.match("# (.+)", notebook.cells[0].source)
     notebook.metadata.title = title[1] if title else name
-    notebook.cells = [to_read(cell) for cell in notebook.cells if LAB_ONLY not in tags(cell)]
+    notebook.cells = [to_read(cell) for cell in notebook.cells if not left_out & {*tags(cell)}]
     exporter = HTMLExporter(
         extra_template_paths=[str(ASSETS)],
         template_file="page.html.j2",

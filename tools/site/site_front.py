@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from html import escape
 from pathlib import Path
 
@@ -66,6 +67,12 @@ pages. In the course itself you change it, break it, and have your answers check
 repository, and `make lab` opens it.
 """
 
+LAUNCH = """
+Or run it elsewhere: [on Binder](https://mybinder.org/v2/gh/{name}/{tag}?urlpath=lab/tree/notebooks/00_start_here.ipynb),
+or [in Colab](https://colab.research.google.com/github/{name}/blob/{tag}/notebooks/00_start_here.ipynb), where the course has
+to be installed first.
+"""
+
 
 def front_page(root: Path) -> NotebookNode:
     """Return index.html as a notebook: prose, the stage, a card a notebook.
@@ -81,12 +88,23 @@ def front_page(root: Path) -> NotebookNode:
             new_markdown_cell(HERO.format(first=rows[0][0])),
             alive(stage),
             new_markdown_cell(f"## The notebooks\n\n{cards(rows)}"),
-            new_markdown_cell(ABOUT),
+            new_markdown_cell(ABOUT + launch(root)),
         ]
     )
     kept = {stage.model_id: {**KIND, "state": stage.get_state()}}
     page.metadata.widgets = {STATE: {"state": kept}}
     return page
+
+
+def launch(root: Path) -> str:
+    """Return a sentence with links that run the course elsewhere; "" where it has no address.
+
+    The address is Repository of [project.urls] in pyproject.toml, of a repository on GitHub.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository", "")
+    name = address.removeprefix("https://github.com/").removesuffix(".git").strip("/")
+    return LAUNCH.format(name=name, tag=f"v{project['version']}") if address else ""
 
 
 def alive(live: sliders.Live) -> NotebookNode:
