@@ -18,6 +18,11 @@ def test_the_plan_states_the_minutes():
     assert minutes.in_plan(text, BOTH) == text, "run: python tools/minutes.py --write"
 
 
+def test_folded_headings_state_theirs():
+    wrong = [path.name for path, _ in minutes.in_headings()]
+    assert wrong == [], "run: python tools/minutes.py --write"
+
+
 def test_an_evening_is_one():
     evenings = {name: evening for name, (evening, _) in BOTH.items() if evening}
     steps = {name: m for name, m in evenings.items() if name[:2] not in ("00", "12", "13")}

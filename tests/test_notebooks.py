@@ -86,6 +86,25 @@ def test_links_lead_somewhere_and_to_the_neighbours(path):
     assert set(NAMES[max(place - 1, 0) : place]) <= linked
 
 
+def words_in(text):
+    return set(re.findall("[a-z]+", text.lower()))
+
+
+@every_notebook
+def test_file_title_and_links_say_the_same(path):
+    titles = {each.name: HEADING.search(prose(each))[2] for each in PATHS}
+    assert words_in(path.stem) <= words_in(titles[path.name])
+    for text, target in re.findall(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)\)", prose(path)):
+        words = words_in(text) - {"step", "steps", "what", "that", "is"}
+        assert words <= words_in(titles.get(Path(target).name, text)), text
+
+
+@every_notebook
+def test_the_english_is_plain(path):
+    cells = [cell.source for cell in read(path).cells]
+    assert not re.findall(r"(?i)\b(?:foretell|whoever|shall|foresee)\b(?!\.)", "\n".join(cells))
+
+
 @every_notebook
 def test_one_title_and_no_level_skipped(path):
     levels = [len(marks) for marks, _ in HEADING.findall(prose(path))]

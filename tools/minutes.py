@@ -1,4 +1,4 @@
-"""Compute how long each notebook takes, in an evening and whole, for the README and the plan.
+"""Compute how long each notebook takes, evening and whole; state it where it is said.
 
 Usage: python tools/minutes.py [--write]
 
@@ -11,12 +11,15 @@ The rule, for a reader who does every exercise on the way:
     a picture        20 seconds; a film under sliders 90; the stage 45, which comes again each step
     an exercise      3 minutes; one with pencil and paper 5; the test 15, the whole class 45
 
-An evening ends at the heading "Deeper"; a notebook without one belongs to no evening. Its exercises
+An evening ends at the heading "Deeper"; a notebook without one belongs to no evening. Each heading
+folded below it says in its own line how long it takes. Its exercises
 are lines that were read a minute before: 2 minutes each, and 10 the whole class.
 """
 
 import argparse
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import renew
@@ -32,6 +35,7 @@ EXERCISE = 3  # minutes
 LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes
 SHORT, SHORT_CLASS = 2, 10  # minutes of an exercise in an evening
 FOLD = "## Deeper"
+SAID = re.compile(r", \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
 ROW = re.compile(
@@ -44,7 +48,7 @@ SUM = re.compile(r"(One evening, )\d+( minutes)")
 def main() -> None:
     """Print the minutes of every notebook; write them down where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="into the README")
+    parser.add_argument("--write", action="store_true", help="into README and headings")
     every = both()
     print("evening  whole")
     for name, (evening, whole) in every.items():
@@ -55,18 +59,42 @@ def main() -> None:
     if parser.parse_args().write:
         README.write_text(in_readme(README.read_text("utf-8"), every), "utf-8")
         TEACHING.write_text(in_plan(TEACHING.read_text("utf-8"), every), "utf-8")
+        for path, notebook in in_headings():
+            path.write_text(renew.normal_form(notebook), "utf-8")
+
+
+def course() -> Iterator[tuple[Path, NotebookNode, set[str]]]:
+    """Go through the notebooks, each with the lines of code that have been read before it."""
+    known: set[str] = set()
+    for path in renew.COURSE.values():
+        notebook = renew.read(path)
+        yield path, notebook, known
+        known |= {line for cell in notebook.cells for line in lines_of(cell)}
 
 
 def both() -> dict[str, tuple[int, int]]:
     """Return the minutes of each notebook by its name, in order: its evening, and all of it."""
-    every, known = {}, set()
-    for path in renew.COURSE.values():
-        cells = renew.read(path).cells
+    every = {}
+    for path, notebook, known in course():
+        cells = notebook.cells
         fold = next((i for i, cell in enumerate(cells) if cell.source.startswith(FOLD)), 0)
         evening = minutes(cells[:fold], known, evening=True) if fold else 0
         every[path.stem] = evening, minutes(cells, known)
-        known |= {line for cell in cells for line in lines_of(cell)}
     return every
+
+
+def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
+    """Go through the notebooks whose folded headings say other minutes, with the right ones."""
+    for path, notebook, known in course():
+        cells, before = notebook.cells, [cell.source for cell in notebook.cells]
+        set_up = next(cell for cell in cells if cell.cell_type == "code")
+        folds = [i for i, cell in enumerate(cells) if "deeper" in cell.metadata.get("tags", [])]
+        for start, end in pairwise([*folds, len(cells)]):
+            count = minutes([set_up, *cells[start:end]], known)
+            heading = SAID.sub("", cells[start].source)
+            cells[start].source = f"{heading}, {count} minute{'s' * (count > 1)}"
+        if [cell.source for cell in cells] != before:
+            yield path, notebook
 
 
 def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: bool = False) -> int:
@@ -95,7 +123,7 @@ def lines_of(cell: NotebookNode) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the words of a piece of Markdown, its marks and links' targets left out."""
-    text = re.sub(r"\]\([^)]*\)|<[^>]+>", " ", text)
+    text = re.sub(r"\]\([^)]*\)|<[^>]+>", " ", SAID.sub("", text))
     return re.findall(r"[^\W_][\w.'-]*", text)
 
 

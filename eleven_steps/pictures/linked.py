@@ -33,7 +33,7 @@ class Linked:
 
     @property
     def words(self) -> str:
-        """What there is to see, for whoever cannot see it."""
+        """What there is to see, for readers who cannot see it."""
         return self.whole.words
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

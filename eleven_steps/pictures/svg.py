@@ -55,7 +55,7 @@ class Picture:
         body: SVG elements inside a width x height canvas, below a title line if it has one.
         width, height: the canvas, in CSS pixels.
         title: what there is to see, in a sentence; drawn above the body and read aloud.
-        description: the same finding in words and shapes, for whoever cannot see the picture.
+        description: the same finding in words and shapes, for readers who cannot see the picture.
     """
 
     body: str
@@ -87,7 +87,7 @@ class Picture:
 
     @property
     def words(self) -> str:
-        """What there is to see, for whoever cannot see it."""
+        """What there is to see, for readers who cannot see it."""
         return f"{self.title} {self.description}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

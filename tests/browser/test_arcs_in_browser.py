@@ -10,7 +10,7 @@ from axe import check_axe
 from lab_page import NOTEBOOKS, check_no_commands, make_dark, open_notebook, run_all
 from look import see
 from playwright.sync_api import expect
-from waits import resize, settle, soon, turn
+from waits import resize, settle, soon, turn, until
 
 from eleven_steps import sliders
 from eleven_steps.beyond.moments import load_sentence
@@ -168,12 +168,11 @@ def test_without_a_kernel(tmp_path, page, told):
 @pytest.mark.browser
 def test_the_first_sentence_answers_before_anything_is_run(page, lab):
     open_notebook(page, lab, "00_start_here.ipynb")
-    stored = page.locator("object").element_handle().content_frame()
+    until(lambda: len(page.frames) > 1, "the stored picture does not stand")
+    stored = page.frames[-1]
     for way in ("hover", "focus"):
         for i in MET, LAST:
             getattr(stored.locator(f'.word[data-word="{i}"]').last, way)()
-            assert stored.evaluate(SHOWN, stored.locator("svg").element_handle()) == {
-                "reads": [i, i],
-                "shares": [i, i],
-            }
+            shown = stored.locator("svg").evaluate(SHOWN)
+            assert shown == {"reads": [i, i], "shares": [i, i]}
         page.mouse.move(0, 0)
