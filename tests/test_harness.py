@@ -21,7 +21,7 @@ import time
 import torch
 import matplotlib.pyplot as plt
 from IPython.display import SVG, display
-from eleven_steps.pictures import Shown, draw_tensor
+from eleven_steps.pictures import Shown, draw_tensors
 from eleven_steps.sliders import film
 
 def svg(digit):
@@ -32,7 +32,7 @@ def png(digit):
     plt.title(digit)
 
 def draw(number):
-    return draw_tensor(Shown(torch.tensor([[float(number)]]), "x", "b d_in"), "one number")
+    return draw_tensors([Shown(torch.tensor([[float(number)]]), "x", "b d_in")], "one number")
 """
 FILM = "film(lambda num_heads: draw(num_heads), num_heads=(1, 2, 3))"
 

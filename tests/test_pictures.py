@@ -31,7 +31,6 @@ from eleven_steps.pictures import (
     draw_product,
     draw_ring,
     draw_running,
-    draw_tensor,
     draw_tensors,
     draw_vectors,
     storage,
@@ -67,7 +66,7 @@ def whiteboard(b=1, num_tokens=3, d_in=6, d_out=6, num_heads=2):
 
 
 PICTURES = {
-    "tensor": lambda: draw_tensor(Shown(tensor(1, 3, 2, 3), "queries", LETTERS), "A title"),
+    "tensor": lambda: draw_tensors([Shown(tensor(1, 3, 2, 3), "queries", LETTERS)], "A title"),
     "tensors": lambda: draw_tensors(
         [Shown(tensor(2, 3), "x", "num_tokens d_in")] * 2, "Twice", ["again"]
     ),
@@ -231,18 +230,18 @@ def numbers_in(picture):
 def test_a_tensor_is_drawn_number_for_number(letters, shape):
     shown = Shown(tensor(*shape), "name", letters)
     expected = [str(i + 100) for i in range(math.prod(shape))]
-    assert numbers_in(draw_tensor(shown, "Title")) == expected
+    assert numbers_in(draw_tensors([shown], "Title")) == expected
     strided = Shown(shown.tensor.transpose(-1, -2), "name", letters)
     drawn = [f"{value:.0f}" for value in strided.tensor.flatten().tolist()]
-    assert numbers_in(draw_tensor(strided, "Title")) == drawn
+    assert numbers_in(draw_tensors([strided], "Title")) == drawn
 
 
 def test_heads_of_keys_and_keys_of_another_text_are_named():
     few = texts(
-        draw_tensor(Shown(tensor(1, 2, 3, 4), "keys", "b num_kv_heads num_tokens d_in"), "A")
+        draw_tensors([Shown(tensor(1, 2, 3, 4), "keys", "b num_kv_heads num_tokens d_in")], "A")
     )
     assert {"head 0", "head 1", "(b, num_kv_heads, num_tokens, d_in) = (1, 2, 3, 4)"} <= set(few)
-    other = texts(draw_tensor(Shown(tensor(3, 2), "weights", "num_tokens num_keys"), "A"))
+    other = texts(draw_tensors([Shown(tensor(3, 2), "weights", "num_tokens num_keys")], "A"))
     assert {"query 2", "key 1"} <= set(other) and "token 0" not in other
 
 
@@ -407,7 +406,7 @@ def test_numbers_fit_their_cells(value, written):
 
 def test_odd_names_are_written_as_they_are():
     odd = '<b onload="x">&\'amp;'
-    picture = draw_tensor(Shown(tensor(1, 2), odd, "num_tokens d_in"), odd)
+    picture = draw_tensors([Shown(tensor(1, 2), odd, "num_tokens d_in")], odd)
     assert root(picture).find(f"{SVG}title").text == odd and odd in texts(picture)
     assert {e.tag for e in root(picture).iter()} == {
         f"{SVG}{tag}" for tag in ("svg", "title", "desc", "style", "rect", "g", "text", "path")
@@ -420,9 +419,9 @@ def test_wrong_letters_and_sizes_are_said():
     with pytest.raises(ValueError, match="two to four axes"):
         Shown(tensor(1, 1, 1, 1, 1), "x", "a b c d e")
     with pytest.raises(ValueError, match=r"x has shape \(2, 19\): at most 18 columns"):
-        draw_tensor(Shown(tensor(2, 19), "x", "num_tokens d_in"), "Wide")
+        draw_tensors([Shown(tensor(2, 19), "x", "num_tokens d_in")], "Wide")
     with pytest.raises(ValueError, match="at most 18 columns and 160 rows"):
-        draw_tensor(Shown(tensor(161, 1), "x", "num_tokens d_in"), "Long")
+        draw_tensors([Shown(tensor(161, 1), "x", "num_tokens d_in")], "Long")
     square = Shown(tensor(2, 2), "c", "num_tokens d_out")
     for row, column in ((2, 0), (0, 2), (-1, 0)):
         with pytest.raises(ValueError, match=f"row {row}, column {column} is not in c"):
@@ -431,7 +430,7 @@ def test_wrong_letters_and_sizes_are_said():
 
 def test_columns_have_their_numbers_where_heads_have_names():
     shown = Shown(tensor(1, 2, 6), "queries", "b num_tokens d_out", num_heads=2)
-    above = texts(draw_tensor(shown, "A"))
+    above = texts(draw_tensors([shown], "A"))
     for name in ("h0", "h1", *"012345"):
         assert above.count(name) == 1
 
@@ -449,7 +448,7 @@ def test_a_number_keeps_the_colour_of_its_owner():
     owners = torch.tensor([[0, 0, 1], [1, 1, 0]])
     shown = Shown(tensor(2, 3), "queries", "num_heads head_dim", owners=owners)
     assert [[shown.head((i, j)) for j in range(3)] for i in range(2)] == owners.tolist()
-    drawn = draw_tensor(shown, "A").svg
+    drawn = draw_tensors([shown], "A").svg
     for head, runs in ((0, 3), (1, 3)):
         (boxes,) = re.findall(f'<g fill="{HEAD_COLOURS[head]}".*?<path d="(.*?)"', drawn)
         assert boxes.count("M") == runs
@@ -532,7 +531,7 @@ def test_heads_beyond_the_colours_are_told_by_their_number():
     assert head_colour(8) == head_colour(0) and head_colour(None) == NEUTRAL
     assert len(set(HEAD_COLOURS)) == 8
     shown = Shown(tensor(1, 10, 1, 2), "queries", "b num_heads num_tokens head_dim")
-    assert {"head 0", "head 8"} <= set(texts(draw_tensor(shown, "Title")))
+    assert {"head 0", "head 8"} <= set(texts(draw_tensors([shown], "Title")))
     assert {"h0", "h8"} <= set(texts(draw_memory([shown], "Title")))
 
 

@@ -12,6 +12,11 @@ from eleven_steps.pictures import Picture
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
+    "explore_strides": (torch.arange(12),),
+    "explore_dials": (
+        torch.tensor([[0.9, 0.3], [0.5, -0.6]]),
+        torch.tensor([[0.7, -0.5], [0.8, 0.2]]),
+    ),
     "explore_moments": ("Anna met Bert . the dog runs . Anna met",),
     "explore_cache": (
         VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),
@@ -22,7 +27,7 @@ EXPLORE = [
     name for name, _ in inspect.getmembers(sliders, inspect.isfunction) if name[:8] == "explore_"
 ]
 NO_FILMS = {
-    *("explore_arcs", "explore_sentence", "explore_source", "explore_stage"),
+    *("explore_arcs", "explore_sentence", "explore_source", "explore_stage", "explore_class"),
     *("explore_angle", "explore_mix", "explore_shares"),  # in test_drag.py
 }
 EXPLORE = [name for name in EXPLORE if name not in NO_FILMS]

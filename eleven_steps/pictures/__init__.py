@@ -3,6 +3,7 @@
 from eleven_steps.pictures.bars import draw_bars
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
+from eleven_steps.pictures.dials import draw_dials
 from eleven_steps.pictures.done import draw_steps
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
@@ -10,9 +11,9 @@ from eleven_steps.pictures.map import draw_compact, draw_map
 from eleven_steps.pictures.one_query import draw_running
 from eleven_steps.pictures.processes import draw_heads_over_processes, draw_ring
 from eleven_steps.pictures.reading import Head, draw_arcs, tell_words
-from eleven_steps.pictures.storage import draw_memory, storage
+from eleven_steps.pictures.storage import draw_memory, draw_walk, storage
 from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
-from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensor, draw_tensors
+from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensors
 from eleven_steps.pictures.tips import draw_key, draw_mix
 from eleven_steps.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from eleven_steps.pictures.weights import draw_patterns, draw_weights, draw_words
@@ -29,6 +30,7 @@ __all__ = [
     "draw_bars",
     "draw_blocks",
     "draw_compact",
+    "draw_dials",
     "draw_heads_over_processes",
     "draw_key",
     "draw_linked",
@@ -42,9 +44,9 @@ __all__ = [
     "draw_running",
     "draw_source",
     "draw_steps",
-    "draw_tensor",
     "draw_tensors",
     "draw_vectors",
+    "draw_walk",
     "draw_weights",
     "draw_words",
     "steps_of",

@@ -31,7 +31,7 @@ COMPARED = {"scores", "masked", "weights"}  # one is read beside the others of i
 class Shown:
     """Say how to draw a tensor.
 
-        draw_tensor(Shown(queries, "queries", "b num_tokens d_out", num_heads=2), "Two heads")
+        draw_tensors([Shown(queries, "queries", "b num_tokens d_out", num_heads=2)], "Two heads")
 
     Args:
         tensor: the numbers, two to four dimensions.
@@ -104,11 +104,6 @@ class TracedStep(Protocol):
     name: str
     letters: str
     tensors: dict[str, torch.Tensor]
-
-
-def draw_tensor(shown: Shown, title: str) -> svg.Picture:
-    """Draw one tensor as grids of numbers; the title says what to see."""
-    return draw_tensors([shown], title)
 
 
 def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> svg.Picture:

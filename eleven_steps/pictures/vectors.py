@@ -81,7 +81,7 @@ def draw_vectors(
     if angle:
         body += shadow(arrows[angle[0]].end, arrows[angle[1]].end, place)
     body += "".join(arrow_line(arrow, place) for arrow in arrows)
-    taken: list[tuple[float, float, float]] = []
+    taken = [tip(arrow, place) for arrow in arrows]
     body += "".join(arrow_name(arrow, place, taken) for arrow in arrows if arrow.name)
     drawing = svg.Drawing(body, width, height)
     if shares:
@@ -129,11 +129,19 @@ def arrow_line(arrow: Arrow, place) -> str:
 
 
 def arrow_name(arrow: Arrow, place, taken: list[tuple[float, float, float]]) -> str:
-    """Write an arrow's name beyond its tip, over none of the names whose places are taken."""
+    """Write an arrow's name beyond its tip, over none of the tips and names that are taken."""
     x, y = place(*arrow.end)
     look = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-    y = free(y - 5, x + 7, svg.CHARACTER * len(arrow.name), taken)
-    return svg.text(arrow.name, x + 7, y, style=look)
+    long = svg.CHARACTER * len(arrow.name)
+    aside = arrow.end[0] < arrow.start[0] and x - 7 > long  # beyond a tip that points to the left
+    y = free(y - 5, x - 7 - long if aside else x + 7, long, taken)
+    return svg.text(arrow.name, x - 7 if aside else x + 7, y, "end" if aside else "start", look)
+
+
+def tip(arrow: Arrow, place) -> tuple[float, float, float]:
+    """Return the place of an arrow's tip, as that of a name: no name may cover it."""
+    x, y = place(*arrow.end)
+    return x - 6, x + 6, y + 4
 
 
 def free(y: float, left: float, long: float, taken: list[tuple[float, float, float]]) -> float:
@@ -142,7 +150,8 @@ def free(y: float, left: float, long: float, taken: list[tuple[float, float, flo
     Args:
         y: where it would stand if it were alone.
         left, long: where it begins, and how long it is; all in pixels.
-        taken: left end, right end and y of each name that stands; it gets one more.
+        taken: left end, right end and y of each tip, and of each name that stands; it gets one
+            more.
     """
     while any(
         left < right and begins < left + long and abs(y - other) < LETTERS

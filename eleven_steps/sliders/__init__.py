@@ -8,7 +8,12 @@ from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.model_films import explore_cache, explore_models, explore_moments
 from eleven_steps.sliders.own import explore_class
-from eleven_steps.sliders.products import explore_blocks, explore_running
+from eleven_steps.sliders.products import (
+    explore_blocks,
+    explore_dials,
+    explore_running,
+    explore_strides,
+)
 from eleven_steps.sliders.source import explore_source
 from eleven_steps.sliders.stage import explore_stage
 from eleven_steps.sliders.words import (
@@ -30,6 +35,7 @@ __all__ = [
     "explore_blocks",
     "explore_cache",
     "explore_class",
+    "explore_dials",
     "explore_meaning",
     "explore_mix",
     "explore_models",
@@ -40,6 +46,7 @@ __all__ = [
     "explore_shares",
     "explore_source",
     "explore_stage",
+    "explore_strides",
     "film",
     "run",
     "tokens",

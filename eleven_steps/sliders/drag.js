@@ -5,12 +5,12 @@ const HOW = "Drag a ring, or go to one with Tab and press the arrow keys.";
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function render({ model, el }) {
-  el.classList.add("touch", "drag");
-  el.innerHTML = `<div><div class="stage"><div class="drawn"></div></div></div>` +
+  el.classList.add("drag");
+  el.innerHTML = `<div><div class="plane"><div class="drawn"></div></div></div>` +
     `<p class="help"></p>`;
-  const place = el.firstChild, stage = place.firstChild;
+  const place = el.firstChild, plane = place.firstChild;
   const it = {
-    stage, drawn: stage.firstChild, help: el.lastChild, live: false,
+    plane, drawn: plane.firstChild, help: el.lastChild, live: false,
     handles: model.get("handles").map((each) => ({ ...each })),
   };
   it.lay = (svg) => {
@@ -46,7 +46,7 @@ function grip(it, handle) {
   node.ariaValueMax = handle.high[free[0]];
   if (across === "upright") node.ariaOrientation = "vertical";
   node.setAttribute("aria-valuetext", handle.says);
-  it.stage.append(node);
+  it.plane.append(node);
   listen(it, handle);
   show(it, handle);
 }

@@ -28,6 +28,10 @@ LABELS = {
     "model": "model",
     "size": "keys in a block",
     "block": "block read last",
+    "down": "places to walk for a step down",
+    "right": "places to walk for a step right",
+    "query_at": "position of the query",
+    "key_at": "position of the key",
 }
 
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]

@@ -36,7 +36,7 @@ sliders.explore_mix({WORDS}, x, "bank")"""
 SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
 STAGE = "sliders.explore_stage()"  # its style stands on the same page
 SOURCES = (SET_UP, STAGE, MIX, "sliders.explore_angle()", SHARES)
-NONE = "Nothing can be dragged here, for no kernel answers."
+NONE = "No kernel answers: run the cell to drag."
 MIXED, ANGLE, BARS = range(3)
 
 

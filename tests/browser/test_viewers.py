@@ -44,7 +44,7 @@ def bundles():
     weights = steps[6].tensors["weights"][0]
     square = Shown(mha.W_key.weight.detach().T, "W_key", "d_in d_out")
     drawn = [
-        pictures.draw_tensor(queries, "Queries"),  # first: all of it is in sight
+        pictures.draw_tensors([queries], "Queries"),  # first: all of it is in sight
         pictures.draw_map(steps),
         pictures.draw_memory([queries], "A head's places", head=1),
         pictures.draw_product(x, square, keys, row=1, column=1),

@@ -1,0 +1,61 @@
+"""Pairs of features as dials: a query and a key, each turned by its own position."""
+
+from collections.abc import Sequence
+
+import torch
+
+from eleven_steps.pictures import svg
+from eleven_steps.pictures.vectors import Arrow, arrow_line, arrow_name, tip
+
+RADIUS, UNIT, ROOM = 96, 72, 56  # pixels: of a dial, of a length of 1, beside a dial
+
+
+def draw_dials(
+    query: torch.Tensor, key: torch.Tensor, angles: Sequence[float], title: str
+) -> svg.Picture:
+    """Draw for each pair of features where a query and a key point, and what their product is.
+
+    Args:
+        query, key: (pairs, 2), turned already; no arrow may be longer than 1.3.
+        angles: by how many radians a token each pair turns.
+        title: what there is to see, in a sentence.
+    """
+    products = (query * key).sum(dim=-1).tolist()
+    dials = [
+        svg.labelled(
+            f"pair {pair}: {angle:.2f} radians a token",
+            svg.below([dial(query[pair], key[pair]), fact(f"product {product:.2f}")], gap=0),
+        )
+        for pair, (angle, product) in enumerate(zip(angles, products, strict=True))
+    ]
+    total = " + ".join(f"{each:.2f}" for each in products)
+    score = fact(f"score: {total} = {sum(products):.2f}")
+    told = f"Products of the pairs: {', '.join(f'{each:.2f}' for each in products)}."
+    return svg.picture(svg.below([svg.beside(dials), score], gap=6), title, told)
+
+
+def fact(words: str) -> svg.Drawing:
+    """Write one line of words."""
+    return svg.Drawing(svg.text(words, 0, 14), svg.CHARACTER * len(words), 20)
+
+
+def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
+    """Draw two arrows in a circle, and the angle between them."""
+    side = 2 * (RADIUS + ROOM)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return side / 2 + x * UNIT, RADIUS + 18 - y * UNIT
+
+    x, y = place(0, 0)
+    arrows = [Arrow("query", query.tolist(), look="strong"), Arrow("key", key.tolist())]
+    taken = [tip(each, place) for each in arrows]
+    ends = [place(*(0.4 * each / each.norm()).tolist()) for each in (query, key)]
+    turned = int(query[0] * key[1] - query[1] * key[0] < 0)
+    body = (
+        f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS}" fill="none" style="stroke:{svg.LINE}"/>'
+        f'<path d="M{ends[0][0]:.1f} {ends[0][1]:.1f}A{0.4 * UNIT:g} {0.4 * UNIT:g} 0 0 {turned} '
+        f'{ends[1][0]:.1f} {ends[1][1]:.1f}" fill="none" style="stroke:{svg.INK}"/>'
+    )
+    body += "".join(arrow_line(each, place) for each in arrows)
+    body += "".join(arrow_name(each, place, taken) for each in arrows)
+    return svg.Drawing(body, side, 2 * RADIUS + 36)
