@@ -14,7 +14,6 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine
-from eleven_steps.checks.name.constructor import constructor_fault, parts_to_come
 from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
@@ -30,6 +29,7 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
+from eleven_steps.checks.name.under_way import constructor_fault, parts_to_come
 from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
 from eleven_steps.checks.run.facts import Pass, Record, Seen
@@ -222,6 +222,8 @@ def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence
     if isinstance(here.out, Failure) and not here.parts:
         raised = recording and recording.record.failing
         step = failing_step(recording, here.out) if raised else None
+        if step == 1 and recording.record.failing[2][:2] == (BIASED.b, BIASED.num_tokens):
+            step = 3  # these two are right, and what comes after them is not
         return say_raised("forward", here.out, scene.case, step)
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)

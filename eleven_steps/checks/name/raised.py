@@ -38,6 +38,9 @@ def say_raised(what: str, failure: Failure, case: Case, step: int | None = None)
 
 def legend(text: str, case: Case) -> str:
     """Say which letters the sizes in an error's text are, where all sizes differ."""
+    for said, name in EXPLAINED.items():
+        if said in text:
+            return wording(name)
     if "TypeError" in text:  # these are counts of arguments
         return ""
     for pattern in PRODUCTS:
@@ -47,14 +50,14 @@ def legend(text: str, case: Case) -> str:
     if found := re.search(r"shape '\[([\d, ]+)\]' is invalid for input of size (\d+)", text):
         held = math.prod(map(int, found[1].split(",")))
         return wording("shape_holds", held=held, size=found[2])
-    for said, name in EXPLAINED.items():
-        if said in text:
-            return wording(name)
+    axis = ""
+    if found := re.search(r"a \((\d+)\) must .* b \((\d+)\) at non-singleton dimension (\d)", text):
+        axis = wording("axes_differ", one=found[1], other=found[2], axis=found[3])
     text = re.sub(r"(pos|position|argument|dim|dimension|index) \d+", "", text)  # no sizes
     numbers = dict.fromkeys(int(each) for each in re.findall(r"(?<![\w.])\d+(?![\w.])", text))
     named = ((n, lettered(n, case)) for n in numbers if n > 1)
     sizes = ", ".join(f"{n} is {name}" for n, name in named if name)
-    return wording("here", sizes=sizes) if sizes else ""
+    return together(axis, wording("here", sizes=sizes) if sizes else "")
 
 
 def lettered(size: int, case: Case) -> str:

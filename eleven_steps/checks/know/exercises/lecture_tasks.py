@@ -65,6 +65,7 @@ _MASKS = (
     ),
     "mask_on_first_head",
     "mask_on_first_item",
+    slip("mask_multiplied", lambda s: s["scores"]["scores"] * _future(s)),
     slip(
         "mask_after_softmax",
         lambda s: s["scores"]["scores"].softmax(-1).masked_fill(_future(s), 0),
@@ -83,6 +84,7 @@ _SOFTMAXES = (
     "scale_multiplied",
     "scaled_after_softmax",
     slip("no_softmax", lambda s: s["mask"]["masked"] / s.case.head_dim**0.5),
+    slip("no_exp", lambda s: (m := s["mask"]["masked"] / s.case.head_dim**0.5) / m.sum(-1, True)),
     slip("half_is_divided", lambda s: (s["mask"]["masked"] / s.case.head_dim / 2).softmax(-1)),
     "sigmoid_for_softmax",
     "softmax_twice",
