@@ -355,3 +355,55 @@ def test_a_slip_of_ours_is_no_verdict(place, judged, monkeypatch):
         "the check itself failed, with RuntimeError: a slip of ours. That says nothing of your "
         "answer."
     )
+
+
+# What is shown beside a message
+
+
+def test_what_an_answer_prints_is_shown_and_is_short():
+    def scores_of(queries, keys):
+        print("<b>", queries.shape, "x" * 5000)
+        return queries @ keys.mT
+
+    outcome = tried("scores.1", scores_of)
+    assert outcome.passed and outcome.printed.startswith("<b> torch.Size([1, 2, 3, 3])")
+    assert len(outcome.printed) == 1000 and "It printed:" in str(outcome)
+    assert "&lt;b&gt;" in outcome.display and "<b>" not in outcome.display
+
+
+def test_the_lines_beside_a_message_make_what_it_speaks_of():
+    def scores_of(queries, keys):
+        return queries @ keys[:1].mT
+
+    outcome = tried("scores.1", scores_of)
+    scope = {"torch": torch, "scores_of": scores_of}
+    *before, last = outcome.cell.splitlines()
+    exec("\n".join(before), scope)
+    number = eval(last, scope)[1, 0, 0, 0]
+    assert f"scores[1, 0, 0, 0] is {number:.4f}, and" in outcome.message
+    assert "right on the whiteboard, but not everywhere" in outcome.message
+
+
+def test_a_test_that_asks_the_check_is_no_test():
+    def test(cls):
+        from eleven_steps.checks import check_attention
+
+        return check_attention(cls)
+
+    assert "find out by itself" in tried("the_test.1", test).message
+
+
+@every(
+    ("identifier", "answer", "said"),
+    [
+        ("context.1", lambda w, v: (w @ v) * w.shape[-1], "Every number is 3 times"),
+        ("softmax.1", lambda m, d: (m / d**0.5).softmax(-1).round(decimals=3), "rounded to 3"),
+        ("scores.1", lambda q, k: q @ q.mT, "`keys` plays no part in it"),
+        ("scores.1", lambda q, k: k.mT @ q, "It is `keys.transpose(-2, -1) @ queries`"),
+        ("combine.1", lambda c: c.flatten(1), "only the shape is another"),
+        ("transpose.1", lambda q: q.T, "(head_dim, num_heads, num_tokens, b)"),
+        ("out_proj.1", lambda c, o: o(c), "4 (head_dim) numbers, the columns on the right 12"),
+    ],
+)
+def test_a_cause_is_said_of_the_case_that_the_message_speaks_of(identifier, answer, said):
+    assert said in tried(identifier, answer).message
