@@ -103,7 +103,7 @@ SAID = [
     (10, "side by side as 4, 3, 2, 1, 0", merging(lambda y: y.flip(1))),
     (10, "The heads are averaged", merging(lambda y: y.mean(1, True).expand_as(y))),
     (10, "Only 4 of 5 heads", merging(lambda y: F.pad(y[:, :-1], (0, 0, 0, 0, 0, 1)))),
-    (7, "keeps it as `self.n_head`", scoring(lambda s, q, k: causal(s, q, k) * n_head)),  # noqa: F821
+    (6, "keeps it as `self.n_head`", scoring(lambda s, q, k: causal(s, q, k) * n_head)),  # noqa: F821
 ]  # fmt: skip
 
 

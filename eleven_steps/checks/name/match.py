@@ -119,7 +119,7 @@ def self_forgotten(failure: Failure, facts: Facts) -> str:
     """Say which name wants `self.` before it, in forward or in the constructor, if one does."""
     names = re.findall(r"^(?:Name|Attribute)Error: .*'(\w+)'", failure.text)
     if failure.text.startswith("NameError") and {*names} & {*facts.kept}:
-        return wording("self_forgotten", name=names[0])
+        return wording("self_is_kept", name=names[0])
     lost = failure.text.startswith("AttributeError") and {*names} & {*facts.unkept}
     return wording("self_not_kept", name=names[0]) if lost else ""
 

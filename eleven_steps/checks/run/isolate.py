@@ -184,7 +184,9 @@ def silenced() -> Iterator[World]:
         The world as it is in the body.
     """
     before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
+    compiled = "torch._dynamo" in sys.modules  # else nothing is, and asking would load it
     with (
+        torch.compiler.set_stance("force_eager") if compiled else contextlib.nullcontext(),
         torch.random.fork_rng(devices=[]),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),

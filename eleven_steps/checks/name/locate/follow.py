@@ -75,7 +75,7 @@ def _rounded(recording: Recording) -> Finding | None:
             if len(held.made_of) == 1:
                 name = NAMES.get(*held.made_of)
                 step = step if name is None or recording.reached("transpose", name) else 2
-            return say("rounded", step, dtype=kind)
+            return say("in_half", step, dtype=kind)
     return None
 
 
@@ -192,7 +192,7 @@ def _weighed(recording: Recording) -> Finding | None:
         return None
     made = exact(recording.tensors, right, False)
     same = place(used, right) if made else None
-    if same is not None and abs(same[1] - 1) < LOOSE:
+    if same is not None and abs(same[1] - 1) < LOOSE and len(same[0].unique()) == right.numel():
         return say("other_weights_gather")
     if made and recording.gathers and recording.case.head_dim > 1:
         return say("weights_not_used")
@@ -247,6 +247,8 @@ def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
     if handed.numel() != combined.numel():
         return say("heads_not_beside")
     handed = handed.reshape(combined.shape)
+    if exact([handed], combined):
+        return say("context_scaled", factor=float(handed.norm() / combined.norm()))
     for name, tensor in {"x": case.x, **right["project"]}.items():
         if close(handed - combined, tensor):
             return say("added_to_context", name=name)

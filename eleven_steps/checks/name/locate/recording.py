@@ -126,7 +126,8 @@ class Recording:
         of_scores = met or frozenset(("W_query", "W_key"))
         gathers = []
         for each in self.products:
-            sides = [side.made_of >= of_scores for side in (each.left, each.right)]
+            made = [side.made_of for side in (each.left, each.right)]
+            sides = [each >= of_scores and "W_value" not in each - of_scores for each in made]
             if sides == [True, False]:
                 gathers.append(each)
             elif sides == [False, True]:
@@ -266,9 +267,8 @@ def arranged(places: torch.Tensor, case: Case) -> str:
 
 def heads_of(places: torch.Tensor, case: Case) -> torch.Tensor:
     """The head, counted through the batch, that each matrix (tokens, features) is of."""
-    first = places[..., 0, 0].flatten()
-    sequence = first // case.d_out // case.num_tokens
-    return sequence * case.num_heads + first % case.d_out // case.head_dim
+    first, sequence = places[..., 0, 0].flatten(), case.num_tokens * case.d_out
+    return first // sequence * case.num_heads + first % case.d_out // case.head_dim
 
 
 def joined(places: torch.Tensor, case: Case) -> str:
