@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from handed_in import Submission
-from judge import START, Judge, Said
+from judge import Judge, Said
 from sandbox import Isolation, Lost, Sandbox
 
+START = 600  # seconds after which a process that is not ready counts as lost
 ANSWER = 5.0  # seconds for the answer to one exercise, as where it was written
 HARD = 6  # times as long as it is told, a process is waited for: it may share its processor
 LONGEST_NAME = 100  # characters of what may be an exercise

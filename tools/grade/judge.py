@@ -8,19 +8,22 @@ import contextlib
 import json
 import multiprocessing
 import resource
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from sandbox import Lost, Sandbox
+from sandbox import Lost, Sandbox, work
 
 from eleven_steps.checks import check
 
-START = 120  # seconds after which a process that is not ready counts as lost
-JUDGING = 60.0  # seconds between two questions; an honest answer takes a twentieth
+START = 120  # seconds of work after which a process that is not ready counts as lost
+JUDGING = 60.0  # seconds of work between two questions; an honest answer takes a twentieth
+SHARED = 20  # times as many pass at most: the processor may be shared
 LONGEST_REPLY = 10_000_000  # bytes; the record of an honest class has a twentieth
+LOOK = 1.0  # seconds between two looks at what it has worked
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
 
@@ -164,7 +167,7 @@ class Judge:
         return content
 
     def begin(self) -> None:
-        """Start the process, unless it runs."""
+        """Start the process, unless it runs; raise OSError if it does not come up."""
         if self.process is not None:
             return
         spawn = multiprocessing.get_context("spawn")
@@ -172,12 +175,19 @@ class Judge:
         self.process = spawn.Process(target=serve, args=(other, self.memory), daemon=True)
         self.process.start()
         other.close()
-        self.hear(START)
+        try:
+            self.hear(START)
+        except EOFError as error:
+            self.close()
+            raise OSError("what judges does not start") from error
 
     def hear(self, seconds: float) -> bytes:
-        """Read a line; raise EOFError where none comes within so many seconds."""
-        if not self.pipe.poll(seconds):
-            raise EOFError("the judge does not answer")
+        """Read a line; raise EOFError where none comes after so many seconds of work."""
+        end = time.monotonic() + SHARED * seconds
+        worked = work(self.process.pid) + seconds
+        while not self.pipe.poll(LOOK):
+            if time.monotonic() > end or work(self.process.pid) > worked:
+                raise EOFError("too much work for one answer")
         return self.pipe.recv_bytes()
 
     def close(self) -> None:
