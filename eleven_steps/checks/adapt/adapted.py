@@ -68,6 +68,9 @@ class Adapted(nn.Module):
             setattr(self, name, nn.Linear(d_in, rows, bias=bias))
         self.out_proj = nn.Linear(d_out, d_out)
         self.head_dim = head_dim
+        names = dict(inner.named_parameters())
+        if lost := [each.weight for each in self.places if not each_of(each.weight, names)]:
+            raise ValueError(f"there is no {lost[0]}")
         self.called = Called(inner, type(self).call)
 
     def forward(self, x: torch.Tensor) -> Any:
