@@ -167,8 +167,20 @@ def test_no_name_stands_over_another_while_a_sentence_is_read(sentence):
 def test_the_paper_stays_as_large_as_it_is(ask, name):
     drag = MAKE[name]()
     size = re.compile(r'viewBox="([^"]*)"')
-    sizes = {size.search(each.picture.svg)[1] for each in [drag.handled, *drag.ends()]}
-    assert len(sizes) == 1 and len(drag.ends()) == 2 * len(drag.handles)
+    every = [place for places in drag.places for place in places]
+    sizes = {size.search(svg)[1] for svg in [drag.svg, *(place["svg"] for place in every)]}
+    assert len(sizes) == 1 and 36 <= len(every) <= 40
+
+
+@every_one
+def test_what_a_page_shows_without_a_kernel_is_what_the_kernel_draws(ask, name):
+    drag = MAKE[name]()
+    for handle, places in zip(drag.handles, drag.places, strict=True):
+        for end in ("low", "high"):  # both ends are there
+            assert any(list(handle[end]) in place["values"] for place in places)
+    for place in (each for places in drag.places for each in places[::7]):
+        answer = ask(drag, place["values"])
+        assert (answer["svg"], answer["says"]) == (place["svg"], place["says"])
 
 
 @pytest.mark.parametrize("name", ["mix", "angle"])
@@ -226,7 +238,7 @@ def test_what_was_dragged_goes_back(ask, name):
 
 
 @every_one
-def test_what_is_stored_is_the_beginning_and_a_hash_over_the_ends(name):
+def test_what_is_stored_is_the_beginning_and_a_hash_over_its_places(name):
     drag = MAKE[name]()
     bundle = drag._repr_mimebundle_()
     assert bundle["image/svg+xml"] == drag.handled.picture.svg == drag.svg
@@ -239,6 +251,7 @@ def test_what_is_stored_is_the_beginning_and_a_hash_over_the_ends(name):
         return draw([[0.5, 0]] * len(values) if values[-1:] == last else values)
 
     drag.draw = other  # other at one end alone
+    drag.places = drag.alone()
     assert repr(drag) != bundle["text/plain"]
 
 

@@ -6,13 +6,15 @@ import subprocess
 import pytest
 
 from eleven_steps.sliders.arcs import Arcs
+from eleven_steps.sliders.breaking import Break
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film
 from eleven_steps.sliders.live import script
+from eleven_steps.sliders.own import Own
 from eleven_steps.sliders.source import LinkedSource
 from eleven_steps.sliders.stage import Stage
 
-PICTURES = [Arcs, Drag, Film, LinkedSource, Stage]
+PICTURES = [Arcs, Break, Drag, Film, LinkedSource, Own, Stage]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
 
 

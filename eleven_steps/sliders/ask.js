@@ -1,6 +1,5 @@
 // How a picture talks to its kernel, and the way back from what was dragged there.
 
-const NO_KERNEL = "No kernel answers: run the cell to drag.";
 const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 
 // Send a question at a time, then the newest of those that came meanwhile; it waits for a kernel

@@ -2,6 +2,8 @@
 // follows from where they are.
 
 const HOW = "Drag a ring, or go to one with Tab and press the arrow keys.";
+const ALONE = "Without a kernel each ring moves alone, in steps.";
+const RUN = " Run the cell to move them freely."; // where there is one
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function render({ model, el }) {
@@ -11,7 +13,7 @@ function render({ model, el }) {
   const place = el.firstChild, plane = place.firstChild;
   const it = {
     plane, drawn: plane.firstChild, help: el.lastChild, live: false,
-    handles: model.get("handles").map((each) => ({ ...each })),
+    handles: model.get("handles").map((each) => ({ ...each })), places: model.get("places"),
   };
   it.lay = (svg) => {
     if (svg) it.drawn.innerHTML = svg;
@@ -38,7 +40,6 @@ function grip(it, handle) {
   const free = handle.free = [0, 1].filter((k) => handle.low[k] < handle.high[k]);
   const across = free.length > 1 ? "" : free[0] ? "upright" : "level";
   node.className = `handle ${across}`;
-  node.hidden = true; // until a kernel has answered
   node.tabIndex = 0;
   node.role = "slider";
   node.ariaLabel = handle.name;
@@ -54,8 +55,8 @@ function grip(it, handle) {
 function listen(it, handle) {
   const { node, free, low, high, step, unit } = handle;
   onDrag(node, () => {
-    node.classList.toggle("held", it.live);
-    return it.live && handle.value;
+    node.classList.add("held");
+    return handle.value;
   }, (held, ...far) => {
     const svg = it.drawn.firstChild;
     const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
@@ -63,22 +64,38 @@ function listen(it, handle) {
   }, () => node.classList.remove("held"));
   onKeys(node, (key) => {
     const way = WAYS[key], end = { Home: low, End: high }[key];
-    if (!it.live || !way && !end) return false;
+    if (!way && !end) return false;
     // Along its one axis a handle takes each pair of arrows for less and more.
     const far = way && (free.length > 1 ? way : way.map(() => way[0] + way[1]));
-    move(it, handle, end ?? handle.value.map((each, k) => each + far[k] * step));
+    const { length } = it.places[it.handles.indexOf(handle)], gaps = length ** (1 / free.length) - 1;
+    const by = (k) => (it.live ? step : (high[k] - low[k]) / gaps);
+    move(it, handle, end ?? handle.value.map((each, k) => each + far[k] * by(k)));
     return true;
   });
 }
 
 // Move a handle, no further than it goes, and ask what follows.
 function move(it, handle, wanted) {
+  if (!it.live) return alone(it, handle, wanted);
   const { low, high, value } = handle;
   handle.value = wanted.map((each, k) =>
     Math.round(100 * Math.min(Math.max(each, low[k]), high[k])) / 100);
   if (String(handle.value) === String(value)) return;
   show(it, handle);
   it.ask();
+}
+
+// Without a kernel: the nearest of the places that were drawn of it, the other handles at rest.
+function alone(it, handle, wanted) {
+  const i = it.handles.indexOf(handle), { low, high } = handle;
+  const far = ({ values }) => values[i].reduce((sum, at, k) =>
+    sum + ((at - wanted[k]) / (high[k] - low[k] || 1)) ** 2, 0);
+  const { values, svg, says } = it.places[i].reduce((one, other) => (far(other) < far(one) ? other : one));
+  it.handles.forEach((each, k) => {
+    each.value = values[k];
+    each.node.setAttribute("aria-valuetext", says[k]);
+  });
+  it.lay(svg);
 }
 
 // Place a handle over the drawing, whatever size that has.
@@ -100,14 +117,10 @@ function follow(it, { values, svg, says, moved }, pending) {
   alive(it, true);
 }
 
-// Say whether handles can be dragged. Once they could, they stay in sight.
+// Say whether handles can be dragged freely.
 function alive(it, live) {
   it.live = live;
-  it.help.textContent = live ? HOW : NO_KERNEL;
-  for (const { node } of it.handles) {
-    if (live) node.hidden = false;
-    node.ariaDisabled = String(!live);
-  }
+  it.help.textContent = live ? HOW : ALONE + (document.querySelector(".jp-NotebookPanel") ? RUN : "");
 }
 
 export default { render };

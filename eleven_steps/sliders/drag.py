@@ -1,14 +1,17 @@
 """Pictures with handles that are dragged: the page says where they are, Python what follows."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import torch
 import traitlets
 
 from eleven_steps.pictures import Handled
+from eleven_steps.sliders.film import MOST
 from eleven_steps.sliders.live import Live, script, style
 
 Values = list[list[float]]
@@ -16,6 +19,8 @@ Values = list[list[float]]
 
 class Drag(Live):
     """Show a picture whose handles can be dragged; it is drawn anew for each place they come to.
+
+    Without a kernel each handle moves alone, between places that are drawn as the cell runs.
 
     Args:
         draw: takes where each handle is, along its two axes, and returns the picture then.
@@ -30,12 +35,13 @@ class Drag(Live):
     _css = style("look", "fit", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
+    places = traitlets.List().tag(sync=True)
 
     def __init__(self, draw: Callable[[Values], Handled], start: Values):
         self.draw, self.start, self.values, self.handled = draw, start, start, draw(start)
         every = [asdict(handle) for handle in self.handled.handles]
         self.still = self.handled.picture
-        super().__init__(svg=self.still.svg, handles=every)
+        super().__init__(svg=self.still.svg, handles=every, places=self.alone())
         self.on_msg(self.answer)
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
@@ -66,17 +72,28 @@ class Drag(Live):
             )
         return kept
 
-    def ends(self) -> list[Handled]:
-        """Return the picture with each handle as low and as high as it goes, the others at rest."""
-        start = [list(handle.value) for handle in self.handled.handles]
+    def alone(self) -> list[list[dict[str, Any]]]:
+        """Draw the places where each handle can be without a kernel, the others at rest."""
         found = []
         for i, handle in enumerate(self.handled.handles):
-            for end in (handle.low, handle.high):
-                found.append(self.draw([*start[:i], list(end), *start[i + 1 :]]))
+            axes = list(zip(handle.low, handle.high, strict=True))
+            free = sum(low < high for low, high in axes)
+            count = int((MOST / len(self.handled.handles)) ** (1 / free))
+            along = [
+                torch.linspace(low, high, count if low < high else 1).tolist() for low, high in axes
+            ]
+            found.append([self.placed(i, list(place)) for place in itertools.product(*along)])
         return found
 
+    def placed(self, i: int, place: list[float]) -> dict[str, Any]:
+        """Draw one handle at a place, the others at rest."""
+        values = [*self.start[:i], [round(each, 2) for each in place], *self.start[i + 1 :]]
+        now = self.draw(values)
+        says = [handle.says for handle in now.handles]
+        return {"values": values, "svg": now.picture.svg, "says": says}
+
     def states(self) -> tuple[str, str, str]:
-        """Return what can be dragged, and the picture at both ends of each."""
-        every = json.dumps([self.svg, self.handles, *(each.picture.svg for each in self.ends())])
+        """Return what can be dragged, and all that is drawn of it without a kernel."""
+        every = json.dumps([self.svg, self.handles, self.places])
         names = ", ".join(handle.name for handle in self.handled.handles)
-        return f"to drag: {names}", "its ends", every
+        return f"to drag: {names}", "its places", every

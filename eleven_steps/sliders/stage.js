@@ -908,7 +908,8 @@ class Stage {
         layer.style.cssText = `opacity:${shown[z]};visibility:${shown[z] ? "visible" : "hidden"}`;
       });
     }
-    this.handle.style.transform = `translateX(${100 * (Math.max(this.p, 1) - 1)}%)`;
+    const at = this.scrubbing ? this.p : n - 1 + coming; // before a step happens it frames its tile
+    this.handle.style.transform = `translateX(${100 * (Math.max(at, 1) - 1)}%)`;
   }
 
   // -------------------------------------------------------------------------------- words

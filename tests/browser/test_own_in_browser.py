@@ -1,0 +1,92 @@
+"""Lines to break by hand, and a class that speaks, in a page without a kernel: mouse and keys."""
+
+import json
+
+import pytest
+from axe import check_axe
+from playwright.sync_api import expect
+
+from eleven_steps import sliders
+from eleven_steps.checks import read_class, wrong_class, wrong_lines
+from helpers.attention import MultiHeadAttention
+
+pytestmark = pytest.mark.browser
+PAGE = """<!doctype html><html lang="en"><title>A page</title><style>{css}</style>
+<main><h1>A page</h1><h2>A part</h2><h3>Another</h3><div id="place"></div></main>
+<script type="module">{js}
+const data = {data};
+render({{ model: {{ get: () => data }}, el: document.querySelector("#place") }});</script></html>"""
+
+
+@pytest.fixture
+def show(page, tmp_path):
+    """Open a widget of one trait in a page of its own: show(widget) returns its place."""
+
+    def shown(widget):
+        path = tmp_path / "page.html"
+        js, data = widget._esm.replace("export default", "void"), json.dumps(dict(widget.data))
+        path.write_text(PAGE.format(css=widget._css, js=js, data=data), "utf-8")
+        page.faults = []
+        page.on("pageerror", lambda fault: page.faults.append(fault))
+        page.goto(path.as_uri())
+        return page.locator("#place")
+
+    return shown
+
+
+def test_a_line_is_broken_by_hand(page, show):
+    place = show(sliders.break_step(wrong_lines("softmax")))
+    lamps, (divisor, axis) = place.locator("section"), place.get_by_role("slider").all()
+    high = place.bounding_box()["height"]
+
+    def notices(*expected):
+        for lamp, each in zip(lamps.all(), expected, strict=True):
+            expect(lamp).to_have_attribute("data-notices", each)
+        assert place.bounding_box()["height"] == high, "something jumps"
+
+    notices("false", "false", "false")
+    divisor.click()  # sqrt(d_out)
+    notices("false", "true", "false")
+    expect(place.locator("td.differs")).to_have_count(10)
+    expect(place.locator("tr.few")).to_have_count(1)
+    axis.focus()
+    page.keyboard.press("ArrowDown")
+    notices("false", "true", "true")
+    box = divisor.bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 20, box["y"] + 10 + 24 * 2, steps=4)
+    page.mouse.up()
+    expect(divisor).to_have_attribute("aria-valuenow", "3")
+    place.locator("tr.few button").click()  # back to what one lamp alone saw
+    notices("false", "true", "false")
+    expect(place.locator(".count")).to_contain_text("Seen by one lamp alone: 1.")
+    check_axe(page)
+    place.get_by_text("Back to the right lines").click()
+    notices("false", "false", "false")
+    assert not page.faults
+
+
+def test_a_class_speaks_once_it_is_right(page, show):
+    place = show(sliders.explore_class(read_class(wrong_class("softmax_over_queries"))))
+    tiles = place.locator(".tiles button")
+    assert [tile.get_attribute("data-state") for tile in tiles.all()] == (
+        ["done"] * 6 + ["wrong"] + ["dark"] * 4
+    )
+    expect(place.locator("td.differs")).to_have_count(12)
+    expect(place.locator(".sentences")).to_have_count(0)
+    tiles.nth(4).click()
+    expect(place.locator(".sheet h4")).to_contain_text("Step 5, scores: right")
+    place = show(sliders.explore_class(read_class(MultiHeadAttention)))
+    first = place.locator(".next div").first
+    expect(first).to_contain_text("Bert0.99")
+    arcs, heads = place.locator(".reads path"), place.locator(".heads button")
+    before = arcs.count()
+    heads.nth(4).click()
+    expect(first).to_contain_text("all heads: Bert 0.99")
+    assert arcs.count() < before
+    place.get_by_text("Cleo met Dora . Cleo met …", exact=True).click()
+    heads.nth(4).press("Enter")  # on again
+    expect(first).to_contain_text("Dora1.00")
+    check_axe(page)
+    assert not page.faults
