@@ -12,11 +12,13 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Set
+from itertools import pairwise
 from pathlib import Path
 
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
@@ -29,7 +31,7 @@ TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
-LAB_ONLY, SOLUTION = "lab", "solution"
+LAB_ONLY, SOLUTION, DEEPER = "lab", "solution", "deeper"
 ONLY_READ = frozenset({LAB_ONLY})
 SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
@@ -114,6 +116,7 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
     title = re.match("# (.+)", notebook.cells[0].source)
     notebook.metadata.title = title[1] if title else name
     notebook.cells = [to_read(cell) for cell in notebook.cells if not left_out & {*tags(cell)}]
+    close_folds(notebook.cells)
     exporter = HTMLExporter(
         extra_template_paths=[str(ASSETS)],
         template_file="page.html.j2",
@@ -124,6 +127,15 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
     html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name, **around(name)}})
     html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
     return TO_NOTEBOOK.sub(r'href="\1.html', html)
+
+
+def close_folds(cells: list[NotebookNode]) -> None:
+    """Mark the last cell of each folded section: the one before the next heading of its level."""
+    open_before = False
+    for before, cell in pairwise([*cells, new_markdown_cell("## ")]):
+        open_before |= DEEPER in tags(before)
+        if open_before and (DEEPER in tags(cell) or cell.source.startswith("## ")):
+            before.metadata.closes, open_before = True, False
 
 
 def around(name: str) -> dict[str, str]:

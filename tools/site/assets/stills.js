@@ -10,7 +10,7 @@ for (const image of document.querySelectorAll(`main img[src^="${DRAWN}"]:not(.ju
   place.append(image);
   let room = 0;
   new ResizeObserver(() => {
-    if (place.clientWidth === room) return;
+    if (!place.clientWidth || place.clientWidth === room) return; // 0 in what is folded
     room = place.clientWidth;
     const [, size] = image.style.minWidth.match(/([\d.]+)px/) ?? [0, 0];
     image.hidden = room < Number(size);
