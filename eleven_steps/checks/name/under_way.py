@@ -15,7 +15,7 @@ def constructor_fault(built: Built, begun: bool, local: list[str]) -> Finding | 
     if facts.listed:
         return say("layers_in_plain_list")
     if forgotten := [name for name in local if name not in have]:
-        return say("self_forgotten", name=forgotten[0])
+        return say("kept_nowhere", name=forgotten[0])
     if not have:
         if not begun and not facts.parameters and not facts.sizes:
             return say("open")
