@@ -201,7 +201,8 @@ def verdict(findings: list[Finding]) -> Outcome:
         kind = first.kind
     shown = (first.theirs, first.right) if first.theirs is not None else ()
     rows = (tuple(map(tuple, each.tolist())) for each in shown)
-    return Outcome("", kind, message, first.step, mistakes, "", *rows, caption=first.caption)
+    numbers = dict(zip(("theirs", "expected"), rows, strict=False))
+    return Outcome("", kind, message, first.step, mistakes, **numbers, caption=first.caption)
 
 
 def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> Outcome:

@@ -194,10 +194,10 @@ def _weighed(recording: Recording) -> Finding | None:
     same = place(used, right) if made else None
     if same is not None and abs(same[1] - 1) < LOOSE and len(same[0].unique()) == right.numel():
         return say("other_weights_gather")
-    if made and recording.gathers and recording.case.head_dim > 1:
-        return say("weights_not_used")
     scores = recording.right["scores"]["scores"].reshape(-1, *square)
-    return weigh(used, scores, weights, [each.reshape(-1, *square) for each in matrices])
+    finding = weigh(used, scores, weights, [each.reshape(-1, *square) for each in matrices])
+    idle = made and recording.gathers and recording.case.head_dim > 1
+    return say("weights_not_used") if idle and finding.name != "row_sums" else finding
 
 
 def _gathered(recording: Recording) -> Finding | None:
