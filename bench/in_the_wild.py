@@ -41,10 +41,10 @@ NEEDS = {
     "anyio h11 idna click typer shellingham annotated-doc hf-xet rich",
     "x-transformers": "einops einx frozendict loguru torch-einops-utils",
     "vit-pytorch": "einops",
-    "labml-nn": "labml labml-helpers einops",
+    "labml-nn": "labml==0.4.168 labml-helpers einops",
     "perceiver-pytorch": "einops",
     "self-attention-cv": "einops",
-    "d2l": "pandas requests urllib3 charset-normalizer certifi pytz tzdata idna",
+    "d2l": "scipy pandas requests urllib3 charset-normalizer certifi pytz tzdata idna",
 }
 
 
@@ -178,11 +178,11 @@ def timm():
     }
 
 
-@row("timm==1.0.31", "EvaAttention")
+@row("timm==1.0.8", "EvaAttention")
 def eva_mended():
     from timm.models.eva import EvaAttention
 
-    return {"cls": eva_of(EvaAttention), "call": padded_eva, "causal": False}
+    return {"cls": eva_of(EvaAttention), "call": padded_eva}
 
 
 @row("d2l==1.0.3", "MultiHeadAttention")
@@ -249,7 +249,7 @@ def timm_wrong():
 def eva_wrong():
     from timm.models.eva import EvaAttention
 
-    return {"cls": eva_of(EvaAttention), "call": padded_eva, "causal": False}
+    return {"cls": eva_of(EvaAttention), "call": padded_eva}
 
 
 # What several adapters share
@@ -308,7 +308,8 @@ def eva_of(attention: type) -> Callable:
     """Builds timm's EvaAttention with one layer for all three, and without fused kernels."""
 
     def build(d_out, num_heads, dropout):
-        module = attention(d_out, num_heads, qkv_bias=False, attn_drop=dropout)
+        none = torch.nn.Identity
+        module = attention(d_out, num_heads, False, attn_drop=dropout, norm_layer=none)
         module.fused_attn = False
         return module
 
@@ -316,10 +317,10 @@ def eva_of(attention: type) -> Callable:
 
 
 def padded_eva(module, x, hidden):
-    """A call with a filling token behind x, which the mask is to hide."""
-    real = torch.ones(len(x), x.shape[1] + 1, device=x.device).bool()
-    real[:, -1] = False
-    return module(torch.cat([x, x[:, :1] + 1], 1), attn_mask=real)[:, :-1]
+    """A call for each query, whose mask of padding hides what comes after it."""
+    b, n, _ = x.shape
+    out = module(x.repeat_interleave(n, 0), attn_mask=(~hidden).repeat(b, 1))
+    return out.unflatten(0, (b, n))[:, range(n), range(n)]
 
 
 def seen_once(module, width):

@@ -44,6 +44,7 @@ ASKED = {
     "19_since_3": "Why is a long chat not computed anew for each word?",
     "20_machines_1": "How do several machines share one attention?",
     "20_machines_2": "What if one text is too long for one machine?",
+    "21_in_the_wild": "Which mistakes stood in code that everybody could read?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
@@ -65,6 +66,18 @@ ABOUT = """## To do it yourself
 Here the sliders move, and every number is one that the code printed. Code does not run on these
 pages. In the course itself you change it, break it, and have your answers checked: get its
 repository, and `make lab` opens it.
+
+## Your own attention
+
+Attention that is wrong trains in silence. The course's judge takes the class from your repository
+as it stands, and says at which step it goes wrong:
+
+```text
+$ python -m eleven_steps.checks model.py:CausalSelfAttention
+✗ model.py:CausalSelfAttention: wrong
+  Step 7 (softmax): The scores are divided by the square root of d_out (40); it should be the square
+  root of head_dim (8). Look at the line before the softmax.
+```
 """
 
 LAUNCH = """
