@@ -107,7 +107,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
         if names == ("no_mask",) and outputs.leaks(train=True) is False:
             yield say("future_in_eval")
         else:
-            yield from (say(name, finding.step, case=main) for name in names)
+            step = None if raised else finding.step  # where it fails is later than its cause
+            yield from (say(name, step, case=main) for name in names)
         return
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
     hides = main not in wrong and not raised
