@@ -178,13 +178,6 @@ def timm():
     }
 
 
-@row("timm==1.0.8", "EvaAttention")
-def eva_mended():
-    from timm.models.eva import EvaAttention
-
-    return {"cls": eva_of(EvaAttention), "call": padded_eva}
-
-
 @row("d2l==1.0.3", "MultiHeadAttention")
 def d2l():
     from d2l.torch import MultiHeadAttention
