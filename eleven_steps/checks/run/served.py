@@ -35,7 +35,7 @@ def served(number: int, lines: Sequence[str], consult: Consult) -> type:
     base = built(lines)
 
     @functools.wraps(base.__init__)
-    def constructor(self: nn.Module, *sizes: Any, **named: Any) -> None:
+    def make(self: nn.Module, *sizes: Any, **named: Any) -> None:
         base.__init__(self, *sizes, **named)
         self.built_with = list(sizes), dict(named)
 
@@ -47,7 +47,7 @@ def served(number: int, lines: Sequence[str], consult: Consult) -> type:
         wanted["dropout"] = getattr(self.dropout, "p", 0.0)
         return _Elsewhere.apply(consult, wanted, x, *self.parameters())
 
-    own = {"__init__": constructor, "forward": forward, "__module__": base.__module__}
+    own = {"__init__": make, "forward": forward, "__module__": base.__module__}
     return type(NAME, (base,), own)
 
 
