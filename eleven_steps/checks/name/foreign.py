@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from types import FunctionType
 from typing import Any
 
@@ -118,8 +118,10 @@ def _elsewhere(cls: Any) -> bool:
 
 def _of_another_form(cls: type) -> bool:
     own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
-    names = {name for each in own for name in each.__code__.co_names}
-    return bool(needs(cls)) and not names & set(LAYERS[:3])
+    codes = [each.__code__ for each in own]
+    said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
+    said += [each for consts in said for each in consts if isinstance(each, tuple)]
+    return bool(needs(cls)) and not {*chain(*said)} & {*LAYERS[:3]}
 
 
 def _judged(asked: Asked) -> Outcome:
