@@ -174,7 +174,16 @@ def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
 STEP_NOTEBOOKS = [path for path in PATHS if re.match(r"0[1-9]_|1[01]_", path.name)]
 EVENING = "00_start_here", "00_why_attention", "12_the_class", "13_your_own_class"
 WALK = [path for path in PATHS if path in STEP_NOTEBOOKS or path.stem in EVENING]
-SECTIONS = ["Predict", "The step", "Break it", "Your turn", "Same in the class", "Recap", "Deeper"]
+SECTIONS = [
+    "Predict",
+    "The step",
+    "Break it",
+    "Your turn",
+    "Same in the class",
+    "Recap",
+    "Deeper",
+    "Next",
+]
 
 
 def parts(path):
