@@ -21,6 +21,7 @@ def show_short() -> None:
     """
     if shell := get_ipython():
         shell.set_custom_exc((Exception,), show)
+        shell.colors = "nocolor"  # its colours are too pale to read on a notebook's pink
 
 
 def show(shell, kind, error, traceback, tb_offset=None) -> None:
