@@ -58,6 +58,12 @@ def test_a_stand_in_is_asked_something_new_each_time():
     assert answers[0].questions != answers[1].questions
 
 
+def test_a_right_class_elsewhere_is_right():
+    said = check("your_class.1", Elsewhere(MultiHeadAttention), record=False)
+    assert said.passed and said.reached == 11, said
+    assert "of type set" in check("tensors.2", Elsewhere({2, 3}), record=False).message
+
+
 PLAIN = st.recursive(
     st.none()
     | st.booleans()

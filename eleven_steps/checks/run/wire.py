@@ -59,7 +59,8 @@ def _encode(value: Any, depth: int) -> Any:
         items = [_item(each, depth - 1) for each in value]
         return items if kind is list else {"tuple": items}
     if kind in (set, frozenset) and depth and len(value) <= 1000:
-        return {"set": [_item(each, 0) for each in sorted(value)]}
+        items = [_item(each, 0) for each in sorted(value)]
+        return {"set": items, "frozen": kind is frozenset}  # what a case is made of is hashed
     if kind is dict and depth and len(value) <= 100:
         items = [[_item(name, 0), _item(each, depth - 1)] for name, each in value.items()]
         return {"names": items}
@@ -119,7 +120,7 @@ def decode(plain: Any) -> Any:
     if "names" in plain:
         return {decode(name): decode(each) for name, each in plain["names"]}
     if "set" in plain:
-        return set(map(decode, plain["set"]))
+        return (frozenset if plain["frozen"] is True else set)(map(decode, plain["set"]))
     if "made" in plain:
         return KNOWN[plain["made"]](**{str(name): decode(v) for name, v in plain["of"].items()})
     if "biased" in plain:
