@@ -402,7 +402,9 @@ def test_a_test_that_asks_the_check_is_no_test():
         ("scores.1", lambda q, k: k.mT @ q, "It is `keys.transpose(-2, -1) @ queries`"),
         ("combine.1", lambda c: c.flatten(1), "only the shape is another"),
         ("transpose.1", lambda q: q.T, "(head_dim, num_heads, num_tokens, b)"),
-        ("out_proj.1", lambda c, o: o(c), "4 (head_dim) numbers, the columns on the right 12"),
+        ("out_proj.1", lambda c, o: o(c), "side has 4 (head_dim) numbers, the other 12 (d_out)"),
+        ("project.3", lambda x, k: k.weight @ x, "side has 7 (num_tokens) numbers, the other 5"),
+        ("context.1", lambda w, v: v @ w, "the left have 4 (head_dim) numbers, the columns on"),
     ],
 )
 def test_a_cause_is_said_of_the_case_that_the_message_speaks_of(identifier, answer, said):
