@@ -74,6 +74,19 @@ def test_step_7_is_not_right_without_its_dropout(upto, new, mistake):
     assert outcome.mistake == mistake or upto == 8, outcome
 
 
+@every(
+    ("old", "new", "step"),
+    [
+        ("context = context.reshape(b, num_tokens, -1)", "context.view(b, num_tokens, -1)", 10),
+        ("scores = queries @", "values = keys.view(split); scores = queries @", 3),
+    ],
+)
+def test_a_view_that_raises_is_of_the_step_of_its_line(old, new, step):
+    outcome = grown(11, (old, new))
+    assert outcome.step == step, outcome
+    assert (outcome.mistake == "not_contiguous") == (step == 10), outcome
+
+
 def d_in_for_head_dim(x, d_out, num_heads):
     b, num_tokens, head_dim = x.shape
     return b, num_tokens, head_dim

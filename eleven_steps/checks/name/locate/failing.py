@@ -61,6 +61,15 @@ def failing_step(recording: Recording, failure: Failure) -> int:
     return _to_out(recording, tried)
 
 
+def raises_at(recording: Recording | None, failure: Failure) -> int | None:
+    """The step at which a forward in progress raises, where a function of torch raised."""
+    if not recording or not recording.record.failing:
+        return None
+    step, case = failing_step(recording, failure), recording.case
+    begun = recording.record.failing[2][:2] == (case.b, case.num_tokens)
+    return 3 if step == 1 and begun else step  # these two are right, what comes after them is not
+
+
 def _past_projections(recording: Recording, tried: Attempt) -> bool:
     """Whether all three are there, or one of them is what was handed on."""
     if tried.does(*VIEWING) or all(map(recording.made, NAMES.values())):
