@@ -51,6 +51,11 @@ def test_a_class_without_return_returns_nothing():
         (MASK, "self.mask = (", "register_buffer"),
         (MASK, "self.mask = (lambda m: nn.Parameter(m.float()))(", "parameter"),
         ("self.dropout = nn.Dropout(dropout)", "self.dropout = dropout", "is a number"),
+        (
+            "self.dropout = nn.Dropout(dropout)",
+            "self.dropout = nn.Dropout",
+            "a class that is never",
+        ),
     ],
 )
 def test_a_constructor_is_right_when_nothing_is_missing_and_nothing_is_wrong(old, new, said):
