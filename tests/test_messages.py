@@ -51,6 +51,11 @@ def test_a_class_without_return_returns_nothing():
         (MASK, "self.mask = (", "register_buffer"),
         (MASK, "self.mask = (lambda m: nn.Parameter(m.float()))(", "parameter"),
         ("self.dropout = nn.Dropout(dropout)", "self.dropout = dropout", "is a number"),
+        (
+            "self.dropout = nn.Dropout(dropout)",
+            "self.dropout = nn.Dropout",
+            "a class that is never",
+        ),
     ],
 )
 def test_a_constructor_is_right_when_nothing_is_missing_and_nothing_is_wrong(old, new, said):
@@ -72,6 +77,19 @@ def test_step_7_is_not_right_without_its_dropout(upto, new, mistake):
     outcome = grown(upto, (old, new))
     assert "are right" not in outcome.message and not outcome.passed, outcome
     assert outcome.mistake == mistake or upto == 8, outcome
+
+
+@every(
+    ("old", "new", "step"),
+    [
+        ("context = context.reshape(b, num_tokens, -1)", "context.view(b, num_tokens, -1)", 10),
+        ("scores = queries @", "values = keys.view(split); scores = queries @", 3),
+    ],
+)
+def test_a_view_that_raises_is_of_the_step_of_its_line(old, new, step):
+    outcome = grown(11, (old, new))
+    assert outcome.step == step, outcome
+    assert (outcome.mistake == "not_contiguous") == (step == 10), outcome
 
 
 def d_in_for_head_dim(x, d_out, num_heads):
@@ -121,6 +139,8 @@ FALSE = [
     ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -INF).softmax(-1), "sum to 1", "hidden"),
     ("many.1", lambda k, o: 5, "takes 2 positional arguments but 4 were given", "Here"),
     ("mask.1", lambda s, m: (s,), "a tuple with a Tensor in it", "type tuple"),
+    ("view.1", lambda q, h: q.chunk(h, -1), "is a tuple of 2 tensors of shape (1, 3, 3):", "axes"),
+    ("combine.1", lambda c: c.unbind(2), "is a tuple of 2 tensors of shape (1, 3, 3):", "permute"),
     ("mask.1", lambda s, m: s.to("meta"), "torch.strided tensor on meta", "shape"),
     ("mask.1", lambda s, m: s.to_sparse(), "torch.sparse_coo tensor on cpu", "shape"),
     ("mask.1", lambda s, m: [Hostile(), s], "a list with a Hostile in it", "raises"),
@@ -402,7 +422,9 @@ def test_a_test_that_asks_the_check_is_no_test():
         ("scores.1", lambda q, k: k.mT @ q, "It is `keys.transpose(-2, -1) @ queries`"),
         ("combine.1", lambda c: c.flatten(1), "only the shape is another"),
         ("transpose.1", lambda q: q.T, "(head_dim, num_heads, num_tokens, b)"),
-        ("out_proj.1", lambda c, o: o(c), "4 (head_dim) numbers, the columns on the right 12"),
+        ("out_proj.1", lambda c, o: o(c), "side has 4 (head_dim) numbers, the other 12 (d_out)"),
+        ("project.3", lambda x, k: k.weight @ x, "side has 7 (num_tokens) numbers, the other 5"),
+        ("context.1", lambda w, v: v @ w, "the left have 4 (head_dim) numbers, the columns on"),
     ],
 )
 def test_a_cause_is_said_of_the_case_that_the_message_speaks_of(identifier, answer, said):

@@ -77,9 +77,11 @@ def _parts(task: Write, reply: Any) -> Parts:
 
 def _read(part: Any) -> Any:
     """Numbers in whatever form as a tensor: lists, arrays, float64; all else as it is."""
-    # A comma too many is none of these.
-    alone = type(part) in (list, tuple) and len(part) == 1 and is_tensor(part[0])
-    if type(part) in (list, tuple, np.ndarray) and not alone:
+    # Several tensors are no tensor, and one with a comma too many is none.
+    several = type(part) in (list, tuple)
+    if several and any(is_tensor(each) and (each.dim() or len(part) == 1) for each in part):
+        return part
+    if type(part) in (list, tuple, np.ndarray):
         numbers = attempt(lambda: torch.as_tensor(np.array(part)))
         part = part if isinstance(numbers, Failure) or not numbers.dim() else numbers
     double = type(part) is torch.Tensor and part.dtype == torch.float64

@@ -15,7 +15,7 @@ from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import constructed, examine
 from eleven_steps.checks.name.dropping import judge_returned
-from eleven_steps.checks.name.locate.failing import failing_step
+from eleven_steps.checks.name.locate.failing import raises_at
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.match import drawn_anew
@@ -95,7 +95,7 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     elif drawn_anew(cls, TASK_CASES[SIZED]):
         finding = say("random_in_eval", 7)
     else:
-        finding = _one_of(returned) or _known(returned)
+        finding = _one_of(returned) or _known(recording, returned)
         raised = any(isinstance(parts[0], Failure) for parts in returned)
         copied = recording and not raised and _copied(recording)
         copied = copied or recording and _other_sequences(returned)
@@ -199,14 +199,16 @@ def _nothing(recording: Recording | None) -> Finding:
     return replace(finding, text=together(finding.text, up_to), reached=number)
 
 
-def _known(returned: Sequence[Parts]) -> Finding | None:
+def _known(recording: Recording | None, returned: Sequence[Parts]) -> Finding | None:
     """The first mistake whose class records, at some step, what was returned everywhere."""
     names = [name for name in MISTAKES if _steps_like(returned, name)]
     # Several mistakes may raise the same error; equal numbers are no such accident.
-    raised = any(isinstance(parts[0], Failure) for parts in returned)
+    raised = next((parts[0] for parts in returned if isinstance(parts[0], Failure)), None)
     if not names or raised and len(names) > 1:
         return None
     known = MISTAKES[names[0]]
+    if raised and (raises_at(recording, raised) or known.step) < known.step:
+        return None  # torch says the same of what comes before it
     return Finding(known.step, known.told, known.identifier, "mistake")
 
 
@@ -220,11 +222,7 @@ def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence
         at = SIZED
     here, scene = seen[at], scenes[at]
     if isinstance(here.out, Failure) and not here.parts:
-        raised = recording and recording.record.failing
-        step = failing_step(recording, here.out) if raised else None
-        if step == 1 and recording.record.failing[2][:2] == (BIASED.b, BIASED.num_tokens):
-            step = 3  # these two are right, and what comes after them is not
-        return say_raised("forward", here.out, scene.case, step)
+        return say_raised("forward", here.out, scene.case, raises_at(recording, here.out))
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)

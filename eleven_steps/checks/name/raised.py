@@ -10,11 +10,12 @@ from eleven_steps.checks.name.say import Finding, say, together
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.isolate import Failure
 
-# Where torch's own words say that the rows of one matrix do not fit the columns of another.
-PRODUCTS = (
-    r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
-    r"batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]",
-)
+# Where torch's own words say that the rows of one matrix do not fit the columns of another. Its
+# mat1 may be the right operand: a weight `@` a tensor of more axes it turns, and swaps the two.
+PRODUCTS = {
+    r"mat1 and mat2 shapes .*\(\d+x(\d+) and (\d+)x\d+\)": "rows_or_columns",
+    r"batch2 tensor to be: \[\d+, (\d+)\] but got: \[\d+, (\d+)\]": "rows_meet_columns",
+}
 # What else torch says, and our word for it.
 EXPLAINED = {
     "view size is not compatible": "moved_before_view",
@@ -43,10 +44,10 @@ def legend(text: str, case: Case) -> str:
             return wording(name)
     if "TypeError" in text:  # these are counts of arguments
         return ""
-    for pattern in PRODUCTS:
+    for pattern, name in PRODUCTS.items():
         if found := re.search(pattern, text):
-            row, column = (_with_letter(int(size), case) for size in found.groups())
-            return wording("rows_meet_columns", row=row, column=column)
+            one, other = (_with_letter(int(size), case) for size in found.groups())
+            return wording(name, one=one, other=other)
     if found := re.search(r"shape '\[([\d, ]+)\]' is invalid for input of size (\d+)", text):
         held = math.prod(map(int, found[1].split(",")))
         return wording("shape_holds", held=held, size=found[2])

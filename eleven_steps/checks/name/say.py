@@ -258,6 +258,9 @@ def came(thing: Any, rows: bool = True) -> str:
     kind, each = type(thing), thing
     if kind not in (list, tuple):
         return wording("of_type", type=type_name(thing))
+    if len(thing) > 1 and all(type(each) is torch.Tensor for each in thing):
+        shapes = " and ".join(dict.fromkeys(str(tuple(each.shape)) for each in thing))
+        return wording("of_tensors", type=kind.__name__, count=len(thing), shapes=shapes)
     if rows and thing and all(type(row) in (list, tuple) for row in thing):
         lengths = dict.fromkeys(str(len(row)) for row in thing)
         if len(lengths) > 1:

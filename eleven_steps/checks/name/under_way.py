@@ -1,6 +1,7 @@
 """Say of the constructor of a class in progress what is wrong with it, or not there yet."""
 
 from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.classes import layer_findings, misshapen
 from eleven_steps.checks.name.match import candidates
 from eleven_steps.checks.name.say import Finding, say
@@ -51,8 +52,9 @@ def _misbuilt(facts: Facts) -> Finding | None:
             sizes = {"d_out": case.d_out, "num_heads": case.num_heads}
             step = 7 if name == "dropout" else None
             return say(other, step, name=name, size=size, right=right, **sizes)
-    if facts.dropout in ("float", "int"):
-        return say("dropout_number")
+    if facts.dropout in ("float", "int", "type"):
+        what = wording("a_class_alone" if facts.dropout == "type" else "a_number")
+        return say("no_dropout_layer", what=what)
     return None
 
 

