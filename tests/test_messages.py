@@ -92,6 +92,11 @@ def test_a_view_that_raises_is_of_the_step_of_its_line(old, new, step):
     assert (outcome.mistake == "not_contiguous") == (step == 10), outcome
 
 
+def test_b_and_num_tokens_that_have_changed_places_are_said_so():
+    outcome = grown(11, ("b, num_tokens, d_in = x", "num_tokens, b, d_in = x"))
+    assert "b and num_tokens have changed places" in outcome.message, outcome
+
+
 def d_in_for_head_dim(x, d_out, num_heads):
     b, num_tokens, head_dim = x.shape
     return b, num_tokens, head_dim
@@ -115,6 +120,10 @@ def features_with_features(queries, keys):
     return queries.transpose(2, 3) @ keys
 
 
+def keys_of_queries(queries, keys, values):
+    return queries.transpose(1, 2), queries, values.transpose(1, 2)
+
+
 def half_biased(x, W_query, W_key, W_value):
     return W_query(x), x @ W_key.weight.T, W_value(x)
 
@@ -130,7 +139,14 @@ FALSE = [
     ("softmax.1", lambda m, d: dropout((m / d**0.5).softmax(-1)), "by chance", "sums to"),
     ("project.1", lambda x, q, *kv: (nn.Linear(*q.weight.T.shape)(x), *kv), "by chance", "shape"),
     ("since.11", lambda past, tokens: torch.ones(tokens, past + tokens), "torch.bool", "input"),
-    ("context.1", lambda w, v: v, "`values` comes back as it was given", "transposed"),
+    (
+        "context.1",
+        lambda w, v: v,
+        "`context` is the `values` that your function was given",
+        "transposed",
+    ),
+    ("transpose.3", keys_of_queries, "`keys` is the `queries` that your", "comes back"),
+    ("softmax.1", lambda m, d: (m // d**0.5).softmax(-1), "inf // 2", "dim"),
     ("project.1", half_biased, "`keys` holds", "No bias is added"),
     ("project.1", half_biased, "Every row is off by the same numbers, as by a bias", "queries"),
     ("project.3", lambda x, k: x @ k.weight.T, "No bias is added", "W_query"),

@@ -285,10 +285,14 @@ def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
 
 def _given_back(task: Write, parts: Parts, scene: Scene) -> str:
     """Say which argument the first wrong tensor is, if it is one."""
-    wrong = _differing(parts, task.answer(scene))
-    part = wrong[0][0] if wrong else None
+    each = zip(task.names, parts, task.answer(scene), strict=False)
+    wrong = (
+        (n, p) for n, p, right in each if is_tensor(p) and is_tensor(right) and not agree(p, right)
+    )
+    own, part = next(wrong, ("", None))
     if part is None or not any(same_tensor(part, e) for e in task.gets(scene) if is_tensor(e)):
         return ""
     tensors = (pair for step in scene.steps.values() for pair in step.items())
     name = next((f"`{name}`" for name, each in tensors if same_tensor(part, each)), "It")
-    return say("as_given", name=name).text
+    sentence = "as_given" if name in ("It", f"`{own}`") else "other_given"
+    return say(sentence, name=name, part=own).text

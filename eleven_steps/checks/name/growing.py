@@ -20,7 +20,14 @@ from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.match import drawn_anew
 from eleven_steps.checks.name.raised import say_raised
-from eleven_steps.checks.name.related import as_mask, likeness, related, same_everywhere, same_parts
+from eleven_steps.checks.name.related import (
+    as_mask,
+    exchanged,
+    likeness,
+    related,
+    same_everywhere,
+    same_parts,
+)
 from eleven_steps.checks.name.say import (
     Finding,
     dropped,
@@ -239,7 +246,8 @@ def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> F
         if shapes == [tuple(each.shape) for each in scene[step].values()]
     ]
     if not steps:
-        return say("no_such_shapes", came=came, where=where)
+        name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
+        return say(name, came=came, where=where)
     if any(part.isnan().any() for part in parts):
         later = _followed(recording, steps)
         return later if later and later.step > 5 else say("forward_nan", where=where)

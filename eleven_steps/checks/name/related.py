@@ -10,7 +10,7 @@ from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.name.causes import Given, made_of, whole
 from eleven_steps.checks.name.locate.by_weights import fit, weigh
 from eleven_steps.checks.name.say import say
-from eleven_steps.checks.run.cases import LOOSE, close
+from eleven_steps.checks.run.cases import LOOSE, Case, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
 from helpers.trace import SHAPES, STEPS
 
@@ -99,6 +99,13 @@ def related(
     if step == "mask" and part.shape == right.shape and (hides := as_mask(part, right)):
         return hides
     return likeness(part, right) or _right_for_some(part, right, SHAPES[step])
+
+
+def exchanged(case: Case) -> set[tuple[int, ...]]:
+    """The shapes with three axes of the steps where b and num_tokens have changed places."""
+    sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
+    axes = (each.strip("()").split(", ") for each in SHAPES.values())
+    return {tuple(sizes[name] for name in each) for each in axes if len(each) == 3}
 
 
 def _right_for_some(part: torch.Tensor, right: torch.Tensor, letters: str) -> str:
