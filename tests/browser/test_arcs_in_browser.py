@@ -7,7 +7,7 @@ import sys
 import build_site
 import pytest
 from axe import check_axe
-from lab_page import NOTEBOOKS, check_no_commands, make_dark, open_notebook, run_all
+from lab_page import NOTEBOOKS, check_no_commands, make_dark, open_folds, open_notebook, run_all
 from look import see
 from playwright.sync_api import expect
 from waits import resize, settle, soon, turn, until
@@ -152,6 +152,7 @@ def test_without_a_kernel(tmp_path, page, told):
     subprocess.run([sys.executable, build_site.__file__, "--to", tmp_path, path], check=True)
     page.context.set_offline(True)
     page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    open_folds(page)
     arcs = drawn(page)
     check_shown(arcs, told, LAST)
     word(arcs, BERT).hover()

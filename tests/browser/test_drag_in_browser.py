@@ -15,6 +15,7 @@ from lab_page import (
     close,
     fold_files,
     make_dark,
+    open_folds,
     open_notebook,
     run_all,
 )
@@ -242,6 +243,7 @@ def test_a_web_page_shows_how_it_begins_and_moves_in_steps(tmp_path, page):
     subprocess.run([sys.executable, build_site.__file__, "--to", tmp_path, why], check=True)
     page.context.set_offline(True)
     page.goto(f"{tmp_path.as_uri()}/{why.stem}.html")
+    open_folds(page)
     pictures = page.locator(".drag")
     expect(pictures).to_have_count(2)
     for picture, drag in zip(pictures.all(), (own(ANGLE), own(MIXED)), strict=True):

@@ -27,7 +27,7 @@ function drawing(image) {
   return new TextDecoder().decode(bytes);
 }
 
-const scrolling = "main :is([style*='overflow-x:auto'], table, math, .jp-RenderedHTML, pre)";
+const scrolling = "main :is([style*='overflow-x:auto'], table, math, .jp-RenderedHTML, .jp-RenderedMarkdown, pre)";
 new ResizeObserver(() => {
   for (const part of document.querySelectorAll(scrolling)) {
     const wide = part.scrollWidth > part.clientWidth + 1 &&
