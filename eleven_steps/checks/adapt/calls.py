@@ -38,7 +38,6 @@ class Way:
         kind: what the mask holds, a name in KINDS; "flag" where it is a flag.
         shape: the mask's, a name in SHAPES.
         first: whether tokens come first, (num_tokens, b, d_in).
-        fixed: other arguments, by name.
     """
 
     names: tuple[str, ...] = ()
@@ -54,8 +53,7 @@ class Way:
         if self.kind == "flag":
             named[self.mask] = True
         elif self.mask:
-            mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]] if SHAPES[self.shape] else None
-            mask = KINDS[self.kind](hidden, x) if mask is None else mask
+            mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]]
             named[self.mask] = mask.expand(len(x), -1, -1) if "(b," in self.shape else mask
         out = output(module(**named) if self.names else module(given, **named))
         return out.transpose(0, 1) if self.first and isinstance(out, torch.Tensor) else out
@@ -100,8 +98,5 @@ def ways(module: Any, causal: bool) -> Iterator[Way]:
             yield Way(given, first=first)
         if flag and causal:
             yield Way(given, flag, "flag", first=first)
-        for kind in KINDS if mask and causal else ():
-            for shape in SHAPES:
-                yield Way(given, mask, kind, shape, first)
-        if mask and not causal and not optional:
+        if mask and (causal or not optional):
             yield from (Way(given, mask, kind, shape, first) for kind in KINDS for shape in SHAPES)
