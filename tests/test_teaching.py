@@ -88,6 +88,7 @@ def test_every_command_works_word_for_word(course):
         shell(course, block)
     assert (course / "canvas.csv").read_text("utf-8").count("\n") == 4
     assert list((course / "assignment" / "feedback" / "ada" / "week2").glob("*.html"))
+    assert ",ada," in (course / "assignment" / "grades.csv").read_text("utf-8")
     site = (course / "site-students" / "05_scores.html").read_text("utf-8")
     assert "# Solution" in (course / "site" / "05_scores.html").read_text("utf-8")
     assert "# Solution" not in site and "keys.transpose(2, 3)\n\n\nassert" not in site
