@@ -149,12 +149,11 @@ def graded(tmp_path_factory, solutions):
     cut = folder / "submitted" / "cut" / WEEK
     cut.mkdir(parents=True)
     (cut / PATHS[0].name).write_text("{")
-    ours = by_ours(folder)
-    with ThreadPoolExecutor() as pool:
-        both = pool.submit(by_nbgrader, folder), pool.submit(by_otter, other, solutions)
-        nbgraders, otters = (each.result() for each in both)
+    with ThreadPoolExecutor() as pool:  # each waits for processes of its own
+        jobs = (by_ours, folder), (by_nbgrader, folder), (by_otter, other, solutions)
+        said = [each.result() for each in [pool.submit(*job) for job in jobs]]
     assert (mine.read_bytes() if mine.exists() else None) == before
-    return ours, nbgraders, otters, folder
+    return *said, folder
 
 
 def test_all_solved_is_right_and_all_broken_wrong(graded, solutions):
