@@ -283,12 +283,13 @@ def waits_alone():
 
 def test_a_process_that_never_joins_in_is_told_within_the_seconds():
     group = Processes(2)
-    told = (
-        r"no answer from process 0 within 0\.5 seconds \(process 1 answered\): all 2 were "
-        r"stopped\. Do all of them call the same collectives"
-    )
-    with pytest.raises(RuntimeError, match=told):
+    with pytest.raises(RuntimeError) as told:
         group.run(waits_alone, seconds=0.5)
+    # On a busy machine process 1, which has nothing to wait for, may not have answered either.
+    told.match(
+        r"no answer from process(es 0, 1 within 0\.5 seconds| 0 within 0\.5 seconds "
+        r"\(process 1 answered\)): all 2 were stopped\. Do all of them call the same collectives"
+    )
     assert not group.running and repr(group) == "2 processes, ended"
 
 
