@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "adapt": {"run"},
     "know": {"beyond", "helpers", "run"},
     "name": {"adapt", "helpers", "know", "progress", "run"},
-    "progress": {"know", "pictures"},
+    "progress": {"helpers", "know", "pictures"},
     "checks": {"helpers", "know", "name", "progress", "run"},
 }
 # Inside helpers hardly anything is imported.
