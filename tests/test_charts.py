@@ -4,6 +4,7 @@ import matplotlib
 import pytest
 import torch
 
+from eleven_steps.pictures import HEAD_COLOURS
 from eleven_steps.pictures.charts import (
     LINES,
     draw_dots,
@@ -65,6 +66,11 @@ def test_a_chart_takes_the_colours_of_the_page(chart):
     assert not re.search(r"(?:href|url)[=(]\"?http", chart.svg) and "<script" not in chart.svg
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', chart.svg))
     assert used == set(re.findall(r' id="([^"]+)"', chart.svg))
+
+
+def test_the_lines_have_colours_of_no_head_and_more_than_colour():
+    assert not {line["color"] for line in LINES.values()} & set(HEAD_COLOURS)
+    assert len({line["marker"] for line in LINES.values()}) == len(LINES)
 
 
 def test_squares_have_the_area_of_their_amounts():

@@ -11,7 +11,7 @@ import renew
 import torch
 
 from eleven_steps import sliders
-from eleven_steps.pictures import Handle
+from eleven_steps.pictures import Arrow, Handle, draw_vectors
 from eleven_steps.pictures.svg import CHARACTER, TITLE_HEIGHT, number
 from eleven_steps.sliders.words import SENTENCES, meaning_at
 from helpers.examples import load_example
@@ -73,6 +73,11 @@ def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
     for line, vector in zip(shown[-3:], (context, tip, y), strict=True):
         assert line.endswith(f"({vector[0]:.2f}, {vector[1]:.2f})")
     assert shown[0].startswith(f"bank takes {max(weights):.2f} from ")
+
+
+def test_a_word_without_length_takes_the_same_from_each(ask):
+    shown = texts(ask(MAKE["mix"](), [[0, 0]])["svg"])
+    assert shown.count("0.14") == len(DUCKS) and shown[0] == "bank takes 0.14 from every word"
 
 
 @pytest.mark.parametrize("key", [(2.0, 1.5), (-3.0, 2.0), (3, -2), (0, -1.3), (-1, 0)], ids=str)
@@ -143,6 +148,12 @@ def test_no_name_stands_over_another_wherever_a_tip_is(name):
     for tip in itertools.product(across, up):
         svg = drag.draw([list(map(float, tip))]).picture.svg
         assert len(names(svg)) > 1 and not over_each_other(svg), tip
+
+
+def test_no_name_stands_over_another_at_tips_that_are_near():
+    arrows = [Arrow("bank alone", (1, 1), "dashed"), Arrow("bank", (1.67, 1.14), "strong")]
+    svg = draw_vectors(arrows, "near").svg
+    assert len(names(svg)) == 2 and not over_each_other(svg)
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)

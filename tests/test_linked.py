@@ -97,6 +97,14 @@ def test_a_line_says_what_it_reads_and_makes():
     assert said_of(told, "check_input")["words"][1].endswith("→ nothing new")
 
 
+def test_running_line_by_line_leaves_the_module_as_it_was():
+    mha, x = build(TELLING)
+    before = {name: each.clone() for name, each in mha.state_dict().items()}, x.clone()
+    run_by_line(CODE, mha, x)
+    assert all(torch.equal(before[0][name], each) for name, each in mha.state_dict().items())
+    assert torch.equal(before[1], x)
+
+
 def test_the_page_holds_all_code_and_a_card_for_each_step():
     linked = sliders.explore_source()
     written = re.findall(

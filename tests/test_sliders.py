@@ -126,6 +126,14 @@ def test_a_page_moves_several_sliders_at_once_or_none(turning):
     assert turning.position == (4, 4)
 
 
+def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):
+    state = turning.get_state()
+    assert state["names"] == ("d_out", "num_heads") and state["start"] == (6, 2)
+    assert state["labels"][1] == "number of heads (num_heads)"
+    assert "render" in state["_esm"] and ".film" in state["_css"]
+    assert len(state["svgs"]) == len(state["positions"]) == 7
+
+
 def test_a_slider_has_a_name_of_its_own():
     for taken in ("svgs", "keys", "layout", "observe"):
         with pytest.raises(ValueError, match=f"cannot be called {taken}: a film has this name"):
@@ -143,6 +151,10 @@ def test_a_slider_has_a_name_of_its_own():
 def test_too_few_or_too_many_positions_make_no_film(positions, says):
     with pytest.raises(ValueError, match=says):
         sliders.film(say, **positions)
+
+
+def test_forty_positions_make_a_film():
+    assert len(sliders.film(say, head=range(40)).pictures) == 40
 
 
 def test_one_position_that_cannot_be_drawn_fails_the_film():
@@ -178,3 +190,11 @@ def test_a_film_brings_its_view_a_still_picture_and_words():
     words = "Run the cell to move it."
     assert bundle["text/html"] == f"{still._repr_mimebundle_()['text/html']}<p>{words}</p>"
     assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_films_leave_the_random_numbers_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    sliders.explore_blocks()
+    assert torch.equal(torch.rand(3), expected)

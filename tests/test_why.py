@@ -4,11 +4,12 @@ import math
 import re
 
 import pytest
+import renew
 import torch
 from torch import nn
 
 from eleven_steps import sliders
-from eleven_steps.pictures import Arrow, draw_blocks, draw_matrices, draw_vectors
+from eleven_steps.pictures import HEAD_COLOURS, Arrow, draw_blocks, draw_matrices, draw_vectors
 from eleven_steps.pictures.vectors import MARGIN, UNIT
 from eleven_steps.sliders.words import SENTENCES
 from helpers.examples import load_example
@@ -121,6 +122,11 @@ def test_matrices_are_drawn_number_for_number():
         draw_matrices({"A": whole}, "T", heads=[0, 1, 2])
 
 
+def test_rows_of_a_matrix_take_the_colours_of_their_heads():
+    drawn = draw_matrices({"A": torch.tensor([[1.0, 2], [3, 4]])}, "T", heads=[1, None])
+    assert HEAD_COLOURS[1] in drawn.svg and HEAD_COLOURS[0] not in drawn.svg
+
+
 def test_the_diagram_shows_names_where_they_are_given():
     names = {"A": "one", "B": "two", "C": "three", "D": "four", "E": "five"}
     assert texts(draw_blocks()).count("?") == 5
@@ -142,3 +148,12 @@ def test_each_token_is_once_more_itself_plus_what_the_others_offer():
     )
     slipped = VECTORS["bank"] + sum(a * (WORDS["W_value"].T @ VECTORS["bank"]) for a in weights)
     assert degrees(slipped) == pytest.approx(45)
+
+
+def test_the_notebook_builds_the_films_last_position():
+    cells = renew.read(renew.NOTEBOOKS / "00_why_attention.ipynb").cells
+    outputs = "".join(
+        output.get("text", "") for cell in cells for output in cell.get("outputs", [])
+    )
+    vector, _ = in_context(SENTENCES["ducks"].split())
+    assert f"tensor([{vector[0]:.4f}, {vector[1]:.4f}])" in outputs
