@@ -122,7 +122,7 @@ def everything(tmp_path_factory):
     (folder / "=1+2__05_scores.ipynb").write_text(WHOLE)
     with listening(top) as sockets:
         places = {"outside": outside, "other": folder / "answers 0" / "work.ipynb", "out": out}
-        places |= {"home": Path.home(), "root": grade.COURSE.parent, "pid": os.getpid()}
+        places |= {"home": Path.home(), "root": grade.NOTEBOOKS.parent, "pid": os.getpid()}
         hand_in(folder, {"tries": attempts(places | sockets)})
         before = content(folder), content(outside)
         found, written = graded(
