@@ -202,7 +202,8 @@ def test_the_table_says_what_the_configuration_says(name):
     if model.window:
         assert model.window == config.sliding_window
     if model.latent_dim:
-        assert config.qk_nope_head_dim == config.v_head_dim == model.head_dim
+        assert config.v_head_dim == model.head_dim
+        assert config.qk_nope_head_dim == (model.key_dim or model.head_dim)
         latents = config.kv_lora_rank, config.q_lora_rank, config.qk_rope_head_dim
         assert latents == (model.latent_dim, model.query_dim, model.rope_dim)
     else:
@@ -218,12 +219,15 @@ def other(model, name):
     """Return a model with one of its changes left out, or put in."""
     if name == "scaling":
         return replace(model, scaling=0)
+    if name == "key_dim":
+        return replace(model, key_dim=0)
     if name == "rope_width":
         return replace(model, rope_width=model.rope_width // 2)
     return replace(model, **{name: 1 - getattr(model, name)})
 
 
 SWITCHES = "biases", "rope_first", "neighbours", "scaling", "norm", "alibi", "sinks", "gate"
+SWITCHES += ("key_dim", "index_neighbours")
 CHANGED = [
     pytest.param(proof, switch, id=f"{proof.change}, {switch}")
     for proof in PROOFS
@@ -231,6 +235,7 @@ CHANGED = [
     for switch in (*SWITCHES, "whole")
     if getattr(MODELS[proof.change], switch)
     or (switch == "neighbours" and MODELS[proof.change].rope_base)
+    or (switch == "index_neighbours" and MODELS[proof.change].top_keys)
     or (switch == "whole" and MODELS[proof.change].scaling == 2)
 ]
 

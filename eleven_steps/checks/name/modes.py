@@ -53,7 +53,8 @@ def judge_gradients(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     if not wrong and outputs.built[True].mask == "trained":
         moved = mine.get("mask") is not None and mine["mask"].any()
         yield say("mask_learns" if moved else "mask_trained")
-    names = [name for name in right if name in mine and name not in case.without]
+    learns = (name for name in right if right[name] is not None)  # a choice has no gradient
+    names = [name for name in learns if name in mine and name not in case.without]
     cut = [
         name
         for name in names
@@ -99,6 +100,7 @@ def judge_training(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     if isinstance(weights, Failure):
         return
     finding = judge_read(weights, outputs.variant) if readable else judge_acting(outputs)
+    finding = None if outputs.variant == "linear" else finding  # a table has no weights to drop
     case = outputs.plain(outputs.cases.biased)
     passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True), Pass()]
     still, again, trained, repeated, after = (each.out for each in once(outputs.cls, case, *passes))
