@@ -8,7 +8,7 @@ import torch
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.exercises.kinds import Task, Write, slip
 from eleven_steps.checks.know.right import Scene
-from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.cases import Case, known
 from eleven_steps.checks.run.contract import is_padding, sizes
 from helpers.attention import future_mask
 
@@ -134,6 +134,46 @@ def _past(s: Scene) -> int:
 def _new_rows(s: Scene, diagonal: int) -> torch.Tensor:
     tokens = s.case.num_tokens
     return torch.ones(tokens, _past(s) + tokens, dtype=torch.bool).triu(diagonal)
+
+
+def _future(s: Scene) -> torch.Tensor:
+    return future_mask(s.case.num_tokens)
+
+
+def _rates(s: Scene) -> torch.Tensor:
+    """What an indexer says of every key to every query, (b, 1, num_tokens, num_tokens)."""
+    return known("rates", (s.case.b, 1, s.case.num_tokens, s.case.num_tokens))
+
+
+def _unchosen(s: Scene, rates: torch.Tensor, size: int = 3, dim: int = -1) -> torch.Tensor:
+    """True but for the best keys of each query."""
+    best = rates.topk(min(size, s.case.num_tokens), dim=dim).indices
+    return torch.ones_like(rates, dtype=torch.bool).scatter(dim, best, False)
+
+
+def _seen(s: Scene) -> torch.Tensor:
+    """The rates, those of the future -inf."""
+    return _rates(s).masked_fill(_future(s), -torch.inf)
+
+
+def _chosen(s: Scene, *more: int) -> torch.Tensor:
+    return _future(s) | _unchosen(s, _seen(s), *more)
+
+
+def _token(s: Scene) -> tuple[torch.Tensor, ...]:
+    """A table (b, num_heads, head_dim, head_dim), a token's query, key and value, and decays."""
+    table = known("table", (s.case.b, s.case.num_heads, s.case.head_dim, s.case.head_dim))
+    last = (s["transpose"][name][:, :, -1:] for name in ("queries", "keys", "values"))
+    return table, *last, s.case.num_heads * sizes(s.case)["decays"]
+
+
+def _read(s: Scene, fades: bool = True, late: bool = False, turned: bool = False) -> tuple:
+    """The table after a token, and the token's context."""
+    table, query, key, value, decays = _token(s)
+    fade = torch.exp(-decays).view(-1, 1, 1) if fades else 1.0
+    added = value.mT @ key if turned else key.mT @ value
+    table = (table + added) * fade if late else table * fade + added
+    return table, query @ table
 
 
 SINCE: tuple[Task, ...] = (
@@ -305,5 +345,37 @@ SINCE: tuple[Task, ...] = (
             Case(1, 7, 3, 16, 4, 12, called="with past = 5 and num_tokens = 7", variant="cache"),
             Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1", variant="cache"),
         ),
+    ),
+    Write(
+        "since.13",
+        lambda s: (_rates(s), _future(s), 3),
+        ("mask",),
+        (
+            slip("topk_before_mask", lambda s: _future(s) | _unchosen(s, _rates(s))),
+            slip("topk_future_again", lambda s: _unchosen(s, _seen(s))),
+            slip("topk_best_hidden", lambda s: _future(s) | ~_unchosen(s, _seen(s))),
+            slip("one_key_more", lambda s: _chosen(s, 4)),
+            slip("best_queries", lambda s: _chosen(s, 3, 2)),
+        ),
+        right=_chosen,
+        at="mask",
+        shape="(b, 1, num_tokens, num_tokens)",
+        cases=_cases("topk"),
+    ),
+    Write(
+        "since.14",
+        _token,
+        ("table", "context"),
+        (
+            slip("linear_no_decay", lambda s: _read(s, fades=False)),
+            slip("linear_fades_at_once", lambda s: _read(s, late=True)),
+            slip("linear_asked_first", lambda s: (_read(s)[0], _token(s)[1] @ _token(s)[0])),
+            slip("value_times_key", lambda s: _read(s, turned=True)),
+            slip("table_as_it_was", lambda s: (_token(s)[0], _read(s)[1])),
+        ),
+        right=_read,
+        at="context",
+        shape=("(b, num_heads, head_dim, head_dim)", "(b, num_heads, 1, head_dim)"),
+        cases=_cases("linear"),
     ),
 )
