@@ -27,6 +27,8 @@ STUDENTS = "solved", "half", "broken"
 SLIPS = "def broken(:", "{name} = 'a text'", "raise OSError('before the answer')"
 UNMASKED = "scores.masked_fill(self.mask[:num_tokens, :num_tokens], -torch.inf)", "scores"
 WEEK = "week"
+# Their names hold something before their cell runs: where that raises, the others judge it.
+HELD = {"by_hand.3", "by_hand.4", "by_hand.6", "by_hand.7", "many.3"}
 # What the command `otter run` does, for one notebook after the other.
 OTTER = """
 import json, os, sys
@@ -181,6 +183,8 @@ def test_each_tells_the_student_the_sentence(graded, solutions):
     shown = "".join(html.unescape(page.read_text("utf-8")) for page in pages)
     for identifier in solutions:
         said = ours["broken", identifier]
+        if identifier in HELD:
+            continue
         told = said["message"]
         # Each runs the cell in a world of its own, so of an error only its kind is the same.
         named = told.split(" raises ")[-1].split(":")[0] if said["kind"] == "error" else told
