@@ -17,7 +17,7 @@ from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
 from eleven_steps.checks.know.catalogue import MISTAKES, named
 from eleven_steps.checks.know.exercises.kinds import Explain, Write
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
@@ -102,7 +102,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     # The function is wrong only through what it was planted with.
     task = TASKS[identifier]
     scenes = [play(case) for case in task.cases]
-    slip = task.usual()[0]
+    slip = task.slips[0]
     assert any(not alike(task.slipped(slip, s), task.answer(s)) for s in scenes)
 
 
@@ -636,7 +636,7 @@ def test_each_slip_is_tried_with_real_code():
     listed = {
         (identifier, slip.mistake or slip.sentence)
         for identifier in WRITE
-        for slip in TASKS[identifier].usual()
+        for slip in TASKS[identifier].slips
         if not TASKS[identifier].planted
     }
     real = {(identifier, slip) for identifier, slip, _ in PLANTED}
@@ -662,7 +662,7 @@ def replaying(task, slip):
 @every("identifier", WRITE)
 def test_no_slip_hides_behind_another(identifier):
     task = TASKS[identifier]
-    for place, slip in enumerate(task.usual()):
+    for place, slip in enumerate(task.slips):
         outcome = tried(identifier, replaying(task, slip))
         if task.planted and place == 0:
             assert outcome.kind == "unfinished"

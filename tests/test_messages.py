@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.functional import dropout
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import papers
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.run.cases import BIASED, MAIN
 from helpers.attention import MultiHeadAttention
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks import check_attention, progress
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.pictures import draw_source, draw_steps
 from helpers import errors
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
