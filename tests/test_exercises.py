@@ -195,6 +195,7 @@ def test_numbers_are_taken_in_any_form_that_is_meant(identifier):
     row = isinstance(answer, tuple)
     forms = [torch.tensor(answer), np.array(answer), np.float64(answer), torch.tensor(answer) * 1.0]
     forms += [list(answer), [float(each) for each in answer]] if row else [float(answer), answer]
+    forms += [[answer], str(answer)]
     assert all(tried(identifier, form).passed for form in forms)
 
 
@@ -210,7 +211,7 @@ def test_wrong_numbers_get_their_own_sentence_and_never_the_answer(identifier):
     scalar = not isinstance(task.answer, tuple)
     kinds = {
         "value": [-1, 10**5000, -math.inf] if scalar else [(0,) * len(task.answer)],
-        "shape": [[task.answer], torch.tensor([[task.answer]])] if scalar else [1, [[1, 3]], []],
+        "shape": [[task.answer] * 2, torch.ones(2, 2)] if scalar else [1, [[1, 3]] * 2, []],
         "type": ["many", True, 1j, {1}, {}, print, [None.__class__], object(), b"8"],
         "nan": [math.nan, np.nan, torch.tensor(math.nan)] if scalar else [[math.nan, 1]],
         "unfinished": [..., None] if scalar else [..., None, (1, ...), [None, 2]],
@@ -847,6 +848,7 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
         ("nan", 5, "queries @ keys", "torch.nan * queries @ keys", "NaN"),
         ("value", 7, "head_dim**0.5", "head_dim**0.4", "divided by 2.297"),
         ("value", 5, "queries @", "(queries + b - 1) @", "applied to the queries"),
+        ("value", 11, "self.W_value(x)", "self.W_key(x)", "`W_value` is not called"),
     ],
 )
 def test_other_faults_of_a_growing_class_are_described(kind, upto, old, new, said):
