@@ -89,7 +89,7 @@ class ModelProof(Proof):
 
     def settings(self) -> dict:
         sizes = COMMON | FEW | SHARED | {"intermediate_size": 16}
-        if self.model in ("DeepseekV3", "DeepseekV32"):
+        if self.model in ("DeepseekV3", "DeepseekV32", "GlmMoeDsa"):
             sizes |= {"n_routed_experts": 4, "n_group": 1, "topk_group": 1}
         if len(prove_models.RELEASED[self.change].layers) == 2:
             kind = "sliding_attention" if self.in_window else "full_attention"
@@ -98,7 +98,7 @@ class ModelProof(Proof):
             sizes["sliding_window"] = 4
         elif self.model in ("Qwen3Next", "Qwen3_5"):
             sizes["layer_types"] = ["full_attention"]
-        if self.model == "DeepseekV32":
+        if self.model in ("DeepseekV32", "GlmMoeDsa"):
             sizes["index_topk"] = 4
         return prove_models.small_settings(prove_models.RELEASED[self.change]) | sizes
 

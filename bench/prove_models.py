@@ -90,6 +90,7 @@ RELEASED = {
     ),
     "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 16),
     "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8),
+    "GLM-5": Released("GlmMoeDsa", default(1_000_000.0), 16, 8),
     "Qwen3.5 9B": Released("Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16),
 }
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}

@@ -60,12 +60,12 @@ def one_plus(ours: nn.Module, theirs: nn.Module) -> Pairs:
 
 def head_by_head(ours: nn.Module, layer: nn.Linear, names: Sequence[str]) -> Pairs:
     """Pair several layers of ours with one that holds them head by head."""
-    split = (ours.num_heads, len(names), ours.head_dim)
-    for place, name in enumerate(names):
-        mine = getattr(ours, name)
-        yield mine.weight.unflatten(0, split[::2]), layer.weight.unflatten(0, split)[:, place], 0
-        if layer.bias is not None:
-            yield mine.bias.unflatten(0, split[::2]), layer.bias.unflatten(0, split)[:, place], 0
+    by_head = ours.num_heads, -1
+    widths = [getattr(ours, name).out_features // ours.num_heads for name in names]
+    for each in ("weight", "bias") if layer.bias is not None else ("weight",):
+        theirs = getattr(layer, each).unflatten(0, by_head).split(widths, dim=1)
+        for name, part in zip(names, theirs, strict=True):
+            yield getattr(getattr(ours, name), each).unflatten(0, by_head), part, 0
 
 
 def bloom_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
@@ -140,6 +140,7 @@ PAIRS = {
     "MiniMaxLightning": lightning_pairs,
     "Qwen3_5": gated_pairs,
     "DeepseekV32": sparse_pairs,
+    "GlmMoeDsa": sparse_pairs,
     "DeepseekV2": latent_pairs,
     "DeepseekV3": latent_pairs,
 } | dict.fromkeys(

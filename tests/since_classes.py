@@ -341,6 +341,71 @@ class FusedCache(Fused):
         return self.out_proj(out.transpose(1, 2).flatten(2)), past
 
 
+class PlainTopk(Plain):
+    def __init__(self, d_in, *sizes, qkv_bias=False, top_keys, index_heads, index_dim):
+        super().__init__(d_in, *sizes, qkv_bias)
+        self.top_keys = top_keys
+        self.W_index_query = nn.Linear(d_in, index_heads * index_dim, bias=False)
+        self.W_index_key = nn.Linear(d_in, index_dim, bias=False)
+        self.W_index_weight = nn.Linear(d_in, index_heads, bias=False)
+        self.index_norm = nn.LayerNorm(index_dim, eps=1e-6)
+
+    def rates(self, x):
+        keys = self.index_norm(self.W_index_key(x))
+        queries = self.W_index_query(x).unflatten(-1, (-1, keys.shape[-1]))
+        products = torch.einsum("nihd,njd->nijh", queries, keys).relu()
+        return (products @ self.W_index_weight(x)[..., None]).squeeze(-1)[:, None]
+
+    def hidden(self, scores):
+        hidden = super().hidden(scores)
+        rates = self.rated.masked_fill(hidden, -torch.inf)
+        places = rates.topk(min(self.top_keys, rates.shape[-1]), dim=-1).indices
+        return hidden | torch.ones_like(rates, dtype=torch.bool).scatter(-1, places, False)
+
+    def forward(self, x):
+        self.rated = self.rates(x)
+        return super().forward(x)
+
+
+class FusedTopk(PlainTopk):
+    def hidden(self, scores):
+        hidden = Plain.hidden(self, scores)
+        ranked = self.rated.masked_fill(hidden, -torch.inf).sort(dim=-1, descending=True).values
+        least = ranked[..., : self.top_keys][..., -1:]
+        return hidden | (self.rated < least)
+
+
+class PlainLinear(Plain):
+    def __init__(self, d_in, d_out, *sizes, qkv_bias=False, decays):
+        super().__init__(d_in, d_out, *sizes, qkv_bias)
+        self.register_buffer("decays", decays)
+        self.context_norm = nn.RMSNorm(d_out, eps=1e-6)
+
+    def attend(self, q, k, v):
+        q, k, v = F.silu(q), F.silu(k), F.silu(v)
+        place = torch.arange(q.shape[-2], device=q.device)
+        back = (place[:, None] - place).clamp(min=0)
+        fade = torch.exp(-self.decays.to(q)[:, None, None] * back).tril()
+        return (q @ k.mT * fade) @ v
+
+    def forward(self, x):
+        context = self.attend(*self.project(x)).transpose(1, 2).flatten(2)
+        return self.out_proj(self.context_norm(context))
+
+
+class FusedLinear(PlainLinear):
+    def attend(self, q, k, v):
+        q, k, v = F.silu(q), F.silu(k), F.silu(v)
+        fade = torch.exp(-self.decays).to(q)[:, None, None]
+        table, context = torch.zeros_like(k[..., :1, :].mT @ v[..., :1, :]), []
+        for token in range(q.shape[2]):
+            key, value, query = k[:, :, token, :, None], v[:, :, token, None], q[:, :, token, None]
+            table = table * fade
+            table = table + key * value
+            context.append(query @ table)
+        return torch.cat(context, 2)
+
+
 def of_style(style):
     """The classes of a style by their variant."""
     found = vars(sys.modules[__name__]).items()

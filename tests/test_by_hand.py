@@ -32,7 +32,7 @@ PAPERS = papers()
 SHEET = renew.COURSE["15_by_hand"]
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
 MANY = [practice(kind, seed) for kind in KINDS for seed in range(12)]
-FRESH = [practice(kind, seed) for kind in KINDS for seed in (1, 2)]  # for what asks the checks
+FRESH = [practice(kind, 1) for kind in KINDS]  # for what asks the checks
 PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
@@ -171,7 +171,7 @@ def test_the_last_two_exercises_are_true_of_the_classes():
     assert tried("by_hand.7", answer).passed
 
 
-@every("places", [2, 3, 4, 6])
+@every("places", [2, 4])
 def test_rounding_on_the_way_is_right(places):
     for paper in (p for p in PROBLEMS if "W_q" in p.given):
         right = {name: value(part).round(decimals=places) for name, part in paper.parts.items()}

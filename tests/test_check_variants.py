@@ -40,6 +40,9 @@ _V = "v = v[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)"
 _NORMED = "return self.query_norm(q), self.key_norm(k), v"
 _TURNED = "return turned(q), turned(k), v"
 _BACK = "- self.slopes * (place[:, None] - place)"
+_FUTURE = ".masked_fill(hidden, -torch.inf)"
+_FADE = "            table = table * fade\n"
+_ADD = "            table = table + key * value\n"
 _PAST = "torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)"
 SLIPS = [
     ("values_tiled", "PlainGqa", _V, "v = v.repeat(1, n, 1, 1)"),
@@ -192,6 +195,25 @@ SLIPS = [
     ),
     ("cache_forgets", "PlainCache", "flatten(2)), (k, v)", "flatten(2)), past or (k, v)"),
     ("cache_mask_top_left", "PlainCache", "triu(m - n + 1)", "triu(1)"),
+    ("topk_before_mask", "PlainTopk", f"self.rated{_FUTURE}", "self.rated"),
+    ("topk_by_scores", "PlainTopk", f"rates = self.rated{_FUTURE}", f"rates = scores{_FUTURE}"),
+    (
+        "topk_future_again",
+        "PlainTopk",
+        "return hidden | torch.ones_like(rates",
+        "return torch.ones_like(rates",
+    ),
+    ("topk_no_relu", "FusedTopk", "keys).relu()", "keys)"),
+    (
+        "linear_asked_first",
+        "FusedLinear",
+        f"{_ADD}            context.append(query @ table)\n",
+        f"            context.append(query @ table)\n{_ADD}",
+    ),
+    ("linear_fades_at_once", "FusedLinear", f"{_FADE}{_ADD}", f"{_ADD}{_FADE}"),
+    ("linear_no_decay", "FusedLinear", _FADE, ""),
+    ("linear_future", "PlainLinear", "* back).tril()", "* back)"),
+    ("linear_scaled", "PlainLinear", "q @ k.mT * fade", "q @ k.mT / q.shape[-1] ** 0.5 * fade"),
     ("keys_tiled", "PlainGqa", _K, "k = k.repeat(1, n, 1, 1)"),
     ("norm_missing", "FusedNorm", "(self.query_norm(q), self.key_norm(k), v))", "(q, k, v))"),
     ("norm_shared", "PlainNorm", _NORMED, "return self.query_norm(q), self.query_norm(k), v"),

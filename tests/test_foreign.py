@@ -52,6 +52,11 @@ class ThreeLast(Fused):
         return qkv.unflatten(-1, (self.heads, -1, 3)).permute(4, 0, 2, 1, 3)
 
 
+class InADictionary(Fused):
+    def forward(self, x):
+        return {"weights": torch.zeros(len(x), x.shape[1], x.shape[1]), "out": super().forward(x)}
+
+
 class Conv1D(nn.Module):
     def __init__(self, outputs, inputs):
         super().__init__()
@@ -137,6 +142,7 @@ def first(dim, heads, dropout, bias):
         (Fused, "qkv = c_attn (3 h d i); out_proj = c_proj; forward(x)"),
         (HeadsFirst, "(h 3 d i)"),
         (ThreeLast, "(h d 3 i)"),
+        (InADictionary, "forward(x)"),
         (Transposed, "qkv = c_attn (i 3 h d); out_proj = c_proj (h d o)"),
         (ByHead, "W_query = heads.*.query"),
         (Tensors, "mask (num_tokens, num_tokens), True where a key is seen"),
@@ -174,6 +180,12 @@ class OneLayout(Fused):
         return q, k.flip(1), v
 
 
+class ThreeBeforeTokens(Fused):
+    def cut(self, qkv):
+        shape = len(qkv), 3, -1, self.heads, qkv.shape[-1] // 3 // self.heads
+        return qkv.reshape(shape).transpose(2, 3).unbind(1)
+
+
 class Open(Tensors):
     def forward(self, query, key, value, mask=None):
         return super().forward(query, key, value)
@@ -184,6 +196,7 @@ class Open(Tensors):
     [
         (Unscaled, 7, "no_scale"),
         (OneLayout, 5, None),
+        (ThreeBeforeTokens, 2, None),
         (Open, 6, "no_mask"),
     ],
 )
@@ -299,6 +312,8 @@ def test_the_shell_says_right_wrong_or_not_judged(model, capsys):
     assert (right["verdict"], right["step"]) == ("right", None)
     assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 6, "mask")
     assert "causal=False" in wrong["note"] and wrong["mistakes"] == ["no_mask"]
+    assert shell.main([f"{model}:Right", "--call", "module(x, x, x, attn_mask=hidden)[0]"]) == 0
+    capsys.readouterr()
     assert shell.main(["somebodys.model:Odd"]) == 2
     assert "? somebodys.model:Odd: not judged" in capsys.readouterr().out
 

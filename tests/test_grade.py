@@ -95,8 +95,17 @@ def content(folder):
 
 
 @pytest.fixture(scope="module")
+def much(tmp_path_factory):
+    """Grade what takes long: the course's solutions, and notebooks that hang or take all."""
+    top = tmp_path_factory.mktemp("much")
+    slow = {name: BREAKING_OFF[name] for name in BREAKING_OFF if name != "ends"}
+    hand_in(top / "handed in", solutions() | slow)
+    return graded(top / "handed in", top / "out.json", "--processes", "2")
+
+
+@pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """Hand in everything above, and grade it in one run."""
+    """Hand in all else, and grade it in one run."""
     top = tmp_path_factory.mktemp("grade")
     folder, outside, out = top / "handed in", top / "outside", top / "results" / "out.json"
     outside.mkdir()
@@ -107,14 +116,13 @@ def everything(tmp_path_factory):
         sources = [checks(*ANSWERS[name][:2]) for name in names.values()]
         notebooks[student] = cells(SET_UP_ANSWERS, *sources)
     notebooks |= {f"rogue {name}": notebook for name, notebook in ROGUES.items()}
-    notebooks |= solutions()
-    hand_in(folder, notebooks | BREAKING_OFF)
+    hand_in(folder, notebooks | {"ends": BREAKING_OFF["ends"]})
     hand_in_unreadable(folder)
     (folder / "notes.txt").write_text("not handed in")
     (folder / "=1+2__05_scores.ipynb").write_text(WHOLE)
     with listening(top) as sockets:
         places = {"outside": outside, "other": folder / "answers 0" / "work.ipynb", "out": out}
-        places |= {"home": Path.home(), "root": grade.COURSE.parent, "pid": os.getpid()}
+        places |= {"home": Path.home(), "root": grade.NOTEBOOKS.parent, "pid": os.getpid()}
         hand_in(folder, {"tries": attempts(places | sockets)})
         before = content(folder), content(outside)
         found, written = graded(
@@ -163,8 +171,9 @@ def test_a_class_is_judged_from_outside(everything, name):
 
 
 @shut_in
-def test_every_solution_of_the_course_is_right(everything):
-    found, written, _ = everything
+@pytest.mark.nightly
+def test_every_solution_of_the_course_is_right(much):
+    found, written = much
     assert written["exercises"] == grade.course_exercises()
     for identifier in written["exercises"]:
         handed_in = [found[student, identifier] for student in solutions()]
@@ -198,14 +207,25 @@ def test_what_a_notebook_tries_outside_comes_to_nothing(everything):
         assert result["kind"] == "right", result["message"]
 
 
+def stopped(found, *expected):
+    """Say that what stands beside these exercises counts, and why these were stopped."""
+    for student, identifier, said in expected:
+        assert found[student, "scores.1"]["kind"] == found[student, "scores.2"]["kind"] == "right"
+        result = found[student, identifier]
+        assert (result["kind"], said in result["message"]) == ("stopped", True), result
+
+
 @shut_in
 def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything):
-    found = everything[0]
-    for student in BREAKING_OFF:
-        assert found[student, "scores.1"]["kind"] == "right"
-        assert found[student, "scores.2"]["kind"] == "right"
-    for student, identifier, said in (
-        ("ends", "scores.3", "ended its process"),
+    stopped(everything[0], ("ends", "scores.3", "ended its process"))
+
+
+@shut_in
+@pytest.mark.nightly
+def test_a_notebook_that_takes_all_or_hangs_costs_no_more_than_what_it_stops(much):
+    found, _ = much
+    stopped(
+        found,
         ("takes", "scores.3", "more than 64 processes"),
         ("takes", "context.1", "the notebook "),  # used too much memory, or took too long
         ("takes", "context.3", "the notebook "),  # returned too much, or took too long
@@ -213,9 +233,7 @@ def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything)
         ("hangs", "context.2", "seconds"),
         ("hangs", "mask.1", "within 6 seconds"),
         ("hangs", "mask.3", "within 6 seconds"),
-    ):
-        result = found[student, identifier]
-        assert (result["kind"], said in result["message"]) == ("stopped", True), result
+    )
     assert found["hangs", "context.1"]["message"] == "no end after 1 seconds of running."
     assert "raises NameError: name 'nothing'" in found["hangs", "context.3"]["message"]
 
@@ -259,7 +277,7 @@ def test_the_files_hold_the_same_in_a_fixed_order(everything):
 def test_every_exercise_is_graded():
     steps = {f"{step}.{number}" for step in STEPS for number in (1, 2, 3)} | set(QUIZZES)
     sheet = {f"by_hand.{number}" for number in range(1, 8)}
-    since = {f"since.{number}" for number in range(1, 13)} | {"learn.1"}
+    since = {f"since.{number}" for number in range(1, 16)} | {"learn.1"}
     many = {f"many.{number}" for number in range(1, 6)}
     every = grade.course_exercises()
     assert set(every) == steps | sheet | since | many | {"your_class.1"}

@@ -17,6 +17,7 @@ STUDENTS = {  # what is handed in of them, by exercise: points, or None for noth
     "blaise": (0, 1, None, 6),
     "=carl": (0, 0, None, None),
     "dora": (None, None, None, None),
+    "Emmy_9": (1, 1, 1, 11),  # a download's name, on no roster
 }
 
 
@@ -30,6 +31,7 @@ def tables(tmp_path):
         for kind in ["missing" if n is None else "value"]
     ]
     people = {"ada": {"login": "ada", "name": "Lovelace, Ada", "number": "71"}}
+    people["Emmy_9"] = {"login": "", "name": "Emmy", "number": ""}
     path = tmp_path / "results.json"
     content = {"exercises": EXERCISES, "students": people, "results": results}
     path.write_text(json.dumps(content))
@@ -46,13 +48,13 @@ def columns(*values):
     return dict(zip(dict.fromkeys(EXERCISES.values()), values, strict=True))
 
 
-def test_moodle_gets_percentages_and_nothing_for_what_is_missing(tables):
+def test_moodle_gets_percentages_a_dash_for_what_is_missing_and_no_unknown_name(tables):
     rows = {row.pop("username"): row for row in tables["moodle"]}
     assert rows == {
         "ada": columns("100.0", "100.0", "100.0"),
-        "blaise": columns("50.0", "", "54.55"),
-        "'=carl": columns("0.0", "", ""),
-        "dora": columns("", "", ""),
+        "blaise": columns("50.0", "-", "54.55"),
+        "'=carl": columns("0.0", "-", "-"),
+        "dora": columns("-", "-", "-"),
     }
 
 
@@ -63,12 +65,13 @@ def test_canvas_gets_points_and_what_is_possible(tables):
     assert possible["13_your_own_class"] == "11"
     about = [[row.pop(name) for name in gradebook.CANVAS] for row in rows]
     assert about[0] == ["Lovelace, Ada", "71", "", "ada", ""]
-    assert about[2] == ["'=carl", "", "", "'=carl", ""]
+    assert about[2] == ["'=carl", "", "", "'=carl", ""] and about[4] == ["Emmy", "", "", "", ""]
     assert rows == [
         columns("2", "1", "11"),
         columns("1", "", "6"),
         columns("0", "", ""),
         columns("", "", ""),
+        columns("2", "1", "11"),
     ]
 
 

@@ -77,13 +77,6 @@ def test_equal_is_not_said_of_nothing_or_of_nan():
         assert not many_machines.equal(aparts)
 
 
-def test_numbers_that_differ_are_not_tabled(monkeypatch):
-    broken = {"heads": {"apart": math.nan, "ms": 1.0, "busy": 1.0, "sent": 1}}
-    monkeypatch.setattr(bench_processes.processes.Processes, "run", lambda *_: [broken, broken])
-    with pytest.raises(AssertionError, match="2 processes, by heads"):
-        bench_processes.grown([2], (1, 16, 12, 4))
-
-
 @pytest.mark.parametrize(
     ("name", "gpus", "how"),
     [

@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from test_exercises import CLASS, EXPLAIN, WRITE, Hostile, cut, grown, tried
+from test_exercises import CLASS, EXPLAIN, Hostile, cut, grown, tried
 from torch import nn
 from torch.nn.functional import dropout
 
@@ -24,7 +24,7 @@ HEADS = "self.num_heads, self.head_dim = num_heads, d_out // num_heads"
 MASK = 'self.register_buffer("mask", '
 
 
-@every("identifier", WRITE)
+@every("identifier", ["shape.1", "scores.1", "transpose.3", "since.7"])
 def test_a_function_without_return_returns_nothing(identifier):
     outcome = tried(identifier, lambda *arguments: None)
     assert outcome.message == f"your function {NOTHING}."
@@ -161,12 +161,6 @@ FALSE = [
     ("mask.1", lambda s, m: s.to_sparse(), "torch.sparse_coo tensor on cpu", "shape"),
     ("mask.1", lambda s, m: [Hostile(), s], "a list with a Hostile in it", "raises"),
     ("view.1", lambda q, h: iter(int, 1), "has shape (99,)", "no end"),
-    (
-        "softmax.1",
-        lambda m, d: (m / math.sqrt(3)).softmax(-1),
-        "3 is typed in",
-        "root of num_heads",
-    ),
     ("softmax.1", half_of_head_dim, "head_dim", "num_heads"),
     ("view.1", typed_heads, "2 is typed in where num_heads", "raises"),
     ("view.3", lambda v, h: v.view(*v.shape[:2], 3, -1), "", "still does what it did"),
@@ -188,7 +182,6 @@ FALSE = [
     ("view.1", dropped, "The result of `view` is dropped", "constructor"),
     ("mask.1", lambda s, m: s.masked_fill(m[-s.shape[2] :, : s.shape[2]], -INF), "-inf", "INF"),
     ("context.1", lambda w, v: w * v, "element by element", "other numbers"),
-    ("context.3", lambda w, v: w * v, "element by element", "other numbers"),
 ]
 
 

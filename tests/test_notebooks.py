@@ -16,6 +16,7 @@ import pytest
 import renew
 import torch
 
+from eleven_steps.checks import progress
 from helpers.trace import STEPS
 
 read = functools.cache(renew.read)
@@ -207,6 +208,17 @@ def test_an_evening_is_short_and_has_one_order():
     code = {name: sum(c.cell_type == "code" for c in cells) for name, cells in evenings.items()}
     assert max(counts.values()) <= 750 and sum(counts.values()) <= 7500, counts
     assert max(code.values()) <= 15 and sum(code.values()) <= 160, code
+
+
+def test_progress_counts_the_exercises_of_the_evening():
+    asked = [
+        name
+        for path in WALK
+        for cell in parts(path)[0]
+        if "solution" not in cell.metadata.get("tags", [])
+        for name in re.findall(r'^check\("([\w.]+)"', cell.source, re.MULTILINE)
+    ]
+    assert asked == list(progress.EVENING)
 
 
 def test_what_goes_deeper_is_folded():

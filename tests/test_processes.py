@@ -276,22 +276,6 @@ def waits(seconds):
     time.sleep(seconds)
 
 
-def waits_alone():
-    if dist.get_rank() == 0:
-        dist.all_reduce(torch.ones(1))
-
-
-def test_a_process_that_never_joins_in_is_told_within_the_seconds():
-    group = Processes(2)
-    told = (
-        r"no answer from process 0 within 0\.5 seconds \(process 1 answered\): all 2 were "
-        r"stopped\. Do all of them call the same collectives"
-    )
-    with pytest.raises(RuntimeError, match=told):
-        group.run(waits_alone, seconds=0.5)
-    assert not group.running and repr(group) == "2 processes, ended"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("before", "told"),
@@ -318,19 +302,35 @@ def prints(fails):
         raise ValueError("no more")
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_what_a_process_prints_is_shown_with_its_number(capsys, fails):
-    with Processes(2) as group:
-        if fails:
-            with pytest.raises(RuntimeError, match=r"process 1 of 2 raised ValueError: no more"):
-                group.run(prints, fails)
-            assert "process 1: one 1\nprocess 1: two\n" in capsys.readouterr().out
-        else:
-            group.run(prints, fails)
-            lines = [
-                f"process {place}: {what}" for place in (0, 1) for what in (f"one {place}", "two")
-            ]
-            assert capsys.readouterr().out.splitlines() == lines
+@pytest.mark.nightly
+def test_what_a_process_prints_is_shown_where_one_fails_too(capsys):
+    with (
+        Processes(2) as group,
+        pytest.raises(RuntimeError, match=r"process 1 of 2 raised ValueError: no more"),
+    ):
+        group.run(prints, True)
+    assert "process 1: one 1\nprocess 1: two\n" in capsys.readouterr().out
+
+
+def waits_alone():
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1))
+
+
+def test_what_is_printed_has_a_number_and_who_never_joins_in_is_told(group, capsys):
+    """The last that uses the group, which ends."""
+    places = group.num_processes
+    group.run(prints, False)
+    printed = [f"process {n}: {what}" for n in range(places) for what in (f"one {n}", "two")]
+    assert capsys.readouterr().out.splitlines() == printed
+    with pytest.raises(RuntimeError) as told:
+        group.run(waits_alone, seconds=1)
+    # On a busy machine those who have nothing to wait for may not have answered either.
+    told.match(
+        rf"no answer from process(es)? 0.* within 1 seconds.*: all {places} were stopped\. "
+        "Do all of them call the same collectives"
+    )
+    assert not group.running and repr(group) == f"{places} processes, ended"
 
 
 @pytest.mark.nightly

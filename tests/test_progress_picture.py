@@ -21,10 +21,16 @@ def test_nothing_done():
 
 
 def test_what_is_done_is_ticked_and_said_in_the_order_of_the_groups():
-    picture = draw_progress(["sheet.3", "view.2", "gone.1"], GROUPS, "And a note.")
+    picture = draw_progress(["sheet.3", "view.2", "gone.1"], GROUPS, note="And a note.")
     assert texts(picture) == ["view", "1", "2 ✓", "mask", "1", "sheet", "1", "2", "3 ✓", "4"]
     assert picture.title == "2 of 7 exercises are done"
     assert picture.description == "Done: view.2, sheet.3. And a note."
+
+
+def test_the_evening_is_counted_apart():
+    picture = draw_progress(["sheet.3", "view.2", "view.1"], GROUPS, ["view.1", "mask.1"])
+    assert picture.title.startswith("Done: 1 of the evening's 2 exercises (strong edge), 2 of 5")
+    assert picture.body.count("stroke-width:2") == 2
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "adapt": {"run"},
     "know": {"beyond", "helpers", "run"},
     "name": {"adapt", "helpers", "know", "progress", "run"},
-    "progress": {"know", "pictures"},
+    "progress": {"helpers", "know", "pictures"},
     "checks": {"helpers", "know", "name", "progress", "run"},
 }
 # Inside helpers hardly anything is imported.
@@ -199,9 +199,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCAL = {*draw_imports.PACKAGES} | {path.stem for path in OURS}
 
 
+installed = functools.cache(packages_distributions)  # it reads the files of every package
+
+
 def distributions_of(names):
     """Return what has to be installed for names to be imported, as requirements spell it."""
-    known = packages_distributions()
+    known = installed()
     top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
     return {known.get(name, [name])[0].lower().replace("_", "-") for name in top}
 

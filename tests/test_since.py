@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import renew
 import torch
 
 from eleven_steps.beyond.since import load_since, show_change, table_of_steps
@@ -36,6 +37,10 @@ def test_only_gpt2_is_the_lectures_class():
 
 def test_an_empty_field_is_the_lectures_step():
     """What the notebook says of all rows: steps 1, 3, 8 and 9 are in no row's changes."""
+    free = [model for model in MODELS.values() if " to " in model.steps().get(11, "")]
+    told = renew.COURSE["19_since_1"].read_text("utf-8")
+    assert (len(MODELS), len(free)) == (15, 7)
+    assert "Fifteen published models" in told and "Seven of these models choose it" in told
     assert {step for model in MODELS.values() for step in model.steps()} == {2, 4, 5, 6, 7, 10, 11}
     for model in MODELS.values():
         small = model.shrunk(1 if "Falcon" in model.name else 2, 8).build(6)

@@ -46,14 +46,23 @@ class Page(HTMLParser):
             self.prose += text
 
 
+@pytest.fixture(scope="module")
+def front():
+    return front_page(build_site.ROOT)
+
+
+SOME = [renew.COURSE[name] for name in ("00_start_here", "05_scores", "21_in_the_wild")]
+
+
 @pytest.fixture(
-    scope="module", params=[*PATHS, None], ids=lambda path: path.stem if path else "index"
+    scope="module",
+    params=[SOME, pytest.param(PATHS, marks=pytest.mark.nightly)],
+    ids=["some", "all"],
 )
-def page(request):
-    """Return one page of the course, as stored, without new sliders."""
-    if request.param is None:
-        return Page(build_site.page(front_page(build_site.ROOT), "index"))
-    return Page(build_site.page(renew.read(request.param), request.param.stem))
+def pages(front, request):
+    """Return pages of the course by their names, as stored, without new sliders."""
+    made = {path.stem: Page(build_site.page(renew.read(path), path.stem)) for path in request.param}
+    return made | {"index": Page(build_site.page(front, "index"))}
 
 
 @pytest.fixture(scope="module")
@@ -79,24 +88,19 @@ def built(tmp_path_factory):
     return folder, build_site.build(notebooks, folder)
 
 
-def test_links_lead_to_pages(page):
-    targets = {link.partition("#")[0] for link in page.links if "://" not in link} - {""}
-    assert targets <= PAGES
-    assert targets
-
-
-def test_pages_load_only_what_lies_beside_them(page, built):
+def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, built):
     folder, _ = built
-    for source in page.loads:
-        assert source.startswith("data:") or (folder / source).is_file()
+    for name, page in pages.items():
+        targets = {link.partition("#")[0] for link in page.links if "://" not in link} - {""}
+        assert targets and targets <= PAGES, name
+        for source in page.loads:
+            assert source.startswith("data:") or (folder / source).is_file(), (name, source)
 
 
-def test_every_column_has_a_name(page):
-    assert not re.search(r"<th[^>]*>\s*</th>", page.html)
-
-
-def test_formulas_need_no_mathjax(page):
-    assert not MATH.search(page.prose)
+def test_every_column_has_a_name_and_formulas_need_no_mathjax(pages):
+    for name, page in pages.items():
+        assert not re.search(r"<th[^>]*>\s*</th>", page.html), name
+        assert not MATH.search(page.prose), name
 
 
 def test_a_formula_is_mathml_and_a_dollar_in_code_is_a_dollar():
@@ -108,15 +112,18 @@ def test_a_formula_is_mathml_and_a_dollar_in_code_is_a_dollar():
     assert cell.source.endswith("`$x`\n\n```\n$$\n```")
 
 
-def test_pages_say_nothing_that_holds_only_where_code_runs(page):
-    assert not re.search(r"Shift and Enter|not (answered|repaired) yet", page.said)
-    assert not re.search(r"pip install|[Rr]un (this|the) cell", page.said)
-    assert not re.search(r"\b(In|Out)\s\[", page.said)
+def test_pages_say_nothing_that_holds_only_where_code_runs(pages):
+    for name, page in pages.items():
+        assert not re.search(r"Shift and Enter|not (answered|repaired) yet", page.said), name
+        assert not re.search(r"pip install|[Rr]un (this|the) cell", page.said), name
+        assert not re.search(r"\b(In|Out)\s\[", page.said), name
 
 
-def test_pages_lead_to_their_neighbours():
+def test_pages_lead_to_their_neighbours(pages):
     for place, path in enumerate(PATHS):
-        html = build_site.page(renew.read(path), path.stem)
+        if path.stem not in pages:
+            continue
+        html = pages[path.stem].html
         around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">(.+?)</a>', html)
         expected = [(PATHS[place - 1].stem, "prev", f"← {TITLES[place - 1]}")] if place else []
         for after, title in zip(PATHS[place + 1 : place + 2], TITLES[place + 1 :], strict=False):
@@ -124,14 +131,10 @@ def test_pages_lead_to_their_neighbours():
         assert around == expected * 2, "at the top and at the bottom"
 
 
-def test_index_leads_to_every_notebook():
-    index = Page(build_site.page(front_page(build_site.ROOT), "index"))
+def test_index_begins_with_a_sentence_and_the_stage_and_leads_to_every_notebook(pages):
+    index, html = pages["index"], pages["index"].html
     assert set(index.links) == PAGES - {"index.html"}
     assert index.links[0] == min(PAGES), "the first link is to the first notebook"
-
-
-def test_index_begins_with_a_sentence_and_the_stage():
-    html = build_site.page(front_page(build_site.ROOT), "index")
     assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
     assert set(ASKED) == {path.stem for path in PATHS}
@@ -139,10 +142,9 @@ def test_index_begins_with_a_sentence_and_the_stage():
     assert "sliders.explore_stage(" not in html, "the code stays out of sight"
 
 
-def test_index_shows_the_stage():
-    page = front_page(build_site.ROOT)
-    (view,) = [cell.outputs[0].data for cell in page.cells if cell.get("outputs")]
-    states = page.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+def test_index_shows_the_stage(front):
+    (view,) = [cell.outputs[0].data for cell in front.cells if cell.get("outputs")]
+    states = front.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
     state = states[view[renew.VIEW]["model_id"]]["state"]
     assert "render" in state["_esm"] and state["_css"] and view["image/svg+xml"]
     assert set(state["data"]["scenes"]) == {"whiteboard", "sentence"}
@@ -167,10 +169,10 @@ def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(built):
     assert not (folder / "02_stale.html").exists() and not (folder / "03_foreign.html").exists()
 
 
-def test_solutions_can_be_left_out():
+def test_solutions_can_be_left_out(pages):
     path = renew.COURSE["05_scores"]
-    both = [build_site.page(renew.read(path), path.stem, tags) for tags in ({"lab"}, {"solution"})]
-    assert ["# Solution" in html for html in both] == [True, False]
+    without = build_site.page(renew.read(path), path.stem, {"solution"})
+    assert "# Solution" in pages[path.stem].html and "# Solution" not in without
 
 
 def test_the_course_is_launched_from_the_one_address_that_is_filled_in(tmp_path):

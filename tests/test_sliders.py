@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 import torch
-from traitlets import TraitError, link
+from traitlets import TraitError
 
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
@@ -124,14 +124,6 @@ def test_a_page_moves_several_sliders_at_once_or_none(turning):
     with pytest.raises(TraitError, match="num_heads is 5"):
         turning.set_state({"num_heads": 5, "d_out": 6})
     assert turning.position == (4, 4)
-
-
-def test_films_can_be_linked(turning):
-    other = sliders.film(say, num_heads=(1, 2, 3, 6))
-    link((turning, "num_heads"), (other, "num_heads"))
-    assert other.num_heads == 2
-    other.num_heads = 6
-    assert turning.position == (6, 6)
 
 
 def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import assignment
@@ -15,23 +16,37 @@ import nbformat
 import pytest
 from renew import COURSE
 
-pytestmark = pytest.mark.nightly
-
 # They bring a notebook server with them, so they stand beside the course (make assignment).
 PYTHON = Path(os.environ.get("ELEVEN_STEPS_CLASS", f"{sys.prefix}-class"), "bin", "python")
-needs_class = pytest.mark.skipif(
-    not PYTHON.exists(), reason=f"{PYTHON} is not there: make assignment installs it"
-)
+absent = pytest.mark.skipif(not PYTHON.exists(), reason=f"{PYTHON}: make assignment installs it")
+pytestmark = [pytest.mark.nightly, absent]
+
 NOTEBOOKS = os.environ.get("ELEVEN_STEPS_GRADED", "").split()  # names; all where none is named
-ASKING = {Path(name).stem for name in assignment.with_exercises(COURSE.values())}
-PATHS = [path for name, path in COURSE.items() if name in (NOTEBOOKS or ASKING)]
+PATHS = list(assignment.with_exercises(map(assignment.path_of, NOTEBOOKS or COURSE)))
+STUDENTS = "solved", "half", "broken"
 SLIPS = "def broken(:", "{name} = 'a text'", "raise OSError('before the answer')"
 UNMASKED = "scores.masked_fill(self.mask[:num_tokens, :num_tokens], -torch.inf)", "scores"
+WEEK = "week"
+# What the command `otter run` does, for one notebook after the other.
+OTTER = """
+import json, os, sys
+from otter.run import main
+
+for folder, notebook, archive in json.load(sys.stdin):
+    os.chdir(folder)
+    main(notebook, autograder=archive, no_logo=True)
+"""
+QUERY = """
+    select submitted_assignment.student_id, base_cell.name, grade.auto_score
+    from grade join base_cell on base_cell.id = grade.cell_id
+    join submitted_notebook on submitted_notebook.id = grade.notebook_id
+    join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+"""
 
 
 def answered(notebook, solutions, student):
     """Return a students' version filled in: all solved, every second, or with mistakes."""
-    number = 0
+    notebook, number = nbformat.from_dict(notebook), 0
     for cell in notebook.cells:
         about = assignment.asked(cell.source) if cell.cell_type == "code" else None
         if about is None:
@@ -49,136 +64,125 @@ def answered(notebook, solutions, student):
     return notebook
 
 
+def hand_in(release, solutions, place):
+    """Write what each student makes of a released notebook; yield the folders it went to."""
+    notebook = nbformat.read(release, 4)
+    assert "SOLUTION" not in "".join(cell.source for cell in notebook.cells)
+    for student in STUDENTS:
+        folder = place / student / WEEK
+        folder.mkdir(parents=True, exist_ok=True)
+        nbformat.write(answered(notebook, solutions, student), folder / release.name)
+        yield folder
+
+
 @pytest.fixture(scope="module")
 def solutions():
     """Return each exercise's cell with its solution in place of the stub."""
     found = {}
-    for path in PATHS:
-        for cell in assignment.source_version(nbformat.read(path, 4)).cells:
+    for notebook in assignment.with_exercises(PATHS).values():
+        for cell in assignment.source_version(notebook).cells:
             about = assignment.asked(cell.source) if cell.cell_type == "code" else None
             if about and cell.metadata.nbgrader.grade_id.endswith("-answer"):
                 found[about[0]] = cell.source
     return found
 
 
-def run(folder, *words):
+def run(folder, *words, told=""):
     """Run a command of the class's environment in a folder; it must succeed."""
     own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "JUPYTER_PLATFORM_DIRS": "1"}
     beside = os.pathsep.join([str(PYTHON.parent), os.environ["PATH"]])
-    command = [str(PYTHON), *map(str, words)]
-    env = os.environ | own | {"PATH": beside}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    command, env = [str(PYTHON), *map(str, words)], os.environ | own | {"PATH": beside}
+    done = subprocess.run(command, cwd=folder, env=env, input=told, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
-def points(folder):
-    """Return what the grader gives, by student and exercise, and what it says."""
+def by_ours(folder):
+    """Grade an nbgrader course with the grader; return the results by student and exercise."""
     out = folder / "results.json"
     assert grade.main([str(folder / "submitted"), "--json", str(out), "--seconds", "300"]) == 0
     results = json.loads(out.read_text())["results"]
     return {(each["student"], each["exercise"]): each for each in results}
 
 
-@pytest.fixture(scope="module")
-def progress():
-    """Return the instructor's own progress, before and after."""
-    path = Path(grade.__file__).parents[2] / "my_notebooks" / "progress.json"
-    before = path.read_bytes() if path.exists() else None
-    yield
-    assert (path.read_bytes() if path.exists() else None) == before
+def by_nbgrader(folder):
+    """Let nbgrader grade its course; return the points by student and exercise."""
+    for command in ("autograde", "generate_feedback"):
+        run(folder, "-m", "nbgrader", command, WEEK)
+    with sqlite3.connect(folder / "gradebook.db") as book:
+        (due,) = book.execute("select duedate from assignment").fetchone()
+        assert due.startswith("2027-03-01")
+        return {
+            (student, name.removesuffix("-test").replace("-", ".")): score
+            for student, name, score in book.execute(QUERY)
+        }
+
+
+def by_otter(folder, solutions):
+    """Let otter make and grade its own assignments; return its tests by student and exercise."""
+    run(folder, assignment_otter.__file__, "--folder", folder, *PATHS)
+    names, jobs, found = {name.replace(".", "_"): name for name in solutions}, [], {}
+    for path in PATHS:
+        (archive,) = (folder / path.stem / "dist" / "autograder").glob("*.zip")
+        release = folder / path.stem / "dist" / "student" / path.name
+        for place in hand_in(release, solutions, folder / path.stem):
+            jobs.append([str(place), path.name, str(archive)])
+    run(folder, "-c", OTTER, told=json.dumps(jobs))
+    for place, _, _ in jobs:
+        for test in json.loads(Path(place, "results.json").read_text())["tests"][1:]:
+            found[Path(place).parent.name, names[test["name"]]] = test
+    return found
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory, solutions, progress):
-    """Return an nbgrader course in which three students were graded, one with a file cut off."""
-    folder, name = tmp_path_factory.mktemp("course"), "week"
+def graded(tmp_path_factory, solutions):
+    """Return what each of the three says, and nbgrader's course, with one student's file cut off.
+
+    Neither solving nor grading touches the progress of whoever does it.
+    """
+    mine = Path(grade.__file__).parents[2] / "my_notebooks" / "progress.json"
+    before = mine.read_bytes() if mine.exists() else None
+    folder, other = tmp_path_factory.mktemp("course"), tmp_path_factory.mktemp("otter")
     tool = Path(assignment.__file__)
-    run(folder, tool, "--folder", folder, "--name", name, "--due", "2027-03-01", *PATHS)
-    for student in ("solved", "half", "broken"):
-        place = folder / "submitted" / student / name
-        place.mkdir(parents=True)
-        for path in PATHS:
-            release = nbformat.read(folder / "release" / name / path.name, 4)
-            assert "SOLUTION" not in "".join(cell.source for cell in release.cells)
-            nbformat.write(answered(release, solutions, student), place / path.name)
-    cut = folder / "submitted" / "cut" / name
+    run(folder, tool, "--folder", folder, "--name", WEEK, "--due", "2027-03-01", *PATHS)
+    for path in PATHS:
+        list(hand_in(folder / "release" / WEEK / path.name, solutions, folder / "submitted"))
+    cut = folder / "submitted" / "cut" / WEEK
     cut.mkdir(parents=True)
     (cut / PATHS[0].name).write_text("{")
-    for command in ("autograde", "generate_feedback"):
-        run(folder, "-m", "nbgrader", command, name)
-    return folder
+    ours = by_ours(folder)
+    with ThreadPoolExecutor() as pool:
+        both = pool.submit(by_nbgrader, folder), pool.submit(by_otter, other, solutions)
+        nbgraders, otters = (each.result() for each in both)
+    assert (mine.read_bytes() if mine.exists() else None) == before
+    return ours, nbgraders, otters, folder
 
 
-@needs_class
-def test_the_grader_and_nbgrader_agree_on_every_exercise(course, solutions):
-    query = """
-        select submitted_assignment.student_id, base_cell.name, grade.auto_score
-        from grade join base_cell on base_cell.id = grade.cell_id
-        join submitted_notebook on submitted_notebook.id = grade.notebook_id
-        join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
-    """
-    with sqlite3.connect(course / "gradebook.db") as book:
-        theirs = {
-            (student, name.removesuffix("-test").replace("-", ".")): score
-            for student, name, score in book.execute(query)
-        }
-        (due,) = book.execute("select duedate from assignment").fetchone()
-    assert due.startswith("2027-03-01")
-    ours = {key: each for key, each in points(course).items() if key[0] != "cut"}
-    assert not any(score for (student, _), score in theirs.items() if student == "cut")
-    assert {key: each["points"] for key, each in ours.items()} == {
-        key: score for key, score in theirs.items() if key[0] != "cut"
-    }
+def test_all_solved_is_right_and_all_broken_wrong(graded, solutions):
+    ours, *_ = graded
     assert all(ours["solved", name]["passed"] for name in solutions)
     assert not any(each["passed"] for (student, _), each in ours.items() if student == "broken")
-    if ("broken", "your_class.1") in ours:
+    if "your_class.1" in solutions:
         assert ours["broken", "your_class.1"]["points"] == 5
+    for each in ours.values():  # a cell that did not run is no answer that is open
+        assert each["kind"] != "error" or "not answered" not in each["message"]
 
 
-@needs_class
-def test_feedback_shows_the_sentences(course, solutions):
-    found = points(course)
-    pages = (course / "feedback" / "broken").rglob("*.html")
+def test_the_three_agree_on_every_exercise(graded, solutions):
+    ours, nbgraders, otters, _ = graded
+    every = {(student, name) for student in STUDENTS for name in solutions}
+    points = {key: ours[key]["points"] for key in every}
+    assert points == {key: nbgraders.get(key) for key in every}
+    assert points == {key: otters[key]["score"] for key in every if key in otters}
+    assert not any(score for (student, _), score in nbgraders.items() if student == "cut")
+
+
+def test_each_tells_the_student_the_sentence(graded, solutions):
+    ours, _, otters, folder = graded
+    pages = (folder / "feedback" / "broken").rglob("*.html")
     shown = "".join(html.unescape(page.read_text("utf-8")) for page in pages)
     for identifier in solutions:
-        result = found["broken", identifier]
-        told = result["message"]
-        named = told.split(" raises ")[-1].split(":")[0] if result["kind"] == "error" else told
-        assert named in shown, result
-
-
-@pytest.fixture(scope="module")
-def otter(tmp_path_factory, solutions, progress):
-    """Return what otter gives three students, and the folder in which they are submitted."""
-    folder, given = tmp_path_factory.mktemp("otter"), {}
-    tool = Path(assignment_otter.__file__)
-    run(folder, tool, "--folder", folder / "dist", *PATHS)  # it runs the solutions, which must pass
-    for path in PATHS:
-        dist = folder / "dist" / path.stem / "dist"
-        (whole,) = (dist / "autograder").glob("*.zip")
-        for student in ("solved", "half", "broken"):
-            release = nbformat.read(dist / "student" / path.name, 4)
-            place = folder / "submitted" / student / path.stem
-            place.mkdir(parents=True)
-            nbformat.write(answered(release, solutions, student), place / path.name)
-            run(place, "-m", "otter", "run", path.name, "-a", whole, "--no-logo")
-            for test in json.loads((place / "results.json").read_text())["tests"][1:]:
-                given[student, test["name"].replace("_", ".")] = test
-    return given, folder
-
-
-@needs_class
-def test_the_grader_and_otter_agree_on_every_exercise(otter, solutions):
-    given, folder = otter
-    ours = points(folder)
-    names = {name.replace("_", "."): name for name in solutions}
-    theirs = {(student, names[name]): test for (student, name), test in given.items()}
-    assert {key: each["points"] for key, each in ours.items()} == {
-        key: test["score"] for key, test in theirs.items()
-    }
-    for key, result in ours.items():
-        if result["kind"] not in ("error", "right"):
-            assert result["message"] in theirs[key]["output"], key
-        if result["kind"] == "error":  # a cell that did not run is no answer that is open
-            assert "raises" in theirs[key]["output"] and "not answered" not in result["message"]
+        said = ours["broken", identifier]
+        told = said["message"]
+        # Each runs the cell in a world of its own, so of an error only its kind is the same.
+        named = told.split(" raises ")[-1].split(":")[0] if said["kind"] == "error" else told
+        assert named in shown and named in otters["broken", identifier]["output"], said

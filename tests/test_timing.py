@@ -1,11 +1,9 @@
 """Timing: everything runs as often as asked, in turns, and the shortest time counts."""
 
 import pytest
-import torch
 
 from eleven_steps.beyond import timing
 from eleven_steps.beyond.timing import time_in_turns, time_steps
-from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
 
@@ -48,11 +46,6 @@ def test_every_step_gets_its_own_time(clock):
     found = time_steps(module, None, rounds=2)
     assert list(found) == list(STEPS)
     assert found == {name: 1000.0 * cost for name, cost in costs.items()}
-
-
-def test_the_class_has_eleven_times():
-    found = time_steps(MultiHeadAttention(6, 6, 6, 0.0, 2), torch.ones(1, 3, 6), rounds=1)
-    assert list(found) == list(STEPS) and min(found.values()) > 0
 
 
 def test_a_round_is_needed():

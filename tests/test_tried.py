@@ -4,6 +4,7 @@ import pytest
 import torch
 from attention_variants import Base, causal, softmax
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from eleven_steps.checks import check_attention
 
@@ -78,6 +79,54 @@ def rolled(which):
     return {"forward": split_and_rolled}
 
 
+def even(weights):
+    return weights.mean(1, keepdim=True).expand_as(weights)
+
+
+def undropped(self, q, k):
+    return softmax(causal(self, q, k))
+
+
+def in_chunks(self, q, k, v):
+    pieces = zip(*(each.split(4, dim=2) for each in (q, k, v)), strict=True)
+    return torch.cat([Base.attend(self, *piece) for piece in pieces], dim=2)
+
+
+def tokens_first(self, x):
+    v = self.W_value(x)
+    return self.W_query(x), self.W_key(x), v.reshape(x.size(1), len(x), -1).transpose(0, 1)
+
+
+def without_bias(self, x):
+    return F.linear(x, self.W_query.weight), self.W_key(x), self.W_value(x)
+
+
+def packed_otherwise(self, x):
+    laid = torch.cat(Base.project(self, x), -1).unflatten(-1, (self.n_head, 3, -1))
+    return (each.flatten(-2) for each in laid.unbind(-2))
+
+
+def padded(self, x):
+    self.filled = (x == 0).all(-1)[:, None, None]
+    return Base.forward(self, x)
+
+
+def hidden_too(self, scores):
+    diagonal = torch.eye(scores.size(-1), dtype=torch.bool, device=scores.device)
+    return Base.hide(self, scores).masked_fill(self.filled & ~diagonal, -torch.inf)
+
+
+def forgetting(self, x):
+    return checkpoint(Base.forward, self, x, use_reentrant=False, preserve_rng_state=False)
+
+
+def averaging(self, q, k, v):
+    mean = vars(self).setdefault("mean", torch.zeros(()))
+    if self.training:
+        self.mean = 0.9 * mean + 0.1 * k.detach().mean()
+    return Base.attend(self, q, k * (1 + mean), v)
+
+
 # What is said of them is what was tried.
 SAID = [
     (5, "The queries of the tokens have changed places", rolled("q")),
@@ -97,7 +146,22 @@ SAID = [
     (7, "goes through a sigmoid", weighing(lambda s, q, k: s.hide(q @ k.mT).sigmoid())),
     (7, "divided by its sum again", {"attend": after_dropout}),
     (7, "after one call in eval mode it drops none", {"attend": off_in_eval}),
-    (8, "The context is normed", merging(lambda y: F.layer_norm(y, y.shape[-1:]))),
+    (8, "`layer_norm(context", merging(lambda y: F.layer_norm(y, y.shape[-1:]))),
+    (8, "`context.cumsum(1)`", merging(lambda y: y.cumsum(1))),
+    (8, "`weights.mean(1", weighing(lambda s, q, k: even(softmax(causal(s, q, k))))),
+    (7, "sums to 0.99", weighing(lambda s, q, k: softmax(causal(s, q, k)) * 0.999)),
+    (5, "`keys.sum(1)`", scoring(lambda s, q, k: causal(s, q, k.sum(1, True).expand_as(k)))),
+    (5, "`queries.relu()`", scoring(lambda s, q, k: causal(s, q.relu(), k))),
+    (5, "some pairs of a query and a key have none", {"attend": in_chunks}),
+    (3, "get into other sequences", {"project": tokens_first}),
+    (2, "It is right where qkv_bias is False", {"project": without_bias}),
+    (2, "meet in the scores", {"project": packed_otherwise}),
+    (2, "What comes out is (4, 6, 40) there", {"forward": lambda s, x: Base.forward(s, x[:, 1:])}),
+    (6, "Where a row of x is all 0", {"forward": padded, "hide": hidden_too}),
+    (7, "Dropout hits the values", {"attend": lambda s, q, k, v: undropped(s, q, k) @ s.drop(v)}),
+    (7, "what the scores are made", {"attend": lambda s, q, k, v: undropped(s, s.drop(q), k) @ v}),
+    (7, "other dropped weights than the output", {"forward": forgetting}),
+    (None, "After two calls in training mode", {"attend": averaging}),
     (8, "`queries` is added", {"attend": lambda s, q, k, v: q + Base.attend(s, q, k, v)}),
     (9, "the context of other sequences", {"merge": swapped}),
     (10, "side by side as 4, 3, 2, 1, 0", merging(lambda y: y.flip(1))),

@@ -48,14 +48,13 @@ def test_padding_changes_nothing_and_keeps_gradients_finite(cls, more, is_paddin
 
 # The cache
 
-CHUNKS = {"one by one": [1] * TOKENS, "in chunks": [3, 1, 2, 1], "all at once": [TOKENS]}
-CACHES = [(name, Cache) for name in SELF]
-CACHES += [(name, LatentCache) for name in PARTS if "latent" in name]
-CACHES += [("linear", State)]
+CHUNKS = [3, 1, 2, 1]
+CACHES = [(name, Cache, CHUNKS) for name in SELF]
+CACHES += [(name, LatentCache, CHUNKS) for name in PARTS if "latent" in name]
+CACHES += [("linear", State, CHUNKS), ("linear", State, [1] * TOKENS), ("many", Cache, [TOKENS])]
 
 
-@pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
-@pytest.mark.parametrize("name, cache", CACHES)
+@pytest.mark.parametrize("name, cache, sizes", CACHES)
 @pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
 def test_pieces_give_what_all_at_once_gives(cls, name, cache, sizes):
     mha, x = make(PARTS[name][0], cls, torch.float64)
@@ -120,20 +119,10 @@ def test_a_twin_shares_weights_and_leaves_the_module_as_it_was():
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_the_fused_path_is_equal(name):
-    mha, x = make(PARTS[name][0])
-    fused, _ = make(PARTS[name][0], FusedVariantAttention)
-    fused.load_state_dict(mha.state_dict())
-    real = ~mha.part(Padding).is_padding if mha.part(Padding) else torch.ones(B, TOKENS).bool()
-    torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
-    assert [step.name for step in trace(fused, x)] == list(STEPS)
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("sizes", [(5, 7), (12, 4)], ids=["wide heads", "narrow heads"])
-@pytest.mark.parametrize("out_bias", [True, False])
-def test_heads_may_be_of_any_width(name, sizes, out_bias):
-    out_features, head_dim = sizes
+@pytest.mark.parametrize(
+    ("out_features", "head_dim", "out_bias"), [(5, 7, False), (D_OUT, D_OUT // HEADS, True)]
+)
+def test_the_fused_path_is_equal_for_heads_of_any_width(name, out_features, head_dim, out_bias):
     if any(isinstance(part, Rope) for part in PARTS[name][0]):
         head_dim += head_dim % 2  # features turn in pairs
     torch.manual_seed(0)
@@ -147,6 +136,7 @@ def test_heads_may_be_of_any_width(name, sizes, out_bias):
     torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
     assert (mha.out_proj.bias is None) == (not out_bias)
     assert (mha.head_dim, mha.out_proj.in_features) == (head_dim, HEADS * head_dim)
+    assert [step.name for step in trace(fused, x)] == list(STEPS)
 
 
 @pytest.mark.nightly

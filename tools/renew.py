@@ -19,16 +19,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 import nbformat
+from course import COURSE, NOTEBOOKS
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-# All of them by name, in the order they are read: the walk, then what goes past it.
-COURSE = {
-    path.stem: path
-    for pattern in ("*.ipynb", "beyond/*.ipynb")
-    for path in sorted(NOTEBOOKS.glob(pattern))
-}
 VIEW = "application/vnd.jupyter.widget-view+json"
 MEASURED = "nbval-ignore-output"
 METADATA = {

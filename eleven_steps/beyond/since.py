@@ -19,7 +19,8 @@ class Published:
     num_layers counts layers with softmax attention, window_layers those of them with a window,
     which turn by window_base if it is given. d_model are the features of x and of out. Of a head
     turn rope_width features, all if 0, the first or the last. scaling is 1 for linear, 2 for YaRN.
-    biases, rope_first, neighbours, whole, norm, alibi, sinks and gate are 0 or 1.
+    key_dim are the features of a head's keys that a latent makes, head_dim if 0. biases,
+    rope_first, neighbours, whole, norm, alibi, sinks, gate and index_neighbours are 0 or 1.
     """
 
     name: str
@@ -49,10 +50,12 @@ class Published:
     gate: int
     latent_dim: int
     rope_dim: int
+    key_dim: int
     query_dim: int
     top_keys: int
     index_heads: int
     index_dim: int
+    index_neighbours: int
 
     @property
     def kept(self) -> int:
@@ -101,7 +104,8 @@ class Published:
         """Return the parts of a layer, of one with a window or of one without."""
         in_window |= self.window_layers == self.num_layers  # there are no others
         return [
-            *[variants.Latent(self.latent_dim, self.rope_dim)] * bool(self.latent_dim),
+            *[variants.Latent(self.latent_dim, self.rope_dim, self.key_dim or None)]
+            * bool(self.latent_dim),
             *[variants.QueryLatent(self.query_dim)] * bool(self.query_dim),
             *[variants.GroupedHeads(self.num_kv_heads)] * (self.num_kv_heads < self.num_heads),
             *[variants.Norm()] * self.norm,
@@ -127,8 +131,9 @@ class Published:
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
     def indexer(self) -> variants.TopKeys:
-        """Return what chooses keys; it turns the first features of its own, in halves."""
-        rope = replace(self.rope(), pairing="halves", first=True)
+        """Return what chooses keys; it turns the first features of its own."""
+        pairing = variants.PAIRINGS[self.index_neighbours]
+        rope = replace(self.rope(), pairing=pairing, first=True)
         return variants.TopKeys(self.top_keys, self.index_heads, self.index_dim, rope)
 
     def build(
@@ -149,7 +154,8 @@ class Published:
             ValueError: a size cannot be divided.
         """
         divisors = dict.fromkeys(["num_heads", "num_kv_heads", "index_heads"], heads)
-        divisors |= dict.fromkeys(["head_dim", "rope_width", "rope_dim", "index_dim"], features)
+        divisors |= dict.fromkeys(["head_dim", "rope_width", "rope_dim"], features)
+        divisors |= dict.fromkeys(["key_dim", "index_dim"], features)
         divisors |= dict.fromkeys(["d_model", "latent_dim", "query_dim"], heads * features)
         for name, divisor in divisors.items():
             if getattr(self, name) % divisor:

@@ -16,6 +16,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from eleven_steps.checks.name.foreign import check_attention
 from eleven_steps.checks.name.say import Outcome
 from eleven_steps.checks.run.contract import VARIANTS
@@ -49,14 +51,23 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="LAYER=NAME",
         help="where the weights are: qkv=c_attn out_proj=c_proj",
     )
+    parser.add_argument(
+        "--call",
+        metavar="CODE",
+        help="how it is called, in Python: 'module(x, mask=~hidden)[0]'; "
+        "hidden (num_tokens, num_tokens) is True where a key must not be seen",
+    )
     parser.add_argument("--json", action="store_true", help="one object a line")
     given = parser.parse_args(arguments)
     layers = dict(each.partition("=")[::2] for each in given.layers) or None
     status = 0
+    call = given.call and eval(f"lambda module, x, hidden: {given.call}", {"torch": torch})
     for target in given.targets:
         try:
             cls = named(target)
-            outcome = check_attention(cls, given.variant, layers=layers, causal=not given.full)
+            outcome = check_attention(
+                cls, given.variant, layers=layers, call=call, causal=not given.full
+            )
         except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
             parser.error(f"{target}: {error}")
         status = max(status, STATUS[verdict(outcome)])

@@ -81,7 +81,10 @@ LONGEST = 11  # boxes in a row; more go on in the next
 
 
 def draw_progress(
-    done: Collection[str], groups: Mapping[str, Sequence[str]], note: str = ""
+    done: Collection[str],
+    groups: Mapping[str, Sequence[str]],
+    evening: Collection[str] = (),
+    note: str = "",
 ) -> svg.Picture:
     """Draw a box for each identifier, a column or a row for each group.
 
@@ -89,6 +92,7 @@ def draw_progress(
         done: the identifiers that are done; one that no group has is ignored.
         groups: the identifiers by group, as {"scores": ["scores.1", "scores.2"]}. A box shows
             what follows the first dot.
+        evening: those that belong to the evening: counted apart, with a strong edge.
         note: what else there is to say in words, after the picture's own.
 
     Raises:
@@ -107,14 +111,14 @@ def draw_progress(
         x, top = PITCH * (place % WIDEST), BAND * (place // WIDEST)
         body += svg.text(name, x + 34, top + 46, "middle", "font-size:11px")
         for row, identifier in enumerate(group):
-            body += box(identifier, identifier in done, x + 10, top + 58 + 30 * row)
+            body += box(identifier, done, evening, x + 10, top + 58 + 30 * row)
         y = max(y, top + 66 + 30 * len(group))
     columns = dict(list(columns.items())[:WIDEST])  # those that stand side by side
     for name, group in rows.items():
         body += svg.text(name, 34, y + 16, "middle", "font-size:11px")
         for place, identifier in enumerate(group):
             row, column = divmod(place, LONGEST)
-            body += box(identifier, identifier in done, PITCH * column + 78, y + 30 * row)
+            body += box(identifier, done, evening, PITCH * column + 78, y + 30 * row)
         y += 34 + 30 * ((len(group) - 1) // LONGEST)
     said = f"Done: {', '.join(finished)}." if finished else "None is done yet."
     return svg.Picture(
@@ -122,15 +126,29 @@ def draw_progress(
         # The title needs the room of four.
         PITCH * max(4, len(columns), *(min(len(g), LONGEST) + 1 for g in rows.values())),
         y,
-        f"{len(finished)} of {len(every)} exercises are done",
+        counted(finished, every, evening),
         f"{said} {note}".rstrip(),
     )
 
 
-def box(identifier: str, ready: bool, x: float, y: float) -> str:
+def counted(finished: Sequence[str], every: Sequence[str], evening: Collection[str]) -> str:
+    """Say how many are done, the evening's apart."""
+    if not evening:
+        return f"{len(finished)} of {len(every)} exercises are done"
+    first = sum(identifier in evening for identifier in finished)
+    return (
+        f"Done: {first} of the evening's {len(evening)} exercises (strong edge), "
+        f"{len(finished) - first} of {len(every) - len(evening)} beyond"
+    )
+
+
+def box(
+    identifier: str, done: Collection[str], evening: Collection[str], x: float, y: float
+) -> str:
     """Return one box with its top left corner at x, y."""
-    number = identifier.partition(".")[2]
+    number, ready = identifier.partition(".")[2], identifier in done
+    edge = f"{svg.INK};stroke-width:2" if identifier in evening else svg.LINE
     return (
         f'<rect x="{x}" y="{y}" width="48" height="24" rx="4" fill-opacity="0.15" '
-        f'style="fill:{svg.INK if ready else "none"};stroke:{svg.LINE}"/>'
+        f'style="fill:{svg.INK if ready else "none"};stroke:{edge}"/>'
     ) + svg.text(f"{number} ✓" if ready else number, x + 24, y + 16, "middle")

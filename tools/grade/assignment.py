@@ -16,12 +16,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_notebook
 from results import BY_STEPS, possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
@@ -145,6 +145,15 @@ def told(identifier: str, kind: str, **flags: bool) -> dict:
 
 def source_version(notebook: NotebookNode) -> NotebookNode:
     """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs."""
+    return new_notebook(cells=rewritten(notebook, exercise), metadata=notebook.metadata)
+
+
+def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
+    """Return the cells of a notebook without outputs, each exercise as written in a grader's way.
+
+    Args:
+        written: takes the cell that asks and the code that solves it, and returns cells.
+    """
     cells = [new_code_cell(PROGRESS)]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
@@ -153,10 +162,10 @@ def source_version(notebook: NotebookNode) -> NotebookNode:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         if cell.cell_type == "code" and asked(cell.source):
-            cells += exercise(cell, solutions_of(notebook.cells[number + 1 :]))
+            cells += written(cell, solutions_of(notebook.cells[number + 1 :]))
         else:
             cells.append(cell)
-    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
+    return cells
 
 
 def solutions_of(cells: list[NotebookNode]) -> list[str]:
@@ -170,26 +179,14 @@ def solutions_of(cells: list[NotebookNode]) -> list[str]:
     return found
 
 
-def with_exercises(paths: Iterable[Path]) -> dict[str, NotebookNode]:
-    """Return the notebooks that ask for something, by file name."""
-    every = {path.name: read(path) for path in paths}
+def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
+    """Read the notebooks that ask for something."""
+    every = {path: read(path) for path in paths}
     return {
-        name: notebook
-        for name, notebook in every.items()
+        path: notebook
+        for path, notebook in every.items()
         if any(cell.cell_type == "code" and asked(cell.source) for cell in notebook.cells)
     }
-
-
-def write(folder: Path, paths: Iterable[Path], name: str = NAME) -> list[Path]:
-    """Write the course's settings and the source of an assignment; return the notebooks written."""
-    sources = folder / "source" / name
-    sources.mkdir(parents=True, exist_ok=True)
-    (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
-    written = []
-    for name, notebook in with_exercises(paths).items():
-        nbformat.write(source_version(notebook), sources / name)
-        written.append(sources / name)
-    return written
 
 
 def main() -> int:
@@ -199,9 +196,13 @@ def main() -> int:
     parser.add_argument("--due", metavar="DATE", help="as nbgrader reads it: '2027-03-01 18:00'")
     parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
     options = parser.parse_args()
-    paths = [path_of(each) for each in options.notebooks] or COURSE.values()
-    written = write(options.folder, paths, options.name)
-    print(f"{len(written)} notebooks in {options.folder / 'source' / options.name}")
+    sources = options.folder / "source" / options.name
+    sources.mkdir(parents=True, exist_ok=True)
+    (options.folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
+    asking = with_exercises(map(path_of, options.notebooks or COURSE))
+    for path, notebook in asking.items():
+        nbformat.write(source_version(notebook), sources / path.name)
+    print(f"{len(asking)} notebooks in {sources}")
     status = nbgrader(options.folder, "generate_assignment", options.name, "--force")
     if not status and options.due:
         due = f"--duedate={options.due}"

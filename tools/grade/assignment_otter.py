@@ -8,7 +8,6 @@ with its sentence. Like nbgrader, otter runs what is handed in beside the answer
 """
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -17,13 +16,13 @@ from pathlib import Path
 from textwrap import indent
 
 import nbformat
-from assignment import PROGRESS, SAY, asked, path_of, solutions_of, solved, with_exercises
+from assignment import SAY, asked, path_of, rewritten, solved, with_exercises
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_raw_cell
 from results import BY_STEPS, possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from renew import COURSE, NOTEBOOKS, read
+from renew import COURSE, NOTEBOOKS
 
 FOLDER = NOTEBOOKS.parent / "assignment_otter"
 PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
@@ -37,6 +36,7 @@ template_pdf: false
 generate: true
 tests:
   ok_format: false
+run_tests: false
 """
 # What Gradescope installs: what notebooks import, and the course itself from beside the tests.
 INSTALLED = """python_version: "{python}"
@@ -83,28 +83,6 @@ def tests_of(identifier: str, name: str) -> list[str]:
     ]
 
 
-def master(notebook: NotebookNode, config: str = CONFIG) -> NotebookNode:
-    """Return a notebook in otter's own format."""
-    cells = [new_raw_cell(config), new_code_cell(PROGRESS)]
-    for number, cell in enumerate(notebook.cells):
-        if "solution" in cell.metadata.get("tags", []):
-            continue
-        if cell.cell_type == "code" and asked(cell.source):
-            cells += question(cell, solutions_of(notebook.cells[number + 1 :]))
-        elif cell.cell_type == "code":
-            cells.append(new_code_cell(cell.source, metadata=cell.metadata))
-        else:
-            cells.append(nbformat.from_dict(cell))
-    return new_notebook(cells=cells, metadata=notebook.metadata)
-
-
-def otter(folder: Path, *words: str) -> int:
-    """Run a command of otter in a folder; what is done there is nobody's progress."""
-    own = {"ELEVEN_STEPS_PROGRESS": str(folder.absolute() / "progress.json")}
-    command = [sys.executable, "-m", "otter", *words]
-    return subprocess.run(command, cwd=folder, env=os.environ | own).returncode
-
-
 def build_wheel(folder: Path) -> Path:
     """Build the course's wheel in an empty folder, from a copy: no old build gets into it."""
     (folder / "course").mkdir()
@@ -125,30 +103,29 @@ def installed(wheel: Path) -> str:
     return INSTALLED.format(python=python, requirements=", ".join(pinned), wheel=wheel.name)
 
 
-def assign(path: Path, folder: Path, wheel: Path) -> int:
+def assign(notebook: NotebookNode, name: str, folder: Path, wheel: Path) -> None:
     """Write the master of a notebook to a folder of its own, and let otter assign it."""
+    from otter.assign import main as otter_assign  # in the class's environment alone
+
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(wheel, folder)
-    nbformat.write(master(read(path), CONFIG + installed(wheel)), folder / path.name)
-    return otter(folder, "assign", path.name, "dist")
+    cells = [new_raw_cell(CONFIG + installed(wheel)), *rewritten(notebook, question)]
+    nbformat.write(new_notebook(cells=cells, metadata=notebook.metadata), folder / name)
+    otter_assign(str(folder / name), str(folder / "dist"))
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
     options = parser.parse_args()
-    paths = [path_of(each) for each in options.notebooks] or [*COURSE.values()]
+    asking = with_exercises(map(path_of, options.notebooks or COURSE))
     with tempfile.TemporaryDirectory() as place:
         wheel = build_wheel(Path(place))
-        asking = with_exercises(paths)
-        failed = [
-            path.name
-            for path in paths
-            if path.name in asking and assign(path, options.folder / path.stem, wheel)
-        ]
-    return len(failed) > 0
+        for path, notebook in asking.items():
+            assign(notebook, path.name, options.folder / path.stem, wheel)
+            print(options.folder / path.stem / "dist", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

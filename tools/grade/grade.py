@@ -48,9 +48,12 @@ from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
 from judge import Judge
 from named import Person, Roster
-from results import COURSE, Result, course_exercises, known, results
+from results import Result, course_exercises, known, results
 from sandbox import Isolation, find_isolation
 from stage import stage
+
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from course import NOTEBOOKS
 
 
 def grade(
@@ -142,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Grade a folder; return 0 once it is done, whatever the grades, 2 if nothing isolates."""
     options = read_options(arguments)
     outs = [path for path in (options.json, options.csv) if path]
-    hidden = (options.folder, *(path.absolute().parent for path in outs), COURSE)
+    hidden = (options.folder, *(path.absolute().parent for path in outs), NOTEBOOKS)
     isolation, why = find_isolation(tuple(str(each.resolve()) for each in hidden))
     if why:
         print(f"{why}: only time and memory are limited, nothing is isolated.", file=sys.stderr)

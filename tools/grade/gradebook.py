@@ -3,14 +3,16 @@
 Usage: python tools/grade/gradebook.py results.json --canvas canvas.csv --moodle moodle.csv
 
 One row a student, one column a notebook of the course: the points of its exercises, for Moodle in
-percent; nothing, rather than 0, where the notebook was not handed in. Canvas reads a login as SIS
+percent; no grade, rather than 0, where the notebook was not handed in. Canvas reads a login as SIS
 Login ID and a number as ID, Moodle a login as username: see --roster of the grader. Canvas wants a
-row of points possible besides.
+row of points possible besides. Moodle takes no table with a name that it does not know, so who has
+no login is left out of its, and named.
 """
 
 import argparse
 import csv
 import json
+import sys
 from pathlib import Path
 
 from grade import harmless, replacing
@@ -18,6 +20,7 @@ from results import possible
 
 CANVAS = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all
+NO_GRADE = "-"  # to Moodle, which makes an empty cell of a new item 0
 
 
 def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int | str]]]:
@@ -54,19 +57,23 @@ def write_canvas(path: Path, most: dict, reached: dict, people: dict) -> None:
             table.writerow([*map(harmless, (*who, login)), "", *row.values()])
 
 
-def write_moodle(path: Path, most: dict, reached: dict) -> None:
+def write_moodle(path: Path, most: dict, reached: dict, people: dict) -> None:
     """Write a table that Moodle imports: in percent, since its new items have a maximum of 100."""
     with replacing(path) as file:
         table = csv.writer(file)
         table.writerow(["username", *most])
         for student, row in reached.items():
-            shares = (percent(row[name], most[name]) for name in most)
-            table.writerow([harmless(student), *shares])
+            if login := people.get(student, {}).get("login", student):
+                table.writerow(
+                    [harmless(login), *(percent(row[name], most[name]) for name in most)]
+                )
+            else:
+                print(f"without a login, so not in {path}: {student}", file=sys.stderr)
 
 
 def percent(reached: int | str, most: int) -> float | str:
-    """Return points as a share from 0 to 100; "" where there are none."""
-    return "" if reached == "" else round(100 * reached / most, 2)
+    """Return points as a share from 0 to 100, or what says that there are none."""
+    return NO_GRADE if reached == "" else round(100 * reached / most, 2)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.canvas:
         write_canvas(options.canvas, most, reached, content["students"])
     if options.moodle:
-        write_moodle(options.moodle, most, reached)
+        write_moodle(options.moodle, most, reached, content["students"])
     print(f"{len(reached)} students, {len(most)} notebooks")
 
 

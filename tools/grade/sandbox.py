@@ -61,18 +61,8 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
     return [
         *(shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"),
-        *(
-            "--disable-userns",
-            "--die-with-parent",
-            "--new-session",
-            "--cap-drop",
-            "ALL",
-            "--uid",
-            "1000",
-            "--gid",
-            "1000",
-        ),
-        *("--hostname", "grading", "--clearenv"),
+        *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *("--uid", "1000", "--gid", "1000", "--hostname", "grading", "--clearenv"),
         *(word for path in seen for word in ("--ro-bind", path, path)),
         *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),
         *(word for path in veils for word in ("--tmpfs", path, "--remount-ro", path)),
@@ -278,9 +268,8 @@ def work(process: int) -> float:
 def resident(process: int) -> int:
     """Return the bytes of memory that a process uses, those that it shares included."""
     with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf(
-            "SC_PAGESIZE"
-        )
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
     return 0
 
 

@@ -8,6 +8,7 @@ scripts lie in the page, and assets/alive.js, a copy of tools/site/assets/, star
 
 import argparse
 import asyncio
+import functools
 import re
 import shutil
 import sys
@@ -117,16 +118,22 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
     notebook.metadata.title = title[1] if title else name
     notebook.cells = [to_read(cell) for cell in notebook.cells if not left_out & {*tags(cell)}]
     close_folds(notebook.cells)
-    exporter = HTMLExporter(
+    about = {"metadata": {"name": name, **around(name)}}
+    html, _ = exporter().from_notebook_node(notebook, about)
+    html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
+    return TO_NOTEBOOK.sub(r'href="\1.html', html)
+
+
+@functools.cache
+def exporter() -> HTMLExporter:
+    """Return what all pages are written with: its templates take as long to read as a page."""
+    return HTMLExporter(
         extra_template_paths=[str(ASSETS)],
         template_file="page.html.j2",
         exclude_anchor_links=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
-    html, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name, **around(name)}})
-    html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
-    return TO_NOTEBOOK.sub(r'href="\1.html', html)
 
 
 def close_folds(cells: list[NotebookNode]) -> None:

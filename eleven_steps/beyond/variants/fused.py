@@ -53,8 +53,12 @@ class FusedVariantAttention(VariantAttention):
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
             keys, values = (nn.functional.pad(each, (0, 0, 0, 1)) for each in (keys, values))
-        if more := self.key_dim - self.head_dim:  # torch's kernel wants values as wide as keys
-            values = nn.functional.pad(values, (0, more))
+        if self.key_dim != self.head_dim:  # torch's kernel wants values as wide as keys
+            wide = max(self.key_dim, self.head_dim)
+            queries, keys, values = (
+                nn.functional.pad(each, (0, wide - each.shape[-1]))
+                for each in (queries, keys, values)
+            )
         context = nn.functional.scaled_dot_product_attention(
             queries,
             keys,

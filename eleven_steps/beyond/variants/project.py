@@ -60,30 +60,36 @@ class Latent(Part):
     Args:
         latent_dim: features of the latent.
         rope_dim: features that carry the position; 0 for none.
+        key_dim: features of each head's keys that are made from a latent; head_dim if None.
 
     Raises:
-        TypeError, ValueError: latent_dim is no positive int, rope_dim none from 0, or heads of
-            keys are grouped as well.
+        TypeError, ValueError: latent_dim or key_dim is no positive int, rope_dim none from 0, or
+            heads of keys are grouped as well.
 
     Source: multi-head latent attention, MLA, of "DeepSeek-V2" (2024), section 2.1.
     """
 
     latent_dim: int
     rope_dim: int = 0
+    key_dim: int | None = None
 
     def check(self, mha):  # noqa: D102
         check_sizes(latent_dim=self.latent_dim)
+        if self.key_dim is not None:
+            check_sizes(key_dim=self.key_dim)
         if self.rope_dim != 0:
             check_sizes(rope_dim=self.rope_dim)
         if mha.part(GroupedHeads):
             raise ValueError("Latent makes keys for every head: no GroupedHeads is expected beside")
 
     def learn(self, mha):  # noqa: D102
-        mha.key_dim, bias = mha.head_dim + self.rope_dim, mha.W_key.bias is not None
+        made, bias = self.key_dim or mha.head_dim, mha.W_key.bias is not None
+        mha.key_dim = made + self.rope_dim
         mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
         mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
         mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
-        mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, mha.d_out, bias) for _ in range(2))
+        mha.W_key = nn.Linear(self.latent_dim, mha.num_heads * made, bias)
+        mha.W_value = nn.Linear(self.latent_dim, mha.d_out, bias)
 
     def project(self, call: Call):
         """Squeeze x into latents, keep those, and make keys and values from them."""

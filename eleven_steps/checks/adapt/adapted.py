@@ -25,7 +25,7 @@ class Called(nn.Module):
 
     def forward(self, x: torch.Tensor, hidden: torch.Tensor) -> Any:
         """What the call gives."""
-        return output(self.call(self.inner, x, hidden))
+        return self.call(self.inner, x, hidden)
 
 
 class Adapted(nn.Module):
@@ -80,10 +80,13 @@ class Adapted(nn.Module):
         if self.causal:
             hidden = (~hidden).triu(1)
         x = nn.functional.pad(x, (0, self.width - x.shape[2]))
-        lent = self.lent()
-        out = functional_call(self.called, lent, (x, hidden))
+        lent, first = self.lent(), getattr(self.called.call, "first", False)
+        given = x.transpose(0, 1) if first else x
+        returned = functional_call(self.called, lent, (given, hidden))
+        out = output(returned, self.out_proj.out_features)
         if not isinstance(out, torch.Tensor):
             return out
+        out = out.transpose(0, 1) if first else out
         last = [place for place in self.places if place.role == "out_proj"]
         if not last:
             return self.out_proj(out)

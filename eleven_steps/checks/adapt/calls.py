@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import torch
+
+from eleven_steps.checks.run.recorder import tensors_in
 
 # call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
 Call = Callable[..., Any]
@@ -47,16 +49,15 @@ class Way:
     first: bool = False
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
-        """Call the module and return what it returns, sequences first."""
-        given = x.transpose(0, 1) if self.first else x
-        named = dict.fromkeys(self.names, given)
+        """Call the module and return what it returns; x has tokens first where they come first."""
+        named = dict.fromkeys(self.names, x)
         if self.kind == "flag":
             named[self.mask] = True
         elif self.mask:
             mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]]
-            named[self.mask] = mask.expand(len(x), -1, -1) if "(b," in self.shape else mask
-        out = output(module(**named) if self.names else module(given, **named))
-        return out.transpose(0, 1) if self.first and isinstance(out, torch.Tensor) else out
+            many = x.shape[self.first], -1, -1
+            named[self.mask] = mask.expand(many) if "(b," in self.shape else mask
+        return module(**named) if self.names else module(x, **named)
 
     @property
     def told(self) -> str:
@@ -72,10 +73,12 @@ class Way:
         )
 
 
-def output(returned: Any) -> Any:
-    """What is returned, or the first of several things that are."""
-    several = isinstance(returned, tuple | list) and len(returned)
-    return returned[0] if several and isinstance(returned[0], torch.Tensor) else returned
+def output(returned: Any, d_out: int) -> Any:
+    """The first tensor (b, num_tokens, d_out) of whatever is returned, or else the first tensor."""
+    several = vars(returned).values() if is_dataclass(returned) else [returned]
+    every = list(tensors_in(several))
+    fitting = (each for each in every if each.dim() == 3 and each.shape[-1] == d_out)
+    return next(fitting, every[0] if every else returned)
 
 
 def ways(module: Any, causal: bool) -> Iterator[Way]:

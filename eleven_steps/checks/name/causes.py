@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.name.say import say
@@ -38,6 +39,33 @@ APPLIED |= {f"{{}}.mean({n})": lambda t, n=n: t.mean(n) for n in range(4)}
 APPLIED |= {f"{{}}[{':, ' * n}0]": lambda t, n=n: t.select(n, 0) for n in range(4)}
 APPLIED["{}.diagonal(0, -2, -1)"] = lambda t: t.diagonal(0, -2, -1)
 
+APPLIED |= {
+    f"torch.nn.functional.{name}({{}})": getattr(functional, name)
+    for name in ("elu", "gelu", "silu", "softplus")
+} | {
+    "torch.nn.functional.elu({}) + 1": lambda t: functional.elu(t) + 1,
+    "torch.nn.functional.normalize({}, dim=-1)": lambda t: functional.normalize(t, dim=-1),
+    "layer_norm({0}, {0}.shape[-1:])": lambda t: functional.layer_norm(t, t.shape[-1:]),
+    "rms_norm({0}, {0}.shape[-1:])": lambda t: functional.rms_norm(t, t.shape[-1:]),
+    "torch.nn.functional.pad({}, (0, 0, 1, 0))[..., :-1, :]": lambda t: functional.pad(
+        t, (0, 0, 1, 0)
+    )[..., :-1, :],
+    "{}.round(decimals=2)": lambda t: t.round(decimals=2),
+    "{}.round(decimals=1)": lambda t: t.round(decimals=1),
+}
+for axis in range(4):
+    APPLIED |= {
+        f"{{}}.cumsum({axis})": lambda t, n=axis: t.cumsum(n),
+        f"{{}}.flip({axis})": lambda t, n=axis: t.flip(n),
+        f"{{}}.roll(1, {axis})": lambda t, n=axis: t.roll(1, n),
+        f"{{0}} + {{0}}.roll(1, {axis})": lambda t, n=axis: t + t.roll(1, n),
+        f"{{0}} - {{0}}.mean({axis}, keepdim=True)": lambda t, n=axis: t - t.mean(n, True),
+        f"{{0}} / {{0}}.sum({axis}, keepdim=True)": lambda t, n=axis: t / t.sum(n, True),
+        f"{{0}}.mean({axis}, keepdim=True).expand_as({{0}})": lambda t, n=axis: t.mean(
+            n, True
+        ).expand_as(t),
+    }
+
 # What is applied to either side of a product.
 TURNED = {"{}": lambda t: t, "{}.transpose(-2, -1)": lambda t: t.mT}
 TURNED |= {code: APPLIED[code] for code in ("torch.softmax({}, dim=-1)", "{}.tril()", "{}.abs()")}
@@ -62,16 +90,21 @@ def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
         for name, tensor, letters in given:
             if code := _moved(part, tensor, name, letters):
                 return code
-        for code, change in APPLIED.items():
-            for name, tensor, _ in given:
-                if _same(part, attempt(change, tensor)):
-                    return say("it_is", code=code.format(name)).text
-            if _same(part, attempt(change, right)):
-                return say("applied", code=code.format("it")).text
+        for name, tensor, _ in given:
+            if code := applied(part, tensor, name):
+                return say("it_is", code=code).text
+        if code := applied(part, right, "it"):
+            return say("applied", code=code).text
         for code, product in _products(given):
             if _same(part, product):
                 return say("it_is", code=code).text
     return ""
+
+
+def applied(part: torch.Tensor, tensor: torch.Tensor, name: str) -> str:
+    """The code that makes a part of one tensor, if one of the usual things does; else ""."""
+    codes = (c for c, change in APPLIED.items() if _same(part, attempt(change, tensor)))
+    return next((code.format(name) for code in codes), "")
 
 
 def _same(part: torch.Tensor, other: torch.Tensor | Failure) -> bool:

@@ -172,8 +172,10 @@ def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
     shape, step = shapes[name], 2
     if name.startswith("out_proj"):
         step = 10 if shape[-1] == main.head_dim else 11
-    elif name.startswith("W_gate"):
+    elif name.startswith(("W_gate", "context_norm")):
         step = 10
+    elif "index" in name:
+        step = 6
     elif not variant and shape[0] == main.d_out * main.num_heads:
         step = 1
     return say("layer_shape", step, name=name, where=letters(main), shape=shape, right=right[name])
@@ -211,7 +213,8 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     if other:
         yield from look_up(outputs, other)
     elif not close(out := outputs.out(simple), outputs.right_output(simple)):
-        divided = outputs.variant == "norm" and isinstance(out, torch.Tensor) and out.isnan().any()
+        normed = outputs.variant in ("norm", "linear")
+        divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
     elif not outputs.variant:
         yield from stressed(outputs)

@@ -59,29 +59,42 @@ def _right_long(case: Case) -> torch.Tensor:
 
 
 def stressed(outputs: Outputs) -> Iterator[Finding]:
-    """Compare where the future has the highest scores, in two strengths."""
+    """Compare where scores lie far apart, and where a row of x is 0; say the first that differs.
+
+    In the first even an exp without a maximum taken off keeps its numbers. In the second some rows
+    have far lower scores than others, and hidden ones higher.
+    """
     case = Case(1, 4, 4, 8, 2, 5, without=outputs.plain(outputs.cases.main).without)
     if not takes(outputs.cls, case):
         return
-    late = "mask_after_softmax_renormalised"
-    # In the first even an exp without a maximum taken off keeps its numbers, in the second not.
-    for allowed, future in ((-60.0, 75.0), (-300.0, 0.0)):
-        stress = _stress(case, allowed, future)
-        mine, right = once(outputs.cls, case, stress)[0].out, once_right(case, stress)[0].out
-        if close(mine, right):
-            continue
-        if close(mine, once_right(case, stress, mistakes=(late,))[0].out):
-            yield say(late)
-        elif not isinstance(mine, Failure) and close(mine[:, 0], right[:, 0]):
-            yield say("scores_changed")  # the first token, which sees itself alone, is right
-        elif isinstance(mine, Failure) or allowed == -60 or not mine.isnan().any():
-            yield say("future_outweighs")
-        else:
-            yield say("exp_overflows")
+    late, blank = "mask_after_softmax_renormalised", torch.eye(4)[None]
+    blank[:, 1] = 0
+    low = torch.tensor([[-300.0], [-300.0], [200.0], [-300.0]])
+    passes = _stress(case, -60.0, 75.0), _stress(case, low, 0.0), Pass(blank)
+    mine, right, planted = (
+        [seen.out for seen in each]
+        for each in (
+            once(outputs.cls, case, *passes),
+            once_right(case, *passes),
+            once_right(case, *passes, mistakes=(late,)),
+        )
+    )
+    at = next((i for i in range(3) if not close(mine[i], right[i])), None)
+    if at is None:
         return
+    if at == 2:
+        yield say("blank_row")
+    elif close(mine[at], planted[at]):
+        yield say(late)
+    elif not isinstance(mine[at], Failure) and close(mine[at][:, 0], right[at][:, 0]):
+        yield say("scores_changed")  # the first token, which sees itself alone, is right
+    elif isinstance(mine[at], Failure) or at == 0 or not mine[at].isnan().any():
+        yield say("future_outweighs")
+    else:
+        yield say("exp_overflows")
 
 
-def _stress(case: Case, allowed: float, future: float) -> Pass:
+def _stress(case: Case, allowed: torch.Tensor | float, future: float) -> Pass:
     """A pass in which scaled scores are about allowed, and future above the diagonal."""
     tokens = case.num_tokens
     scores = torch.full((tokens, tokens), future).triu(1)

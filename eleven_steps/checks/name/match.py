@@ -111,9 +111,26 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
             yield from (say(name, step, case=main) for name in names)
         return
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-    hides = main not in wrong and not raised
-    hidden = say("right_elsewhere", where=where).text if hides else ""
-    yield replace(finding, text=together(finding.text, dropped(used), reads, hidden))
+    came, hidden = _shape_returned(out, recording), _hidden(outputs, wrong, where)
+    hidden = "" if raised or finding.name == "in_half" else hidden  # which is never quite right
+    yield replace(finding, text=together(finding.text, came, dropped(used), reads, hidden))
+
+
+def _shape_returned(out: torch.Tensor | Failure, recording: Recording) -> str:
+    right = recording.right.out
+    if isinstance(out, Failure) or out.shape == right.shape:
+        return ""
+    return say("shape_returned", came=tuple(out.shape), right=tuple(right.shape)).text
+
+
+def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:
+    """Say in which cases a class is right, where the main one is among them."""
+    if outputs.cases.main in wrong:
+        return ""
+    biased = {case.qkv_bias for case in wrong} == {True}
+    unbiased = not any(case.qkv_bias for case in outputs.cases.every if case not in wrong)
+    name = "right_without_bias" if biased and unbiased else "right_elsewhere"
+    return say(name, where=where).text
 
 
 def self_forgotten(failure: Failure, facts: Facts) -> str:

@@ -2,19 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
-from eleven_steps.checks.name.dropping import (
-    READABLE,
-    SHARE,
-    judge_acting,
-    judge_read,
-    read_weights,
-)
+from eleven_steps.checks.name.dropping import SHARE, judge_dropout
 from eleven_steps.checks.name.locate.recording import exact
 from eleven_steps.checks.name.match import Outputs
 from eleven_steps.checks.name.say import Finding, say
@@ -53,7 +48,8 @@ def judge_gradients(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     if not wrong and outputs.built[True].mask == "trained":
         moved = mine.get("mask") is not None and mine["mask"].any()
         yield say("mask_learns" if moved else "mask_trained")
-    names = [name for name in right if name in mine and name not in case.without]
+    learns = (name for name in right if right[name] is not None)  # a choice has no gradient
+    names = [name for name in learns if name in mine and name not in case.without]
     cut = [
         name
         for name in names
@@ -94,25 +90,44 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
 
 def judge_training(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """Dropout on the weights, at its rate, in training alone; nothing else depends on the mode."""
-    readable = outputs.variant in READABLE
-    weights = read_weights(outputs.cls, outputs.variant) if readable else None
-    if isinstance(weights, Failure):
-        return
-    finding = judge_read(weights, outputs.variant) if readable else judge_acting(outputs)
+    no_weights = outputs.variant == "linear"  # its table has none to drop
+    finding = None if no_weights else judge_dropout(outputs.cls, outputs.cases.main)
     case = outputs.plain(outputs.cases.biased)
-    passes = [Pass(seed=1), Pass(seed=2), Pass(train=True), Pass(train=True), Pass()]
-    still, again, trained, repeated, after = (each.out for each in once(outputs.cls, case, *passes))
-    kept = not close(still, again, SAME) or not close(still, after)  # told by judge_state
-    if finding and finding.mistake == "dropout_in_eval" and kept:
-        finding = None
+    passes = [Pass(seed=1), Pass(seed=2), Pass(train=True, seed=1), Pass(train=True, seed=2)]
+    still, again, trained, other = (each.out for each in once(outputs.cls, case, *passes))
+    if finding and finding.mistake == "dropout_in_eval" and not close(still, again, SAME):
+        finding = None  # told by judge_state
     if finding and finding.mistake == "dropout_missing" and _drops_at_first(outputs):
         yield say("dropout_off_after_eval")
     elif finding and finding.mistake:
         yield finding
-    elif not wrong and close(trained, repeated) and not close(trained, still) and not kept:
+    elif wrong:
+        return
+    elif close(trained, other) and not close(trained, still):
         yield say("future_in_training" if outputs.leaks(train=True) else "mode_matters")
-    elif finding and not wrong:
+    elif finding:
         yield finding
+    elif not _linear_in_values(outputs.cls, case):
+        yield say("gradients_of_other_drops")
+
+
+def _linear_in_values(cls: Any, case: Case) -> bool:
+    """Whether gradients under dropout are those of the output: it is linear in the values' layer.
+
+    From the layer all 0 to the layer as it is, the output changes by the gradient times the layer.
+    """
+    layer = {f"W_value.{part}": each for part, each in play(case).module.W_value.named_parameters()}
+    gone = {name: torch.zeros_like(each) for name, each in layer.items()}
+    same = {"train": True, "seed": 1}
+    passes = Pass(gradients=True, **same), Pass(**same), Pass(weights=gone, **same)
+    full, again, without = once(cls, case, *passes, dropout=SHARE)
+    failed = any(isinstance(each.out, Failure) for each in (full, again, without))
+    if failed or not close(full.out, again.out):  # something is kept, as judge_state says
+        return True
+    moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
+    slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
+    predicted = sum((each * slope).sum() for each, slope in slopes if slope is not None)
+    return close(moved, predicted, LOOSE)
 
 
 def _drops_at_first(outputs: Outputs) -> bool:
@@ -125,20 +140,23 @@ def _drops_at_first(outputs: Outputs) -> bool:
 def judge_state(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     """forward leaves x and the weights alone and keeps nothing for the next time."""
     main = outputs.cases.main
-    shorter = Pass(main.x[:1, :3] + 1)
-    seen = once(outputs.cls, main, Pass(seed=1), Pass(seed=2), shorter, Pass(seed=3))
+    shorter, train = Pass(main.x[:1, :3] + 1), Pass(train=True)
+    evals = [Pass(seed=seed) for seed in (1, 2, 3, 4)]
+    seen = once(outputs.cls, main, *evals[:2], shorter, evals[2], train, train, evals[3])
     after_shorter = once(outputs.cls, main, shorter, Pass())[1].out
     if "x" in seen[0].changed:
         yield say("input_changed")
     if "weights" in seen[0].changed:
         yield say("weights_changed")
-    first, again, _, later = (each.out for each in seen)
+    first, again, _, later, _, _, last = (each.out for each in seen)
     if wrong or isinstance(first, Failure):
         return
     if not close(first, again, SAME):
         yield say("random_in_eval")
     elif not close(first, later) or not close(first, after_shorter):
         yield say("something_kept")
+    elif not close(later, last, SAME):
+        yield say("kept_in_training")
     elif outputs.variant == "cache":
         alone, in_turn = once(outputs.cls, main, Pass(), Pass(in_turn=True))
         if not close(alone.out, in_turn.out):
@@ -150,23 +168,29 @@ def judge_dtypes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
     if wrong:
         return
     main = outputs.cases.main
-    double, half = (once(outputs.cls, main, Pass(dtype=name))[0] for name in FLOATS)
+    seen = {name: once(outputs.cls, main, Pass(dtype=name))[0] for name in FLOATS}
+    double = seen.pop("float64")
     if isinstance(double.out, Failure):
         yield say("double_raises", error=double.out.told)
     elif double.dtype != "torch.float64":
         yield say("double_not_returned", dtype=double.dtype)
     elif not close(double.out, once_right(main, Pass(dtype="float64"))[0].out, 1e-5):
         yield say("double_differs")
-    elif isinstance(half.out, Failure):
-        yield say("half_raises", error=half.out.told)
-    elif _rounds_more(half.out, once_right(main, Pass(dtype="bfloat16"))[0].out, double.out):
-        yield say("half_differs", 6 if outputs.leaks(dtype="bfloat16") else None)
+    else:
+        halves = (_in_half(outputs, name, half.out, double.out) for name, half in seen.items())
+        yield from islice(filter(None, halves), 1)
 
 
-def _rounds_more(half: torch.Tensor, right_half: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether an output in half precision is far off, measured by how far off the right one is."""
-    mine, right = ((each - exact).abs().mean() for each in (half, right_half))
-    return not mine <= MORE * right  # NaN is far off
+def _in_half(outputs: Outputs, dtype: str, half: Any, exact: torch.Tensor) -> Finding | None:
+    """What goes wrong in half precision: it fails, or rounds more than the right class does."""
+    if isinstance(half, Failure):
+        name = "half_overflows" if "without overflow" in half.text else "half_raises"
+        return say(name, dtype=dtype, error=half.told)
+    right = once_right(outputs.cases.main, Pass(dtype=dtype))[0].out
+    mine, wanted = ((each - exact).abs().mean() for each in (half, right))
+    if mine <= MORE * wanted:  # NaN is far off
+        return None
+    return say("half_differs", 6 if outputs.leaks(dtype=dtype) else None, dtype=dtype)
 
 
 def judge_devices(outputs: Outputs, wrong: bool) -> Iterator[Finding]:

@@ -12,6 +12,10 @@ class and by name. All else is as check_attention says.
 - window: built with window, the tokens seen, the token itself counted.
 - padding: forward(x, is_padding), (b, num_tokens), True for filling. What comes out at filling is
   not compared, and must be finite.
+- topk: built with top_keys, index_heads, index_dim; layers W_index_query, W_index_key and
+  W_index_weight without biases, and index_norm, a LayerNorm (1e-6). A key is rated by the sum over
+  index_heads of weight times relu(query times key); of the keys that it may see, a query sees the
+  best top_keys.
 - other: forward(x, other), (b, num_keys, d_in): keys and values come from it, nothing is hidden.
 - sinks: a parameter sinks (num_heads,), scores beside the scaled ones.
 - gate: a layer W_gate, d_in to d_out; its sigmoid multiplies the combined context.
@@ -21,6 +25,9 @@ class and by name. All else is as check_attention says.
   in rope.
 - cache: rope, and forward(x, past=None), which returns (out, past). The first call gets x alone,
   each other the past that came of the one before of the same text, whatever it is.
+- linear: built with decays (num_heads,); a layer context_norm, an RMSNorm (1e-6) of the combined
+  context. Queries, keys and values go through SiLU; a weight is query times key times
+  exp(-decay * distance), without softmax. No dropout is asked for: a table has no weights.
 """
 
 from typing import Any
@@ -42,11 +49,13 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "full": (),
     "window": ("window",),
     "padding": (),
+    "topk": ("top_keys", "index_heads", "index_dim"),
     "other": (),
     "sinks": (),
     "gate": (),
     "latent": ("latent_dim", "rope_dim"),
     "cache": (),
+    "linear": ("decays",),
 }
 
 
@@ -64,8 +73,12 @@ def sizes(case: Case) -> dict[str, Any]:
         "slopes": alibi_slopes(heads),  # (num_heads,)
         "limit": 0.5,
         "window": 3,
+        "top_keys": 3,
+        "index_heads": 16,
+        "index_dim": 8,
         "latent_dim": 11,
         "rope_dim": 2,
+        "decays": alibi_slopes(heads),
     }
     return {name: every[name] for name in VARIANTS.get(case.variant, ())}
 

@@ -9,7 +9,7 @@ from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.recorder import Call
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
-FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16}
+FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -22,7 +22,7 @@ class Pass:
     train: bool = False
     weights: dict[str, torch.Tensor] = field(default_factory=dict)  # set first, by name
     gradients: bool = False  # of a known sum of the output
-    dtype: str = ""  # that the module and x are converted to first: float64 or bfloat16
+    dtype: str = ""  # that the module and x are converted to first: a name in FLOATS
     moved: str = ""  # "here" or "made": see reply._moved
     in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws

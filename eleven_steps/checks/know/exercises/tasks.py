@@ -17,8 +17,8 @@ from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, as
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.right import Scene
 from eleven_steps.checks.know.sentences import read
-from eleven_steps.checks.run.cases import TASK_CASES, Case
-from eleven_steps.checks.run.contract import is_padding, sizes
+from eleven_steps.checks.run.cases import TASK_CASES, Case, known
+from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes
 from helpers.attention import future_mask
 from helpers.trace import STEPS
 
@@ -53,14 +53,13 @@ _CASES = {
         Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1"),
     ),
 }
-_SINCE_THE_LECTURE = "gqa", "norm", "rope", "alibi", "cap", "window", "padding", "sinks", "gate"
-for _variant in (*_SINCE_THE_LECTURE, "cache"):
-    _CASES[_variant] = tuple(
-        replace(each, variant=_variant) for each in _CASES.get(_variant, _SINCE)
-    )
+_CASES |= {
+    variant: tuple(replace(each, variant=variant) for each in _CASES.get(variant, _SINCE))
+    for variant in VARIANTS
+}
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
-_KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes}
+_KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
 
 
 class Code:

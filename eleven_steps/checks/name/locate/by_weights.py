@@ -58,12 +58,12 @@ def _softmaxed(used, scores, right, masks: list[torch.Tensor]) -> Finding:
     factor, wanted = fit(used, scores), fit(right, scores)
     if factor is None and masks and masks[-1].shape == scores.shape:
         factor = _of_softmax(used, scores, masks[-1])
-    if factor is not None and _sums_to_1(used, -1):
+    if factor is not None and _sums_to_1(used, -1) and abs(factor / (wanted or 1.0) - 1) > 5e-3:
         return _scaled(factor, wanted)
     if factor is not None and not masks:
         return say("mask_after_softmax")
     last = float(used[0, -1].sum())
-    if factor is not None:
+    if factor is not None and not close(used.sum(-1), torch.ones_like(used.sum(-1))):
         return say("row_sums", sum=last)
     if used.isnan().any():
         return say("weights_nan")

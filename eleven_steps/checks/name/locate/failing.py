@@ -18,10 +18,20 @@ WORDS = (
     (10, ("contiguous",)),
     (5, ("score",)),
 )
-# Parts of the names of torch's functions.
+# Parts of the names of torch's functions, with the steps that they may be at.
 VIEWING = "view", "reshape", "flatten", "split", "chunk"
 MOVING = "transpose", "permute", "swap", "movedim"
-PRODUCT = "matmul", "einsum", "bmm"
+PRODUCT = "matmul", "einsum", "bmm", "mul"
+DOES = (
+    (("mask",), (6,)),
+    (("softmax",), (7,)),
+    (VIEWING, (3, 10)),
+    (MOVING, (4, 9)),
+    (PRODUCT, (5, 8)),
+    (("linear",), (2, 11)),
+)
+# By the last step whose tensors are there: those that may be next, the likeliest first.
+NEXT = {2: (3, 4, 5, 6, 7, 1), 5: (6, 7, 8), 7: (8, 7), 8: (9, 10, 11)}
 
 
 @dataclass(frozen=True)
@@ -45,22 +55,51 @@ def worded_step(failure: Failure) -> int | None:
 
 
 def failing_step(recording: Recording, failure: Failure) -> int:
-    """The step at which forward raises: the first whose tensors it did not come to."""
+    """The step at which forward raises: the next one that what it tried, or the line, speaks of."""
     named = re.match(r"\w+: (\w+)\(\)", failure.text)  # by torch, where it was never called
     unseen = named[1] if named else "", (), ()
     tried = Attempt(*(recording.record.failing or unseen), worded_step(failure))
-    if not _past_projections(recording, tried):
-        return _to_projections(recording, tried)
-    if not recording.scores_there:
-        early = scored(recording) if recording.scores else None
-        return early.step if early else _to_scores(recording, tried)
-    if not recording.there("softmax", "weights"):
-        return _to_weights(recording, tried)
-    if not recording.there("context", "context"):
-        if tried.worded == 7 and not tried.does(*PRODUCT):  # what is done to the weights
-            return 7
-        return _product(recording, tried, 8)
-    return _to_out(recording, tried)
+    done = _done(recording, tried)
+    if done == 1:  # nothing was begun, or a mask or a scale is made beforehand
+        begun = tried.name or tried.worded or any(held.made_of for held in recording.held)
+        return tried.worded if tried.worded in (6, 7) else 2 if begun else 1
+    if done == 2 and recording.scores and (early := scored(recording)):
+        return early.step
+    spoken = [n for words, steps in DOES if tried.does(*words) for n in steps]
+    step = next((n for n in (*spoken, tried.worded) if n in NEXT[done]), NEXT[done][0])
+    return _at_size(recording, tried, step)
+
+
+def _done(recording: Recording, tried: Attempt) -> int:
+    """The last step whose tensors are there; of the projections one will do, if it is handed on."""
+    rights = [recording.right["project"][name] for name in NAMES.values()]
+    handed = any(place(tensor, right) for tensor in tried.tensors for right in rights)
+    if not (handed or tried.does(*VIEWING) or all(map(recording.made, NAMES.values()))):
+        return 1
+    there = recording.there("softmax", "weights"), recording.there("context", "context")
+    stages = (5, recording.scores_there), (7, there[0]), (8, there[1])
+    done = 2
+    for number, reached in stages:
+        if not reached:
+            break
+        done = number
+    return done
+
+
+def _at_size(recording: Recording, tried: Attempt, step: int) -> int:
+    """The step, or one before it, where what it is given has other sizes or another order."""
+    case, first = recording.case, next(iter(tried.tensors), torch.empty(0))
+    if step < 6 and any(t.dim() == 4 and t.shape[0] == case.num_tokens for t in tried.tensors):
+        return 1
+    if step == 3 and tried.numbers:
+        wanted = sorted((case.b, case.num_tokens, case.num_heads, case.head_dim))
+        begun = tried.numbers[:2] == (case.b, case.num_tokens) or -1 in tried.numbers
+        return 3 if begun or sorted(tried.numbers[-4:]) == wanted else 1
+    if step == 4 and first.dim() == 3:
+        return 3
+    if step == 11 and tried.does("linear") and first.shape[-1] != case.d_out:
+        return 10
+    return _product(recording, tried, step) if step in (5, 8) else step
 
 
 def raises_at(recording: Recording | None, failure: Failure) -> int | None:
@@ -70,61 +109,6 @@ def raises_at(recording: Recording | None, failure: Failure) -> int | None:
     step, case = failing_step(recording, failure), recording.case
     begun = recording.record.failing[2][:2] == (case.b, case.num_tokens)
     return 3 if step == 1 and begun else step  # these two are right, what comes after them is not
-
-
-def _past_projections(recording: Recording, tried: Attempt) -> bool:
-    """Whether all three are there, or one of them is what was handed on."""
-    if tried.does(*VIEWING) or all(map(recording.made, NAMES.values())):
-        return True
-    rights = [recording.right["project"][name] for name in NAMES.values()]
-    return any(place(tensor, right) for tensor in tried.tensors for right in rights)
-
-
-def _to_projections(recording: Recording, tried: Attempt) -> int:
-    """Step 1 where nothing was begun, else 2, or that of a mask or a scale made beforehand."""
-    if tried.worded in (6, 7):
-        return tried.worded
-    begun = any(held.made_of for held in recording.held)
-    return 2 if tried.name or begun or tried.worded else 1
-
-
-def _to_scores(recording: Recording, tried: Attempt) -> int:
-    """The step, 1 or 3 to 7, at which forward raises between the projections and the scores."""
-    case, tensors, numbers = recording.case, tried.tensors, tried.numbers
-    if any(each.dim() == 4 and each.shape[0] == case.num_tokens for each in tensors):
-        return 1
-    if tried.does(*VIEWING):
-        wanted = sorted((case.b, case.num_tokens, case.num_heads, case.head_dim))
-        begun = numbers[:2] == (case.b, case.num_tokens)
-        return 3 if begun or -1 in numbers or sorted(numbers[-4:]) == wanted else 1
-    if tried.does(*MOVING):
-        return 3 if tensors and tensors[0].dim() == 3 else 4
-    if tried.does(*PRODUCT) or tried.name in ("mul", "__mul__"):
-        return _product(recording, tried, 5)
-    square = any(t.dim() > 2 and t.shape[-2:] == (case.num_tokens,) * 2 for t in tensors)
-    if square and (tried.worded in (6, 7) or tried.does("mask")):
-        return 6
-    return tried.worded or (5 if recording.reached("transpose", "queries") else 3)
-
-
-def _to_weights(recording: Recording, tried: Attempt) -> int:
-    """The step, 6 to 8, at which forward raises between the scores and the weights."""
-    if tried.does("mask") or tried.worded == 6:
-        return 6
-    if tried.does("softmax") or tried.worded == 7:
-        return 7
-    return _product(recording, tried, 8) if tried.does(*PRODUCT) else 6
-
-
-def _to_out(recording: Recording, tried: Attempt) -> int:
-    """The step, 9 to 11, at which forward raises once the context is there."""
-    if not tried.name:
-        return tried.worded if tried.worded in (10, 11) else 9
-    if tried.does("linear"):
-        return 10 if tried.tensors and tried.tensors[0].shape[-1] != recording.case.d_out else 11
-    if tried.does(*MOVING):
-        return 9
-    return 10 if tried.does(*VIEWING) else 11
 
 
 def _product(recording: Recording, tried: Attempt, step: int) -> int:

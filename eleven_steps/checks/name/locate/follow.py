@@ -6,14 +6,16 @@ was handed on; the first thing that is not right there is where to look.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import torch
-from torch.nn.functional import layer_norm
 
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.name.causes import applied
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
 from eleven_steps.checks.name.locate.recording import (
     NAMES,
+    NEAR,
     Recording,
     arranged,
     exact,
@@ -21,7 +23,8 @@ from eleven_steps.checks.name.locate.recording import (
     joined,
     place,
 )
-from eleven_steps.checks.name.say import Finding, say
+from eleven_steps.checks.name.related import likeness
+from eleven_steps.checks.name.say import Finding, say, together
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
 from helpers.trace import STEPS
@@ -82,7 +85,23 @@ def _rounded(recording: Recording) -> Finding | None:
 def _projected(recording: Recording) -> Finding | None:
     """Step 2: the three projections are there."""
     lost = (layer for layer, name in NAMES.items() if not recording.made(name))
-    return next((say("projection_absent", layer=layer) for layer in lost), None)
+    layer = next(lost, "")
+    finding = say("projection_absent", layer=layer)
+    return _with_cause(recording, finding, "x", recording.case.x) if layer else None
+
+
+def _with_cause(
+    recording: Recording, finding: Finding, name: str, *rights: torch.Tensor
+) -> Finding:
+    """Add to a finding what forward makes of a right tensor, by whatever name, if it makes it."""
+    for right in rights:
+        for tensor in reversed(recording.tensors):
+            if tensor.dim() < 2 or tensor.numel() > right.numel():
+                continue
+            part = tensor.squeeze()
+            if code := applied(part, right, name) or applied(part.mT, right, name):
+                return replace(finding, text=together(finding.text, wording("is_made", code=code)))
+    return finding
 
 
 def scored(recording: Recording) -> Finding | None:
@@ -107,6 +126,13 @@ def scored(recording: Recording) -> Finding | None:
             return finding
     if recording.scores and (some := len(_heads(recording))) < recording.case.num_heads:
         return say("heads_left_out", some=some, num_heads=recording.case.num_heads)
+    for product in () if recording.scores else recording.products[:1]:
+        return say("others_meet", layers=_and(product.layers & NAMES.keys()))
+    wanted = recording.right["scores"]["scores"]
+    made = [each.call.gave[0].tensor for each in recording.scores]
+    pieces = [place(each, wanted, recording.factors) for each in made]
+    if pieces and None not in pieces and not recording.by_element:
+        return say("pairs_left_out")
     for name in () if recording.scores else ("queries", "keys"):
         if not recording.reached("transpose", name) and not recording.reached("view", name):
             return say("heads_not_neighbours", name=name)
@@ -150,7 +176,9 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
     origin = place(held.tensor, recording.right["project"][name], recording.factors)
     if origin is None or layer == "W_value" and abs(origin[1] - 1) > LOOSE:
         step, after = (product, " after step 4") if grouped else (2, "")
-        return say("changed_on_the_way", step, name=name, after=after, layer=layer)
+        finding = say("changed_on_the_way", step, name=name, after=after, layer=layer)
+        rights = [recording.right[each][name] for each in ("project", "transpose")]
+        return _with_cause(recording, finding, name, *rights)
     if held.tensor.dim() < 2 or recording.by_element:
         return None
     kind = arranged(origin[0].mT if turned else origin[0], recording.case)
@@ -166,11 +194,14 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
         return say("sequences_shared", product if grouped else 2, name=name)
     if kind == "sequences" and not viewed:
         return say("sequences_meet")
+    if kind == "mingled":
+        return say("tokens_mingled", product if grouped else 3, name=name)
     if kind == "repeated":
         return say("features_shared", name=name)
     if grouped:
         line = "weights_by_values" if product == 8 else "queries_by_keys"
-        return say("mixed_before_product", product, name=name, line=wording(line))
+        finding = say("mixed_before_product", product, name=name, line=wording(line))
+        return _with_cause(recording, finding, name, recording.right["transpose"][name])
     return say("not_grouped" if viewed else "heads_not_neighbours", name=name)
 
 
@@ -188,7 +219,7 @@ def _weighed(recording: Recording) -> Finding | None:
         masked = any((each < HIDDEN).any() for each in recording.of_scores)
         return say("never_softmaxed" if masked else "never_masked")
     weights = right.reshape(-1, *square)
-    if close(used, weights, LOOSE):
+    if close(used, weights, NEAR):
         return None
     made = exact(recording.tensors, right, False)
     same = place(used, right) if made else None
@@ -197,7 +228,9 @@ def _weighed(recording: Recording) -> Finding | None:
     scores = recording.right["scores"]["scores"].reshape(-1, *square)
     finding = weigh(used, scores, weights, [each.reshape(-1, *square) for each in matrices])
     idle = made and recording.gathers and recording.case.head_dim > 1
-    return say("weights_not_used") if idle and finding.name != "row_sums" else finding
+    if idle and finding.name != "row_sums":
+        return _with_cause(recording, say("weights_not_used"), "weights", right)
+    return finding
 
 
 def _gathered(recording: Recording) -> Finding | None:
@@ -208,9 +241,11 @@ def _gathered(recording: Recording) -> Finding | None:
             return say("others_gathered", step, layers=_and(values.made_of))
         if finding := _handed_on(recording, values, False):
             return finding
-        for product in recording.scores if len(recording.gathers) == len(recording.scores) else ():
-            if finding := _crossed(recording, product.left, values):
-                return finding
+    if len(recording.gathers) == len(recording.scores):
+        both = zip(recording.scores, recording.gathers, strict=True)
+        crossed = (_crossed(recording, one.left, other.right) for one, other in both)
+        if finding := next(filter(None, crossed), None):
+            return finding
     return None if recording.there("context", "context") else say("context_not_right")
 
 
@@ -261,11 +296,11 @@ def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
     kept = mine.abs().amax(dim=(0, 1, 3)) > 0
     if not kept.all() and close(mine[..., kept, :], heads[..., kept, :]):
         return say("heads_lost", some=int(kept.sum()), num_heads=case.num_heads)
-    for width in {case.d_out, case.head_dim} - {1, 2}:  # two numbers are always normed alike
-        both = (each.unflatten(-1, (-1, width)) for each in (handed, combined))
-        if close(*(layer_norm(each, (width,)) for each in both), LOOSE):
-            return say("context_normed")
-    return say("context_changed")
+    finding, grouped = say("context_changed"), right["context"]["context"]
+    if code := applied(mine.transpose(1, 2), grouped, "context"):
+        return replace(finding, text=together(finding.text, wording("is_made", code=code)))
+    rights = grouped, right["reformat"]["context"], combined
+    return _with_cause(recording, finding, "context", *rights)
 
 
 def _returned(recording: Recording) -> Finding | None:
@@ -276,7 +311,10 @@ def _returned(recording: Recording) -> Finding | None:
     gave = recording.record.calls[-1].gave
     if gave and (idle := NAMES.keys() - gave[0].made_of):
         return say("layers_idle", layers=_and(idle))
-    return say("out_changed" if exact(recording.tensors, right, False) else "out_not_right")
+    finding = say("out_changed" if exact(recording.tensors, right, False) else "out_not_right")
+    like = likeness(out, right) if isinstance(out, torch.Tensor) else ""
+    finding = replace(finding, text=together(finding.text, like))
+    return finding if like else _with_cause(recording, finding, "out", right)
 
 
 def _and(names: Iterable[str]) -> str:

@@ -52,7 +52,8 @@ class Recording:
         """Whether the right queries, keys or values of step 2 are there."""
         wanted = self.right["project"][name]
         layers = {layer for layer, made in NAMES.items() if made == name}
-        pieces = [held.tensor for held in self.held if held.made_of == layers]
+        fused = {*NAMES}  # all three, side by side in one tensor
+        pieces = [held.tensor for held in self.held if held.made_of in (layers, fused)]
         return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
 
     def reached(self, step: str, name: str) -> bool:
@@ -238,8 +239,10 @@ def arranged(places: torch.Tensor, case: Case) -> str:
     Returns:
         right; part (not all features of a head); repeated (some heads twice, others missing); order
         (of tokens); shared (all heads, but not of all sequences); heads joined; sequences (tokens
-        of one place in different sequences meet); mixed.
+        of one place in different sequences meet); mingled (tokens of several); mixed.
     """
+    if places.shape[-2] > case.num_tokens and places.shape[-2] % case.num_tokens == 0:
+        places = places.unflatten(-2, (-1, case.num_tokens))  # heads one below the other
     token, feature = places // case.d_out, places % case.d_out
     head, within = feature // case.head_dim, feature % case.head_dim
     rows, columns = places.shape[-2:]
@@ -248,10 +251,10 @@ def arranged(places: torch.Tensor, case: Case) -> str:
     if (token != token[..., :1]).any() or (head != head[..., :1, :1]).any():
         return "mixed"
     sequence, number = token // case.num_tokens, token % case.num_tokens
-    if rows == case.b and rows != case.num_tokens:
-        return "sequences"
     if (sequence != sequence[..., :1, :1]).any():
-        return "mixed"
+        if rows == case.b != case.num_tokens:
+            return "sequences"
+        return "mingled" if (within == torch.arange(columns)).all() else "mixed"
     if (within != torch.arange(columns)).any():
         ascending = columns == 1 or (within.diff(dim=-1) > 0).all()
         return "part" if columns < case.head_dim and ascending else "mixed"
