@@ -434,6 +434,7 @@ def test_a_test_that_asks_the_check_is_no_test():
         ("out_proj.1", lambda c, o: o(c), "side has 4 (head_dim) numbers, the other 12 (d_out)"),
         ("project.3", lambda x, k: k.weight @ x, "side has 7 (num_tokens) numbers, the other 5"),
         ("softmax.1", lambda m, d: m / m.sum(-1), "with `keepdim=True` it stays"),
+        ("out_proj.1", lambda c, o: o(c.mT.flatten(2)), "num_tokens * head_dim numbers in a row"),
         ("scores.1", lambda q, k: q @ k.view(*k.shape[:2], *q.mT.shape[2:]), "swaps no axes"),
         ("since.6", lambda n, size: torch.ones(n, n).triu(0) > 0, "Of 21 places that are to"),
         ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -1e4), "only where every score is far"),
