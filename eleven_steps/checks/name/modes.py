@@ -107,7 +107,7 @@ def judge_training(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         yield say("future_in_training" if outputs.leaks(train=True) else "mode_matters")
     elif finding:
         yield finding
-    elif not _linear_in_values(outputs.cls, case):
+    elif not no_weights and not _linear_in_values(outputs.cls, case):
         yield say("gradients_of_other_drops")
 
 
