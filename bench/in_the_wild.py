@@ -9,8 +9,9 @@ status 1 if a row is not as expected, or could not run, or none ran.
 
 Not here, though told in threads: mistakes in repositories that were never on the registry, or
 written for MXNet, Paddle, TensorFlow or JAX; fuxictr and monai-generative, whose first releases
-there are after the mend; xformers' of 2021, which would have to be compiled; and
-memory-compressed-attention, whose class has a key more than attention.
+there are after the mend; xformers' of 2021, which would have to be compiled; labml-nn's
+AttentionBlock, which runs with one head alone; and memory-compressed-attention, which has a key
+more than attention.
 """
 
 import importlib.machinery
@@ -18,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections import defaultdict
@@ -81,13 +83,15 @@ def folders(package: str) -> list[Path]:
 
 
 def fetched(package: str) -> Path:
-    """The folder that pip puts a package into."""
-    folder, part = CACHE / package, CACHE / f"{package}.part"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]
+    """The folder that pip puts a package into; it is there whole, or not at all."""
+    folder = CACHE / package
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
     with LOCKS[package]:
         if not folder.exists():
-            subprocess.run([*pip, part, package], check=True, capture_output=True, text=True)
-            part.rename(folder)
+            CACHE.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as part:
+                subprocess.run([*pip, part, package], check=True, capture_output=True, text=True)
+                Path(part).rename(folder)
     return folder
 
 

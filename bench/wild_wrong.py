@@ -67,26 +67,6 @@ def opt(d_out, num_heads, dropout):
     return OPTAttention(OPTConfig(**sizes, attn_implementation="sdpa"), layer_idx=0)
 
 
-def squares(module, x, hidden):
-    """A call with x as a picture one token wide; what the block adds of it is taken off again."""
-    return module(x.mT[..., None])[..., 0].mT - x
-
-
-@wrong(
-    "labml-nn==0.4.129",
-    "AttentionBlock",
-    (7,),
-    f"{HUB}/labmlai/annotated_deep_learning_paper_implementations/issues/146",
-    layers={"qkv": "projection: h 3 d i", "out_proj": "output"},
-    causal=False,
-    call=squares,
-)
-def labml(d_out, num_heads, head_dim):
-    from labml_nn.diffusion.ddpm.unet import AttentionBlock
-
-    return AttentionBlock(d_out, num_heads, head_dim, n_groups=1)
-
-
 @wrong(
     "kornia==0.6.12",
     "MultiHeadAttention",
