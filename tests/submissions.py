@@ -183,7 +183,7 @@ def answer_of(thing):
     except BaseException:
         return None
 try:
-    from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+    from eleven_steps.checks.know.exercises.tasks import TASKS
 except ImportError:
     TASKS = {"scores.2": None}
 numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
@@ -229,7 +229,7 @@ ATTEMPTS = {
     "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
     "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
     "results": "open('{out}', 'w').write('[]')",
-    "course": "assert os.path.exists('{root}/eleven_steps/checks/know/exercises/lecture_tasks.py')",
+    "course": "assert os.path.exists('{root}/eleven_steps/checks/know/exercises/tasks.py')",
     "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
     "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
     "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"

@@ -307,7 +307,7 @@ def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier
             wrong = {
                 "type": ["many", print, True],
                 "value": [like, like * 0 + 0.37],
-                "shape": [like[None], [[1, 2, 3]]],
+                "shape": [torch.stack([like] * 3), [[1, 2, 3]] * 5],
                 "nan": [like * math.nan],
             }
         messages = set()

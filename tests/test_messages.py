@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.functional import dropout
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import papers
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.run.cases import BIASED, MAIN
 from helpers.attention import MultiHeadAttention
 
@@ -188,10 +188,10 @@ FALSE = [
 @every(
     ("identifier", "answer", "said"),
     [
-        ("tensors.4", ((9, 1, 4),), "this is a tuple with a tuple in it."),
+        ("tensors.4", ((9, 1, 4),) * 2, "this is a tuple with a tuple in it."),
         ("tensors.4", [9, "1", 4], "this is a list with a str in it."),
         ("tensors.4", [9, 1], "this is a row of 2 numbers."),
-        ("tensors.5", [6], "one number is expected; this is a row of 1 number."),
+        ("tensors.4", [9], "this is a row of 1 number."),
         ("scores.2", torch.zeros(2, 3), "one number is expected; this is a 2 x 3 matrix."),
         (
             "by_hand.3",
@@ -200,7 +200,7 @@ FALSE = [
         ),
         ("by_hand.3", {"Q": [[4, 0], [1, None]]}, "not answered yet."),
         ("by_hand.3", {"Q": [4, 0, 1, 1]}, "this is a row of 4 numbers."),
-        ("by_hand.3", {"Q": [[[4, 0], [1, 1]]]}, "this is of shape (1, 2, 2)."),
+        ("by_hand.3", {"Q": [[[4, 0], [1, 1]]] * 2}, "this is of shape (2, 2, 2)."),
         ("by_hand.7", {"mha": [1]}, "a MultiHeadAttention is expected; this is a list."),
         ("find.1", ["B", 2], "one letter is expected; this is a list with a str in it."),
         ("the_order.1", "I → G; M ? D", "place 4, ?: there is no such line; they are A to Q."),
@@ -433,6 +433,11 @@ def test_a_test_that_asks_the_check_is_no_test():
         ("transpose.1", lambda q: q.T, "(head_dim, num_heads, num_tokens, b)"),
         ("out_proj.1", lambda c, o: o(c), "side has 4 (head_dim) numbers, the other 12 (d_out)"),
         ("project.3", lambda x, k: k.weight @ x, "side has 7 (num_tokens) numbers, the other 5"),
+        ("softmax.1", lambda m, d: m / m.sum(-1), "with `keepdim=True` it stays"),
+        ("out_proj.1", lambda c, o: o(c.mT.flatten(2)), "num_tokens * head_dim numbers in a row"),
+        ("scores.1", lambda q, k: q @ k.view(*k.shape[:2], *q.mT.shape[2:]), "swaps no axes"),
+        ("since.6", lambda n, size: torch.ones(n, n).triu(0) > 0, "Of 21 places that are to"),
+        ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -1e4), "only where every score is far"),
         ("context.1", lambda w, v: v @ w, "the left have 4 (head_dim) numbers, the columns on"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 import renew
 
 from eleven_steps.checks import check, progress
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.name.answers import EXERCISES
 
 RIGHT, WRONG = 43, 42  # answers to scores.2

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import SHEET
 from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.pictures import Picture
 from eleven_steps.pictures.done import draw_progress

@@ -8,7 +8,6 @@ from typing import Any
 
 from eleven_steps.checks import progress
 from eleven_steps.checks.know.exercises.kinds import Explain, Grow, Quiz, Task, Write
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper import (
     FRESH,
     SHEET,
@@ -20,6 +19,7 @@ from eleven_steps.checks.know.exercises.paper import (
     practised,
 )
 from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.functions import judge_function
 from eleven_steps.checks.name.growing import judge_class

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.exercises.kinds import Write
-from eleven_steps.checks.know.exercises.kinds import slip as named_slip
+from eleven_steps.checks.know.exercises.kinds import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.causes import expression, given_of, whole
@@ -215,15 +214,15 @@ def _why(
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:
     """The usual wrong answer that explains what is returned everywhere, if there is one."""
-    number, usual = STEPS.index(task.step) + 1, task.usual()
-    own = [slip.mistake for slip in usual]
+    number = STEPS.index(task.step) + 1
+    own = [slip.mistake for slip in task.slips]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     # What is made of x is given, and right: no mistake of steps 2 and 3 is blamed later.
     others = [
         n for n, e in every.items() if number in e.steps and e.step in {1, number, *range(4, 12)}
     ]
-    others = [name for name in others if name not in own]
-    for index, slip in enumerate([*usual, *map(named_slip, others)]):
+    others = [Slip(every[name].told, None, name) for name in others if name not in own]
+    for index, slip in enumerate([*task.slips, *others]):
         if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
             if task.planted and index == 0:
                 return say("not_repaired")

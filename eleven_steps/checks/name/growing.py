@@ -23,6 +23,7 @@ from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import (
     as_mask,
     exchanged,
+    hidden_by,
     likeness,
     related,
     same_everywhere,
@@ -118,18 +119,8 @@ def _so_far(number: int, recording: Recording | None) -> Finding:
     finding, more = _right_up_to(number), ""
     if recording and recording.done(STEPS[number]):
         more = say("not_returned", number=number + 1).text
-    hidden = recording and number > 5 and hidden_by(recording)
-    return replace(finding, text=together(finding.text, more, hidden or ""))
-
-
-def hidden_by(recording: Recording) -> str:
-    """Say which finite number hides the future, if one does."""
-    square = (recording.case.num_tokens,) * 2
-    for each in (t for t in recording.of_scores if t.shape[-2:] == square):
-        future = each[..., torch.ones(square).triu(1).bool()]
-        if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
-            return say("hides_finite", number=number).text
-    return ""
+    hidden = hidden_by(recording.of_scores) if recording and number > 5 else ""
+    return replace(finding, text=together(finding.text, more, hidden))
 
 
 def _one_of(returned: Sequence[Parts]) -> Finding | None:
@@ -163,6 +154,8 @@ def _later(finding: Finding, recording: Recording | None) -> Finding:
         return finding
     if copied := _copied(recording):
         return copied
+    if finding.step == 8 and not recording.made("values"):
+        return say("layer_not_called", 2, layer="`W_value`", name="values")
     if finding.step == 2 and all(map(recording.made, NAMES.values())):
         used = follow(recording)
         return (
@@ -191,7 +184,7 @@ def _finished(cls: Any) -> Finding:
     findings, recording = list(examine(cls)), _recording(cls)
     if wrong := in_order(findings):
         return wrong[0]
-    right, hidden = say("all_right"), hidden_by(recording) if recording else ""
+    right, hidden = say("all_right"), hidden_by(recording.of_scores) if recording else ""
     return replace(right, text=together(right.text, *(each.text for each in findings), hidden))
 
 

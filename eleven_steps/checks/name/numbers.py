@@ -1,6 +1,7 @@
 """Compare a number, a row of numbers or a matrix with the one asked for."""
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -35,9 +36,11 @@ def judge_value(task: Explain, answer: Any) -> Finding:
     if is_open(answer):
         return say("open")
     right, also = as_numbers(task.answer), map(as_numbers, task.also)
-    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer)
+    wanted, numbers = sized(tuple(right.shape)), attempt(as_numbers, answer, right.dim() > 0)
     if type(numbers) is Failure:
         return say("other_type", wanted=wanted, came=came(answer, right.dim() > 1))
+    if numbers.squeeze().shape == right.shape:  # the same numbers in a list more
+        numbers = numbers.squeeze()
     if numbers.isnan().any():
         return say("nan_for_number", wanted=wanted)
     ways = [(each,) for each in (right, *also)] if task.whole else [(right, *also)]
@@ -82,6 +85,8 @@ def _like_one(number: float, right: float) -> str:
 def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
     if right.dim() == 2 and numbers.T.shape == right.shape and off(numbers.T, right) <= apart:
         return wording("rows_are_columns")
+    if any(off(numbers, right.round(decimals=n)) < 1e-9 for n in range(1, 4)):
+        return wording("not_exact")
     if off(numbers.flatten().sort().values, right.flatten().sort().values) <= apart:
         return wording("in_another_order")
     wrong = (numbers - right).abs() > apart
@@ -98,10 +103,15 @@ def is_open(answer: Any) -> bool:
     return inside or answer is ... or answer is None
 
 
-def as_numbers(answer: Any) -> torch.Tensor:
-    """Return numbers of any kind as a float64 tensor; raise for anything else."""
+def as_numbers(answer: Any, several: bool = False) -> torch.Tensor:
+    """Return numbers of any kind as a float64 tensor; raise for anything else.
+
+    Args:
+        answer: numbers, or a text that holds them and nothing else.
+        several: whether a text is read as a row.
+    """
     if type(answer) is str:
-        answer = _spelt(answer)
+        answer = _listed(answer) if several else _spelt(answer)
     if type(answer) in (list, tuple) and len({type(each) for each in answer}) > 1:
         answer = list(_flat(answer))  # a tuple in a tuple
     if type(answer) is int:  # however large
@@ -122,8 +132,14 @@ def off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
 
 def _spelt(text: str) -> float:
     """The number that a text spells, in digits or as a word."""
-    plain = text.strip().lower().replace("_", "").replace(",", "").replace(" ", "")
+    plain = re.sub(r"(?<=\d) (?!million|billion|thousand)[a-z]+$", "", text.strip().lower())
+    plain = re.sub(r"[_, ]", "", plain)
     return WORDS.index(plain) if plain in WORDS else float(plain)
+
+
+def _listed(text: str) -> list[float]:
+    """The numbers that a text lists, between commas, spaces and brackets."""
+    return [float(each) for each in re.split(r"[\s,;()\[\]]+", text) if each]
 
 
 def _flat(answer: Any) -> Any:

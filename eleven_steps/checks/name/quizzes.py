@@ -35,7 +35,8 @@ def judge_choice(task: Choose, answer: Any) -> Finding:
     """Compare a letter with the one asked for."""
     if type(answer) is not str:
         return say("other_type", wanted=wording("one_letter"), came=came(answer))
-    letter = re.sub(r"[\W_]", "", answer).upper()
+    alone = re.findall(r"(?<![^\W_])[^\W_](?![^\W_])", answer)  # in "line B" for one
+    letter = (alone[0] if len(alone) == 1 else re.sub(r"[\W_]", "", answer)).upper()
     if letter == task.answer:
         return say("right")
     if letter not in task.slips:

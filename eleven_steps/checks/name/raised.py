@@ -34,7 +34,11 @@ def say_raised(what: str, failure: Failure, case: Case, step: int | None = None)
     """Say what a learner's function or forward raised, and which letters its sizes are."""
     line = wording("in_the_line", line=failure.line) if failure.line else ""
     raised = say("raises", step, what=what, error=failure.text, where=case.where, line=line)
-    return replace(raised, text=together(raised.text, legend(failure.text, case)), case=case)
+    said = legend(failure.text, case)
+    if "must match the size" in failure.text and "keepdim" not in failure.line:
+        lost = re.search(r"\.(sum|mean|amax|norm|std)\(", failure.line)
+        said = together(said, wording("drops_axis", name=lost[1]) if lost else "")
+    return replace(raised, text=together(raised.text, said), case=case)
 
 
 def legend(text: str, case: Case) -> str:

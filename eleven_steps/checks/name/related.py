@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.right import Parts, Scene
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.causes import Given, made_of, whole
 from eleven_steps.checks.name.locate.by_weights import fit, weigh
 from eleven_steps.checks.name.say import say
@@ -74,6 +75,8 @@ def related(
         given: what a function was given, by names.
         plain: whether the weights of step 7 are the lecture's.
     """
+    if part.dtype == right.dtype == torch.bool:
+        return _hides(part, right) if part.shape == right.shape else ""
     if part.dtype != right.dtype or not right.is_floating_point():
         return ""
     part = part.detach()
@@ -145,13 +148,31 @@ def _rounded(part: torch.Tensor, right: torch.Tensor) -> str:
     return "" if decimals is None else say("rounded_off", decimals=decimals).text
 
 
+def _hides(part: torch.Tensor, right: torch.Tensor) -> str:
+    """How far a mask that is True where something is hidden hides too much, or too little."""
+    more, less = int((part & ~right).sum()), int((right & ~part).sum())
+    name = "hides_other" if more and less else "hides_more" if more else "hides_less"
+    counts = {"more": more, "less": less, "hidden": int(right.sum()), "seen": int((~right).sum())}
+    return say(name, **counts).text
+
+
+def hidden_by(scores: Iterable[torch.Tensor]) -> str:
+    """Say which finite number hides the future of some scores, if one does."""
+    for each in (t for t in scores if t.dim() > 1 and t.shape[-2] == t.shape[-1] > 1):
+        future = each[..., torch.ones(each.shape[-2:]).triu(1).bool()]
+        if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
+            return say("hides_finite", number=number, infinite=wording("hide_with_infinity")).text
+    return ""
+
+
 def as_mask(part: torch.Tensor, right: torch.Tensor) -> str:
     """What is wrong with masked scores of which only what is hidden differs."""
     hidden, mine = right == -torch.inf, part == -torch.inf
     wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
     held = part[wrong]
     if hidden[wrong].all() and (held.isnan().all() or len(held.unique()) == 1):
-        return say("hidden_hold", number=float(held[0])).text
+        infinite = wording("hide_with_infinity")
+        return say("hidden_hold", number=float(held[0]), infinite=infinite).text
     if wrong[~mine & ~hidden].any():
         return ""
     lost = mine & ~hidden

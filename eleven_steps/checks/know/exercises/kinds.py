@@ -11,14 +11,11 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.cases import TASK_CASES, Case
 from eleven_steps.checks.run.isolate import attempt, clock_paused
 from helpers.trace import SHAPES
 
-SLIPS = read("exercises/slips.toml")
 Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
@@ -35,13 +32,6 @@ class Slip:
     mistake: str | None = None
 
 
-def slip(name: str, returns: Callable[[Scene], Any] | None = None) -> Slip:
-    """Return the slip that slips.toml has under a name, or that is a mistake of the catalogue."""
-    if name in SLIPS:
-        return Slip(SLIPS[name], returns)
-    return Slip(named(name).told, returns, name)
-
-
 def as_parts(returned: Any) -> Parts:
     """What a function returned, in a tuple of its own if it is one thing."""
     return returned if type(returned) is tuple else (returned,)
@@ -54,18 +44,13 @@ class Write:
     identifier: str  # "scores.1" for the first exercise of step 5
     gets: Callable[[Scene], Parts]  # its arguments; they are copied before it is called
     names: tuple[str, ...]  # of what it returns, as the trace calls it
-    slips: tuple[str | Slip, ...]  # the usual wrong answers; texts are names of the catalogue
-    planted: str | Slip | None = None  # the slip that the exercise ships with
+    slips: tuple[Slip, ...]  # the usual wrong answers
+    planted: bool = False  # whether it ships with the first of them
     right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
-    at: str = ""  # the step it belongs to, where its name does not say
+    step: str = ""  # the name of the step that it belongs to
     shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
     cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
     counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
-
-    @property
-    def step(self) -> str:
-        """The name of the step that the exercise belongs to."""
-        return self.at or self.identifier.partition(".")[0]
 
     @property
     def variant(self) -> str:
@@ -91,11 +76,6 @@ class Write:
         if not self.counts:
             return parts
         return tuple(self.counts(p) if t else p for p, t in zip(parts, tables, strict=True))
-
-    def usual(self) -> list[Slip]:
-        """Return all slips, the planted one first."""
-        every = [self.planted, *self.slips] if self.planted else self.slips
-        return [slip(each) if isinstance(each, str) else each for each in every]
 
     def slipped(self, slip: Slip, scene: Scene) -> Parts:
         """Return what a function with this slip returns or raises; scene is the right class's."""

@@ -13,7 +13,6 @@ from itertools import combinations
 import torch
 
 from eleven_steps.checks.know.exercises.kinds import Explain
-from eleven_steps.checks.know.exercises.lecture_tasks import TASKS
 from eleven_steps.checks.know.exercises.paper_heads import (
     CUT,
     SAID,
@@ -23,6 +22,7 @@ from eleven_steps.checks.know.exercises.paper_heads import (
     single_head,
 )
 from eleven_steps.checks.know.exercises.questions import question
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from helpers.examples import load_example
 
 

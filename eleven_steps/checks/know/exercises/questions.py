@@ -1,7 +1,7 @@
 """The exercises that are answered with a number, with a letter, with an order of lines, or a test.
 
 QUESTIONS holds those of questions.toml by name. QUIZZES are those that belong to no step, in the
-order of the course; the others are among lecture_tasks.TASKS.
+order of the course; the others are among tasks.TASKS.
 """
 
 from typing import Any

@@ -1,0 +1,131 @@
+"""The exercises of the steps, of heads that learn, of changes since the lecture, of many machines.
+
+TASKS maps identifiers to tasks, in the order of the course: those of functions.toml, and those of
+questions.toml that belong to one of these.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
+from eleven_steps.checks.know.catalogue import named
+from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, as_parts
+from eleven_steps.checks.know.exercises.questions import QUESTIONS
+from eleven_steps.checks.know.right import Scene
+from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.run.cases import TASK_CASES, Case, known
+from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes
+from helpers.attention import future_mask
+from helpers.trace import STEPS
+
+# Where an answer is tried; in the third all sizes differ.
+_NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
+_SINCE = (
+    _NEAR,
+    replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
+    Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7),
+    Case(3, 4, 8, 12, 2, 12, qkv_bias=True, seed=7),
+)
+_SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
+_MANY = (
+    _SHARED,
+    replace(_SHARED, seed=8, called="with other numbers of the same sizes"),
+    Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
+    Case(1, 6, 12, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
+)
+_CASES = {
+    "lecture": TASK_CASES,
+    "mask": (*TASK_CASES, Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0")),
+    "many": _MANY,
+    "many and large": (
+        *_MANY,
+        replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88"),
+    ),
+    "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, called="with a window of 1"), *_SINCE[2:]),
+    "cache": (
+        Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2"),
+        Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6"),
+        Case(1, 7, 3, 16, 4, 12, called="with past = 5 and num_tokens = 7"),
+        Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1"),
+    ),
+}
+_CASES |= {
+    variant: tuple(replace(each, variant=variant) for each in _CASES.get(variant, _SINCE))
+    for variant in VARIANTS
+}
+
+_KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
+_KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
+
+
+class Code:
+    """What a line of functions.toml is in a scene, between the names it sees."""
+
+    def __init__(self, line: str, let: dict[str, str]) -> None:
+        self.line = compile(line, "functions.toml", "eval")
+        self.let = {name: compile(each, "functions.toml", "eval") for name, each in let.items()}
+
+    def __call__(self, scene: Scene) -> Any:
+        """Run it on what was recorded."""
+        seen = _KNOWN | scene.case.letters | {"case": scene.case, "mha": scene.module}
+        seen |= {step: SimpleNamespace(**tensors) for step, tensors in scene.steps.items()}
+        seen["x"] = scene["shape"]["x"]
+        with torch.no_grad():
+            for name, line in self.let.items():
+                seen[name] = eval(line, seen)
+            return eval(self.line, seen)
+
+
+def _slips(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
+    for entry in entries:
+        *lines, name = [entry] if type(entry) is str else entry
+        sentence = said.get(name.removeprefix("$"), name)
+        known = " " not in name and not name.startswith("$")
+        slip = Slip(named(name).told, None, name) if known else Slip(sentence)
+        yield from (replace(slip, returns=Code(line, let)) for line in lines)
+        if not lines:
+            yield slip
+
+
+def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> Write:
+    """Make an exercise of what functions.toml says of it, and of all that it stands with."""
+    entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
+    slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
+    planted = [entry["planted"]] if "planted" in entry else []
+    gets = Code(entry["gets"], let)
+    shape = entry.get("shape", "")
+    return Write(
+        identifier,
+        lambda scene: as_parts(gets(scene)),
+        tuple(entry["names"].split(", ")),
+        (*_slips(planted, let, said), *_slips(slips, let, said)),
+        planted=bool(planted),
+        right=Code(entry["right"], let) if "right" in entry else None,
+        step=entry.get("at", identifier.partition(".")[0]),
+        shape=tuple(shape) if type(shape) is list else shape,
+        cases=_CASES[entry.get("cases", "lecture")],
+        counts=getattr(torch, entry["counts"]) if "counts" in entry else None,
+    )
+
+
+def _in_order() -> Iterator[Task]:
+    """Every task, group by group: what is before the dot; within a group by number."""
+    groups = read("exercises/functions.toml")
+    said = groups.pop("said")
+    every = [
+        _write(f"{name}.{number}", entry, group, said)
+        for name, group in groups.items()
+        for number, entry in group.items()
+        if number.isdigit()
+    ]
+    every += [Grow("your_class.1"), *QUESTIONS.values()]
+    for group in (*STEPS, "your_class", "learn", "since", "many"):
+        own = [task for task in every if task.identifier.partition(".")[0] == group]
+        yield from sorted(own, key=lambda task: int(task.identifier.partition(".")[2]))
+
+
+TASKS: dict[str, Task] = {task.identifier: task for task in _in_order()}
