@@ -41,6 +41,9 @@ _NORMED = "return self.query_norm(q), self.key_norm(k), v"
 _TURNED = "return turned(q), turned(k), v"
 _BACK = "- self.slopes * (place[:, None] - place)"
 _FUTURE = ".masked_fill(hidden, -torch.inf)"
+_PLACE = (
+    "        place = torch.arange(q.shape[-2], device=q.device)\n        back = (place[:, None]"
+)
 _FADE = "            table = table * fade\n"
 _ADD = "            table = table + key * value\n"
 _PAST = "torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)"
@@ -204,6 +207,27 @@ SLIPS = [
         "return torch.ones_like(rates",
     ),
     ("topk_no_relu", "FusedTopk", "keys).relu()", "keys)"),
+    ("topk_missing", "FusedTopk", "return hidden | (self.rated < least)", "return hidden"),
+    ("topk_best_hidden", "FusedTopk", "(self.rated < least)", "(self.rated >= least)"),
+    (
+        "topk_rates_for_scores",
+        "PlainTopk",
+        "    def rates(self, x):",
+        "    def scores(self, q, k):\n"
+        "        return self.rated / k.shape[-1] ** 0.5\n"
+        "\n"
+        "    def rates(self, x):",
+    ),
+    (
+        "topk_after_softmax",
+        "PlainTopk",
+        "    def rates(self, x):",
+        "    def weigh(self, scores):\n"
+        "        weights = scores.masked_fill(Plain.hidden(self, scores), -torch.inf).softmax(-1)\n"
+        "        return weights.masked_fill(self.hidden(scores), 0)\n"
+        "\n"
+        "    def rates(self, x):",
+    ),
     (
         "linear_asked_first",
         "FusedLinear",
@@ -213,6 +237,26 @@ SLIPS = [
     ("linear_fades_at_once", "FusedLinear", f"{_FADE}{_ADD}", f"{_ADD}{_FADE}"),
     ("linear_no_decay", "FusedLinear", _FADE, ""),
     ("linear_future", "PlainLinear", "* back).tril()", "* back)"),
+    (
+        "linear_not_bent",
+        "PlainLinear",
+        f"F.silu(q), F.silu(k), F.silu(v)\n{_PLACE}",
+        f"q, k, v\n{_PLACE}",
+    ),
+    (
+        "linear_softmax",
+        "PlainLinear",
+        "(q @ k.mT * fade) @ v",
+        "self.weigh(self.scores(q, k)) * fade @ v",
+    ),
+    ("linear_not_normed", "FusedLinear", "self.context_norm(context)", "context"),
+    (
+        "linear_normed_by_head",
+        "PlainLinear",
+        "self.context_norm(context)",
+        "F.rms_norm(context.unflatten(-1, (-1, self.width)), (self.width,), eps=1e-6)"
+        ".flatten(2) * self.context_norm.weight",
+    ),
     ("linear_scaled", "PlainLinear", "q @ k.mT * fade", "q @ k.mT / q.shape[-1] ** 0.5 * fade"),
     ("keys_tiled", "PlainGqa", _K, "k = k.repeat(1, n, 1, 1)"),
     ("norm_missing", "FusedNorm", "(self.query_norm(q), self.key_norm(k), v))", "(q, k, v))"),

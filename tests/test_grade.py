@@ -306,7 +306,9 @@ def test_verdicts_are_the_same_beside_busy_loops(tmp_path):
     assert kinds == {ANSWERS[name][0]: ANSWERS[name][2] for name in names}
 
 
-@pytest.mark.parametrize("refused", [True, False], ids=["refused", "missing"])
+@pytest.mark.parametrize(
+    "refused", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["refused", "missing"]
+)
 def test_where_nothing_isolates_only_what_is_trusted_is_graded(
     tmp_path, monkeypatch, capsys, refused
 ):

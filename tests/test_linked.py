@@ -8,7 +8,7 @@ import torch
 from sizes import TELLING, build
 
 from eleven_steps import sliders
-from eleven_steps.pictures import draw_compact, draw_linked, steps_of
+from eleven_steps.pictures import draw_linked, draw_map, steps_of
 from eleven_steps.sliders.source import run_by_line, shown_code, tell
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
@@ -124,7 +124,7 @@ def test_the_page_holds_all_code_and_a_card_for_each_step():
 def test_what_is_stored_is_the_code_the_map_and_a_hash_over_all_that_is_told():
     linked = sliders.explore_source()
     bundle, (mha, _) = linked._repr_mimebundle_(), sliders.run()
-    whole = draw_compact(trace(mha, sliders.tokens()))
+    whole = draw_map(trace(mha, sliders.tokens()))
     assert bundle["image/svg+xml"] == whole.svg
     assert bundle["text/plain"] == repr(sliders.explore_source())
     assert bundle["text/plain"].splitlines()[0] == whole.words

@@ -22,7 +22,6 @@ from eleven_steps.pictures import (
     Shown,
     draw_arcs,
     draw_blocks,
-    draw_compact,
     draw_heads_over_processes,
     draw_map,
     draw_matrices,
@@ -35,7 +34,7 @@ from eleven_steps.pictures import (
     storage,
 )
 from eleven_steps.pictures.grid import grid
-from eleven_steps.pictures.panels import OPERATIONS
+from eleven_steps.pictures.map import OPERATIONS
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import (
     FAINT,
@@ -80,7 +79,6 @@ PICTURES = {
     "map": lambda: draw_map(whiteboard()),
     "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
-    "compact map": lambda: draw_compact(whiteboard()),
     "arcs": lambda: draw_arcs(
         [Head(whiteboard()[6].tensors["weights"][0, head], head, layer=0) for head in (0, 1)],
         ["swimming", "ducks", "swimming"],
@@ -254,65 +252,39 @@ def test_heads_of_keys_and_keys_of_another_text_are_named():
     assert {"query 2", "key 1"} <= set(other) and "token 0" not in other
 
 
-def test_the_map_holds_every_number_of_the_trace():
-    steps = whiteboard()
-    for i, step in enumerate(steps):
-        for j, each in enumerate(step.tensors.values()):
-            each.copy_(tensor(*each.shape) + 100 * (3 * i + j))
-    drawn = [f"{v:.0f}" for s in steps for t in s.tensors.values() for v in t.flatten().tolist()]
-    assert sorted(numbers_in(draw_map(steps))) == sorted(drawn)
-
-
-def test_the_map_writes_every_shape_in_letters_and_numbers():
-    for sizes in ((1, 3, 6, 6, 2), TELLING, (1, 70, 6, 260, 10)):
-        steps = whiteboard(*sizes)
+def test_a_map_fits_a_screen_and_writes_every_shape():
+    sizes = (1, 1, 8, 1, 1), (1, 13, 8, 56, 8), (1, 40, 8, 8, 8), (1, 40, 8, 21, 3)
+    for each in ((1, 3, 6, 6, 2), TELLING, (1, 70, 6, 260, 10), *sizes):
+        steps = whiteboard(*each)
         picture = draw_map(steps)
+        assert picture.width == 804 and picture.height < 640 and len(picture.svg) < 300_000, each
+        assert not numbers_in(picture)
         for step in steps:
-            shape = tuple(next(iter(step.tensors.values())).shape)
-            assert step.letters in texts(picture) and f"= {shape}" in texts(picture)
-            assert f"{step.letters} = {shape}" in picture.description
+            shape = f"{step.letters} = {tuple(next(iter(step.tensors.values())).shape)}"
+            assert shape in texts(picture) and shape in picture.description
+
+
+def test_a_map_shows_every_number_that_fits_as_a_cell():
+    for sizes in ((1, 3, 6, 6, 2), (1, 4, 6, 12, 1), (1, 2, 6, 4, 2)):
+        steps = whiteboard(*sizes)
+        cells = re.findall(r"M[\d.]+ [\d.]+h[\d.]+v[\d.]+h-", draw_map(steps).svg)
+        every = sum(t[0].numel() for step in steps for t in step.tensors.values())
+        boxes = 2 * sizes[-1]  # the legend's, each filled and framed
+        assert len(cells) == every + boxes
 
 
 def test_large_maps_need_no_numbers_and_name_the_first_and_the_last():
     with torch.device("meta"):
-        steps = whiteboard(1, 2048, 12288, 12288, 96)
-    picture = draw_map(steps)
-    assert {"0", "95", "2047", "h95", "96 heads, each 2048 x 128"} <= set(texts(picture))
-    assert len(picture.svg) < 100_000
-    with torch.device("meta"):
+        picture = draw_map(whiteboard(1, 2048, 12288, 12288, 96))
         assert {str(i) for i in range(12)} <= set(texts(draw_map(whiteboard(1, 9, 768, 768, 12))))
+    assert {"0", "95", "2047", "head 95", "2048 x 12288"} <= set(texts(picture))
+    assert picture.height < 640 and len(picture.svg) < 100_000
 
 
-def test_a_map_stays_light_however_large_its_cells_are_many():
-    for each in ((1, 1, 8, 1, 1), (1, 13, 8, 56, 8), (1, 40, 8, 8, 8), (1, 40, 8, 21, 3)):
-        picture = draw_map(whiteboard(*each))
-        assert picture.width == 800 and picture.height < 1800 and len(picture.svg) < 300_000, each
-
-
-def test_the_map_wants_the_eleven_steps():
+def test_a_map_wants_the_eleven_steps():
+    assert tuple(OPERATIONS) == STEPS
     with pytest.raises(ValueError, match="steps are shape, project: the eleven of a trace"):
         draw_map(whiteboard()[:2])
-
-
-def test_a_compact_map_fits_a_screen_and_shows_every_number_as_a_cell():
-    for sizes in ((1, 3, 6, 6, 2), (1, 4, 6, 12, 1), (1, 4, 6, 12, 12), (1, 2, 6, 4, 2)):
-        steps = whiteboard(*sizes)
-        picture = draw_compact(steps)
-        assert picture.height < 600, sizes
-        assert not numbers_in(picture)
-        cells = re.findall(r"M[\d.]+ [\d.]+h[\d.]+v[\d.]+h-", picture.svg)
-        every = sum(t[0].numel() for step in steps for t in step.tensors.values())
-        boxes = 2 * sizes[-1]  # the legend's, each filled and framed
-        assert len(cells) == every + boxes
-        for step in steps:
-            shape = tuple(next(iter(step.tensors.values())).shape)
-            assert f"{step.letters} = {shape}" in texts(picture)
-    with pytest.raises(ValueError, match="x .* is too large for a row"):
-        draw_compact(whiteboard(1, 70, 6, 260, 10))
-
-
-def test_the_panels_know_the_steps_of_the_trace():
-    assert tuple(OPERATIONS) == STEPS
 
 
 RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])
@@ -439,15 +411,6 @@ def test_columns_have_their_numbers_where_heads_have_names():
     above = texts(draw_tensors([shown], "A"))
     for name in ("h0", "h1", *"012345"):
         assert above.count(name) == 1
-
-
-def test_a_part_is_shaded_as_in_the_whole():
-    whole = tensor(1, 2, 3, 3)
-    every = Shown(whole, "scores", "b num_heads num_tokens num_tokens").strength
-    one = Shown(whole[0, 1], "scores", "num_tokens num_tokens", only_head=1, among=whole)
-    assert torch.equal(one.strength, every[0, 1])
-    alone = Shown(whole[0, 1], "scores", "num_tokens num_tokens", only_head=1)
-    assert not torch.equal(alone.strength, every[0, 1])
 
 
 def test_a_number_keeps_the_colour_of_its_owner():

@@ -74,6 +74,7 @@ def mounted(options):
     return [*inside, mount]
 
 
+@pytest.mark.nightly  # test_progress.py says at each push what is told
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -81,7 +82,7 @@ def mounted(options):
             '{ echo "$KEPT" > "$0/progress.json"; cat /dev/zero > "$0/full" 2>&-; :; } &&',
             "No space",
         ),
-        pytest.param('mount -o remount,ro "$0" &&', "Read-only file", marks=pytest.mark.nightly),
+        ('mount -o remount,ro "$0" &&', "Read-only file"),
     ],
     ids=["a full disk", "a read-only home with nothing in it"],
 )

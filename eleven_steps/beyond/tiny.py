@@ -54,6 +54,7 @@ class TinyModel(nn.Module):
         attention: type[MultiHeadAttention] = MultiHeadAttention,
     ):
         super().__init__()
+        self.num_heads = tuple(num_heads)
         self.embedding = nn.Embedding(len(WORDS), WIDTH)
         nn.init.normal_(self.embedding.weight, std=0.5)
         self.layers = nn.ModuleList(
@@ -104,30 +105,27 @@ def patterns(model: TinyModel, tokens: torch.Tensor) -> list[torch.Tensor]:
 
 @contextmanager
 def without_head(model: TinyModel, layer: int, head: int) -> Iterator[None]:
-    """Take a head out while the block runs: its part of the context is 0 before out_proj.
+    """Take a head out while the block runs: what out_proj takes from its part of the context is 0.
+
+    It asks nothing of the layers but out_proj's weight, so they may be of any class.
 
     Raises:
         ValueError: the model has no such head.
     """
     check_head(model, layer, head)
-    attention = model.layers[layer]
-    part = slice(head * attention.head_dim, (head + 1) * attention.head_dim)
-
-    def clear(_, inputs: tuple[torch.Tensor]) -> torch.Tensor:
-        context = inputs[0].clone()  # (b, num_tokens, d_out)
-        context[..., part] = 0
-        return context
-
-    hook = attention.out_proj.register_forward_pre_hook(clear)
+    weight = model.layers[layer].out_proj.weight.data  # (d_out, d_out), a column for each feature
+    columns = weight.chunk(model.num_heads[layer], dim=1)[head]
+    kept = columns.clone()
     try:
+        columns.zero_()
         yield
     finally:
-        hook.remove()
+        columns.copy_(kept)
 
 
 def check_head(model: TinyModel, layer: int, head: int) -> None:
     """Raise ValueError unless the model has such a head."""
-    heads = [attention.num_heads for attention in model.layers]
+    heads = model.num_heads
     if not (0 <= layer < len(heads) and 0 <= head < heads[layer]):
         every = ", ".join(f"{n} in layer {i}" for i, n in enumerate(heads))
         raise ValueError(f"layer {layer}, head {head}: the model's numbers of heads are {every}")

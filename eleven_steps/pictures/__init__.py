@@ -7,7 +7,7 @@ from eleven_steps.pictures.dials import draw_dials
 from eleven_steps.pictures.done import draw_steps
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
-from eleven_steps.pictures.map import draw_compact, draw_map
+from eleven_steps.pictures.map import draw_map
 from eleven_steps.pictures.one_query import draw_running
 from eleven_steps.pictures.processes import draw_heads_over_processes, draw_ring
 from eleven_steps.pictures.reading import Head, draw_arcs, tell_words
@@ -29,7 +29,6 @@ __all__ = [
     "draw_arcs",
     "draw_bars",
     "draw_blocks",
-    "draw_compact",
     "draw_dials",
     "draw_heads_over_processes",
     "draw_key",

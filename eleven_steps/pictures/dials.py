@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from eleven_steps.pictures import svg
-from eleven_steps.pictures.vectors import Arrow, arrow_line, arrow_name, tip
+from eleven_steps.pictures.vectors import Arrow, arrow_line, arrow_names
 
 RADIUS, UNIT, ROOM = 96, 72, 56  # pixels: of a dial, of a length of 1, beside a dial
 
@@ -48,7 +48,6 @@ def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
 
     x, y = place(0, 0)
     arrows = [Arrow("query", query.tolist(), look="strong"), Arrow("key", key.tolist())]
-    taken = [tip(each, place) for each in arrows]
     ends = [place(*(0.4 * each / each.norm()).tolist()) for each in (query, key)]
     turned = int(query[0] * key[1] - query[1] * key[0] < 0)
     body = (
@@ -57,5 +56,4 @@ def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
         f'{ends[1][0]:.1f} {ends[1][1]:.1f}" fill="none" style="stroke:{svg.INK}"/>'
     )
     body += "".join(arrow_line(each, place) for each in arrows)
-    body += "".join(arrow_name(each, place, taken) for each in arrows)
-    return svg.Drawing(body, side, 2 * RADIUS + 36)
+    return svg.Drawing(body + arrow_names(arrows, place), side, 2 * RADIUS + 36)

@@ -19,7 +19,6 @@ def grid(
     cell: tuple[float, float] = (svg.CELL_WIDTH, svg.CELL_HEIGHT),
     written: bool = True,
     kept: Sequence[Sequence[bool]] | None = None,
-    known_as: str = "",
 ) -> svg.Drawing:
     """Draw numbers in cells, one colour per head.
 
@@ -33,7 +32,6 @@ def grid(
         cell: width and height of a cell.
         written: whether the numbers are written; if not, shades are all there is to see.
         kept: which cells to draw in full, laid out as rows; the others stay empty.
-        known_as: attributes by which a script finds the cells, each an element of its own then.
     """
     left = svg.CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     above = [line for line in (top_labels, column_labels) if line]
@@ -46,13 +44,9 @@ def grid(
     ]
     below_cells = top + height * len(rows)
     lines = [*zip((11, 27), above, strict=False), (below_cells + 14, foot_labels)]
-    body = (apart if known_as else by_look)(cells, cell, written)
-    body += hatched(cells, cell, written) + framed(cells, cell)
+    body = by_look(cells, cell, written) + hatched(cells, cell, written) + framed(cells, cell)
     body += row_names(row_labels, left, top, height) + column_names(lines, left, width)
     body += numbers(cells, cell) if written else ""
-    if known_as:
-        where = f"{left:g} {top:g} {width:g} {height:g} {len(rows[0])}"
-        body = f'<g {known_as} data-where="{where}">{body}</g>'
     right = left + width * max(map(len, rows), default=0)
     return svg.Drawing(body, right, below_cells + (17 if foot_labels else 0))
 
@@ -121,16 +115,6 @@ def by_look(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> 
         + "</g>"
         for (colour, line), paths in looks.items()
     )
-
-
-def apart(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:
-    """Draw cells, each as an element of its own, which a script can find."""
-    drawn = ""
-    for cell in cells:
-        colour, _, opacity = cell.look(written)
-        look = f'fill="{colour}" stroke="{colour}" fill-opacity="{opacity:g}"'
-        drawn += f'<path d="{cell.outline(size)}" {look}/>'
-    return f"<g>{drawn}</g>"
 
 
 def hatched(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:

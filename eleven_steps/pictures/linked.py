@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from eleven_steps.pictures.code import BADGE, COLOURS, Source, coloured, step_in
-from eleven_steps.pictures.map import draw_compact, sizes_of, small
-from eleven_steps.pictures.panels import box, shape_of, shown_of
+from eleven_steps.pictures.map import box, draw_map, shape_of, shown_of, sizes_of, small
 from eleven_steps.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
 from eleven_steps.pictures.tensors import TracedStep
 
@@ -65,9 +64,9 @@ def draw_linked(code: str, steps: Sequence[TracedStep]) -> Linked:
     page = (
         f'<div class="board" role="group" aria-label="The code and its map">'
         f'<div class="highlight" style="{COLOURS}">{rows}</div>'
-        f'<div class="foot"><p class="help"></p><div class="words"><p></p><p></p></div></div></div>'
+        f'<div class="told"><p class="help"></p><div class="words"><p></p><p></p></div></div></div>'
     )
-    return Linked(Source(code), draw_compact(steps), page)
+    return Linked(Source(code), draw_map(steps), page)
 
 
 def steps_of(code: str) -> dict[int, int]:
@@ -106,6 +105,8 @@ def card(step: TracedStep, num_heads: int) -> str:
     room = WIDTH if alone else WIDTH / len(step.tensors)
     for place, called in enumerate(step.tensors):
         cells = small(shown_of(step, called, num_heads), room - (NAME if alone else 8), LOW)
+        if cells is None:
+            raise ValueError(f"{called} {shape_of(step)} is too large for its place")
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)
@@ -120,13 +121,13 @@ def card(step: TracedStep, num_heads: int) -> str:
 def legend(num_heads: int) -> str:
     """Name the heads' colours and say what a shade means."""
     each = min(58, WIDTH / num_heads)
-    words = "one cell is one number, the larger the stronger"
+    words = "a cell is one number, larger is stronger"
     drawn = text(words, 0, 13, style=f"font:11px {SANS}")
     for head in range(num_heads):
         name = f"head {head}" if num_heads <= 4 else str(head)
         drawn += at(head * each, 20, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
         drawn += text(name, head * each + 4 * len(name), 33, "middle")
-    svg = as_svg(Drawing(drawn, WIDTH, 40), "The map: one cell is one number, a colour is a head")
+    svg = as_svg(Drawing(drawn, WIDTH, 40), "The map: a cell is one number, a colour is a head")
     return f'<div class="legend">{svg}</div>'
 
 

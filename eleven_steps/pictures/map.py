@@ -1,80 +1,83 @@
-"""The whole block in one picture: eleven panels, or a row for each step that fits a screen."""
+"""The whole block in one picture that fits a screen: a row for each step."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
-from eleven_steps.pictures import panels, svg
+from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import Shown, TracedStep, shades
 
-WIDTH, WORDS, ROW = 800, 346, 34  # of a compact map, of the words in a row, of a row
+WIDTH, WORDS, ROW = 800, 372, 34  # of a map, of the words in a row, of a row
 THIRD = (WIDTH - WORDS) / 3
 NAMES = 58  # the room for a tensor's name
 SIDES = (11, 10, 8, 6, 5, 4, 3)  # of a cell
 DEEPEST = 44.0  # of a tensor
+PHONE = 296  # what boxes may take beside a name, to fit a phone
 GAP = 4
+OUTLINE = 22  # the height of an outline
+SMALL = 6.7  # the width of one monospaced character at 11 px
+DOTS = "\N{HORIZONTAL ELLIPSIS}"
+
+OPERATIONS = {
+    "shape": "read the sizes off x",
+    "project": "W_query(x), W_key(x), W_value(x)",
+    "view": "give each head an axis",
+    "transpose": "transpose(1, 2): heads first",
+    "scores": "queries @ keys.transpose(2, 3)",
+    "mask": "masked_fill(future, -inf)",
+    "softmax": "softmax(masked / head_dim**0.5)",
+    "context": "weights @ values",
+    "reformat": "transpose(1, 2): tokens first",
+    "combine": "heads side by side again",
+    "out_proj": "out_proj(context): the heads mix",
+}
 
 
-def draw_map(steps: Sequence[TracedStep], touched: bool = False) -> svg.Picture:
-    """Draw the whole block, each tensor as its grids, for any legal sizes.
+def draw_map(steps: Sequence[TracedStep]) -> svg.Picture:
+    """Draw the whole block, for any legal sizes: each tensor as cells, or as outlines if too large.
 
-    Where a tensor's numbers do not fit they give way to shades, and shades to labelled outlines.
     Outlines need no numbers, so the steps of a module on the device "meta" will do. Of several
     sequences the first is drawn.
 
     Args:
         steps: the eleven steps of a trace.
-        touched: whether a script has to find the cells.
 
     Raises:
         ValueError: steps are not the eleven of the course, in order.
     """
-    if [step.name for step in steps] != list(panels.OPERATIONS):
+    if [step.name for step in steps] != list(OPERATIONS):
         raise ValueError(
             f"steps are {', '.join(step.name for step in steps) or 'none'}: "
-            f"the eleven of a trace are expected, {', '.join(panels.OPERATIONS)}"
+            f"the eleven of a trace are expected, {', '.join(OPERATIONS)}"
         )
-    by_name = {step.name: step for step in steps}
-    sizes = sizes_of(by_name)
-    rows = []
-    for names in panels.ROWS:
-        drawn = [panels.panel(by_name[name], sizes["num_heads"], touched) for name in names]
-        if "shape" in names:
-            drawn.append(sizes_panel(sizes))
-        if "out_proj" in names:
-            drawn.append(legend(sizes))
-        rows.append(panels.row(drawn))
-    return svg.picture(
-        svg.below(rows, gap=panels.SPACE), split_and_joined(sizes), panels.in_words(steps)
-    )
-
-
-def draw_compact(steps: Sequence[TracedStep]) -> svg.Picture:
-    """Draw the whole block so that it fits a screen: shades tell large numbers from small ones.
-
-    Args:
-        steps: the eleven steps of a trace, whose numbers are there; of several sequences the
-            first is drawn.
-
-    Raises:
-        ValueError: a tensor is too large for its place; draw_map draws any size.
-    """
     sizes = sizes_of({step.name: step for step in steps})
-    rows = [compact_row(step, sizes["num_heads"]) for step in steps]
-    rule = f'<path d="M0 0h{WIDTH}" style="stroke:{svg.LINE}" stroke-opacity="0.4"/>'
-    ruled = [each for drawn in rows for each in (svg.Drawing(rule, 0, 5), drawn)]
+    rule = svg.Drawing(
+        f'<path d="M0 0h{WIDTH}" style="stroke:{svg.LINE}" stroke-opacity="0.4"/>', 0, 5
+    )
+    ruled = [each for step in steps for each in (rule, row(step, sizes["num_heads"]))]
+    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
     return svg.picture(
-        svg.below([*ruled, compact_legend(sizes["num_heads"])], gap=0),
-        split_and_joined(sizes),
-        panels.in_words(steps),
+        svg.below([*ruled, legend(sizes)], gap=0),
+        f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again",
+        in_words(steps),
     )
 
 
-def split_and_joined(sizes: dict[str, int]) -> str:
-    """Say what there is to see in a map."""
-    heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
-    return f"d_out = {sizes['d_out']} is split into {heads} of {sizes['head_dim']} and joined again"
+def axes(step: TracedStep) -> list[str]:
+    """List the letters of a step's tensors."""
+    return step.letters.strip("()").split(", ")
+
+
+def shape_of(step: TracedStep) -> str:
+    """Write the shape of a step's tensors in letters and in numbers."""
+    return f"{step.letters} = {tuple(next(iter(step.tensors.values())).shape)}"
+
+
+def in_words(steps: Iterable[TracedStep]) -> str:
+    """Say of each step which tensors it makes, and their shape."""
+    each = (f"step {s.number} {s.name}: {' and '.join(s.tensors)} {shape_of(s)}" for s in steps)
+    return "; ".join(each) + "."
 
 
 def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:
@@ -82,79 +85,53 @@ def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name in ("shape", "project", "view"):
         first = next(iter(steps[name].tensors.values()))
-        sizes |= dict(zip(panels.axes(steps[name]), first.shape, strict=True))
+        sizes |= dict(zip(axes(steps[name]), first.shape, strict=True))
     return sizes
 
 
-def sizes_panel(sizes: dict[str, int]) -> list[svg.Drawing]:
-    """Write what step 1 reads and chooses."""
-    d_out, num_heads = sizes["d_out"], sizes["num_heads"]
-    meanings = {
-        "b": "sequences in the batch",
-        "num_tokens": "tokens of a sequence",
-        "d_in": "features of a token coming in",
-        "d_out": "features of a token going out",
-        "num_heads": "heads that share d_out",
-        "head_dim": f"features of a head, d_out / num_heads = {d_out} / {num_heads}",
-    }
-    lines = []
-    for letter, what in meanings.items():
-        words = (
-            (0, panels.line(letter)),
-            (84, panels.line(f"= {sizes[letter]}")),
-            (154, panels.line(what)),
-        )
-        parts = "".join(svg.part(x, 0, each) for x, each in words)
-        lines.append(
-            svg.Drawing(svg.laid("beside", parts, panels.SPACE), 154 + words[-1][1].width, 14)
-        )
-    return [svg.below([panels.named("Sizes"), *lines[:3]], gap=3), svg.below(lines[3:], gap=3)]
+def shown_of(step: TracedStep, name: str, num_heads: int) -> Shown:
+    """Get a step's tensor ready to draw, in its heads' colours."""
+    by_head = num_heads if step.name in ("project", "combine") else None
+    return Shown(step.tensors[name], name, " ".join(axes(step)), by_head)
 
 
-def legend(sizes: dict[str, int]) -> list[svg.Drawing]:
-    """Name the heads' colours and say how to read a panel."""
-    chips, x = "", 0.0
-    for head in panels.ends(sizes["num_heads"], 8):
-        label = panels.DOTS if head is None else f"head {head}"
-        width = panels.SMALL * len(label) + 10
-        chip = panels.box(head, 0, 0, width, 18) if head is not None else ""
-        chip += svg.text(label, width / 2, 13, "middle")
-        chips += svg.part(x, 0, svg.Drawing(chip, width, 22))
-        x += width + 4
-    lines = [
-        "A grid's rows and columns are the last two letters of the shape.",
-        "Numbers that do not fit give way to shades, the larger the stronger;",
-        "shades that do not fit give way to outlines.",
-    ]
-    if sizes["b"] > 1:
-        lines.append(f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way.")
-    first = [
-        panels.named("How to read it"),
-        svg.Drawing(svg.laid("beside", chips, 4), x, 22),
-        panels.line(lines[0]),
-    ]
-    return [svg.below(first, gap=6), svg.below(list(map(panels.line, lines[1:])), gap=3)]
-
-
-def compact_row(step: TracedStep, num_heads: int) -> svg.Drawing:
+def row(step: TracedStep, num_heads: int) -> svg.Drawing:
     """Draw what a step does and the shape it makes, then its tensors, each at its own place."""
-    name = panels.title(step)
+    name = title(step)
     drawn = svg.part(0, 0, svg.Drawing(name.body, 112, name.height))
-    drawn += svg.part(122, 4, panels.line(panels.OPERATIONS[step.name], "font-size:11px"))
-    drawn += svg.part(27, 19, panels.line(panels.shape_of(step), f"font:11px {svg.SANS}"))
+    drawn += svg.part(122, 4, line(OPERATIONS[step.name], "font-size:11px"))
+    drawn += svg.part(27, 19, line(shape_of(step), f"font:11px {svg.SANS}"))
     height = float(ROW)
     room = THIRD if len(step.tensors) > 1 else 3 * THIRD
     for place, called in enumerate(step.tensors):
-        cells = small(panels.shown_of(step, called, num_heads), room - NAMES - 10)
-        x = WORDS + place * room
+        shown = shown_of(step, called, num_heads)
+        cells = small(shown, room - NAMES - 10) or outline(shown, min(room - NAMES - 10, PHONE))
         both = svg.text(called, 0, 13, style="font-size:11px") + svg.at(NAMES, 2, cells)
-        drawn += svg.part(x, 0, svg.Drawing(both, NAMES + cells.width, cells.height + 2))
+        whole = svg.Drawing(both, NAMES + cells.width, cells.height + 2)
+        drawn += svg.part(WORDS + place * room, 0, whole)
         height = max(height, cells.height + 2)
     return svg.Drawing(svg.laid("beside", drawn, 10), WIDTH, height + 2)
 
 
-def small(shown: Shown, room: float, deepest: float = DEEPEST) -> svg.Drawing:
-    """Draw one sequence of a tensor in the largest cells that leave it inside its room."""
+def title(step: TracedStep) -> svg.Drawing:
+    """Write a step's number in a disc and its name."""
+    look = f"font:700 12px {svg.SANS}"
+    name = svg.text(step.name, 0, 15, style=f"font:700 14px {svg.SANS}")
+    body = f'<circle cx="10" cy="10" r="10" style="fill:{svg.INK}"/>'
+    body += svg.text(str(step.number), 10, 14, "middle", f"{look};fill:{svg.GROUND}")
+    width = 9 * len(step.name)
+    return svg.Drawing(body + svg.at(27, 0, svg.Drawing(name, width, 21)), 27 + width, 21)
+
+
+def line(content: str, style: str = "") -> svg.Drawing:
+    """Write one line of 11 px."""
+    return svg.Drawing(svg.text(content, 0, 11, style=style), SMALL * len(content), 14)
+
+
+def small(shown: Shown, room: float, deepest: float = DEEPEST) -> svg.Drawing | None:
+    """Draw a tensor in the largest cells that leave it inside its room; None if none are there."""
+    if shown.tensor.is_meta:
+        return None
     outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
     numbers = shown.tensor[0]
     strength = numbers if shown.name == "weights" else shades(numbers)
@@ -176,20 +153,68 @@ def small(shown: Shown, room: float, deepest: float = DEEPEST) -> svg.Drawing:
             for where in product(*map(range, outer))
         ]
         return svg.beside(grids, room, GAP)
-    raise ValueError(
-        f"{shown.name} {shown.shape} is too large for a row: at most {deepest:g} x {room:.0f} "
-        f"pixels are there"
+    return None
+
+
+def outline(shown: Shown, room: float) -> svg.Drawing:
+    """Draw a tensor as boxes in heads' colours: every head or token, or the first and the last."""
+    outer, (rows, columns) = shown.tensor.shape[1:-2], shown.tensor.shape[-2:]
+    axis, count = shown.axes[1] if outer else "num_heads", outer[0] if outer else shown.num_heads
+    if count is None:
+        drawn = box(None, 0, 0, room, OUTLINE)
+        drawn += svg.text(f"{rows} x {columns}", room / 2, 15, "middle", "font-size:11px")
+        return svg.Drawing(drawn, room, OUTLINE)
+    by_head = axis == "num_heads"
+    gap, top = (3 if outer else 0), (0 if by_head else 14)
+    chosen = ends(count, int((room + gap) // (SMALL * len(str(count - 1)) + 8 + gap)))
+    each = (room + gap) / len(chosen) - gap
+    drawn = ""
+    for place, i in enumerate(chosen):
+        x = place * (each + gap)
+        bands = [] if i is None else [i] if by_head else ends(rows, 3)
+        for band, head in enumerate(bands):
+            if head is not None:
+                deep = OUTLINE / len(bands)
+                half = shown.name in ("masked", "weights")
+                drawn += box(head, x, top + band * deep, each, deep, half)
+        name = DOTS if i is None else str(i)
+        drawn += svg.text(name, x + each / 2, 15 if by_head else 11, "middle", "font-size:11px")
+    return svg.Drawing(drawn, room, top + OUTLINE)
+
+
+def ends(count: int, most: int) -> list[int | None]:
+    """List 0 to count - 1, or the first ones, None for those left out, and the last."""
+    if count <= most:
+        return list(range(count))
+    return [*range(max(most - 2, 1)), None, count - 1]
+
+
+def box(
+    head: int | None, x: float, y: float, width: float, height: float, triangle: bool = False
+) -> str:
+    """Draw a box in a head's colour, or only its lower triangle filled."""
+    colour = svg.head_colour(head)
+    shape = f"M{x:g} {y:g}l{width:g} {height:g}h-{width:g}z"
+    whole = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+    return (
+        f'<path d="{shape if triangle else whole}" fill="{colour}" fill-opacity="{svg.TINT}"/>'
+        f'<path d="{whole}" fill="none" stroke="{colour}"/>'
     )
 
 
-def compact_legend(num_heads: int) -> svg.Drawing:
-    """Name the heads' colours and say what a shade means."""
-    words = "one cell is one number, the larger the stronger"
-    drawn = svg.part(0, 7, panels.line(words, f"font:11px {svg.SANS}"))
-    for head in range(num_heads):
-        x = WORDS + head * min(58, 3 * THIRD / num_heads)
-        name = f"head {head}" if num_heads <= 8 else str(head)
-        chip = panels.box(head, 0, 0, 8 * len(name), 18)
-        chip += svg.text(name, 4 * len(name), 13, "middle", "font-size:11px")
+def legend(sizes: dict[str, int]) -> svg.Drawing:
+    """Name the heads' colours and say how to read a row."""
+    words, style = "a cell is one number, larger is stronger", f"font:11px {svg.SANS}"
+    drawn = svg.part(0, 7, line(words, style))
+    x = float(WORDS)
+    for head in ends(sizes["num_heads"], 7):
+        name = DOTS if head is None else f"head {head}"
+        chip = svg.text(name, 4 * len(name), 13, "middle", "font-size:11px")
+        chip += "" if head is None else box(head, 0, 0, 8 * len(name), 18)
         drawn += svg.part(x, 4, svg.Drawing(chip, 8 * len(name), 20))
-    return svg.Drawing(svg.laid("beside", drawn, 6), WIDTH, 24)
+        x += 8 * len(name) + 8
+    below = [svg.Drawing(svg.laid("beside", drawn, 6), WIDTH, 24)]
+    if sizes["b"] > 1:
+        first = f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way."
+        below.append(line(first, style))
+    return svg.below(below, gap=0)

@@ -8,36 +8,15 @@ from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.tensors import MAX_COLUMNS
 
+MOST_KEYS = MAX_COLUMNS - 6
 LEFT = svg.CHARACTER * 20  # where the cells begin, right of the labels
 
 
-def check_keys(what: str, count: int) -> None:
-    """Raise ValueError if there are too many keys to draw beside each other."""
-    if count > MAX_COLUMNS - 6:
-        raise ValueError(f"{what}: at most {MAX_COLUMNS - 6} can be drawn")
-
-
-def strip(
-    label: str,
-    rows: torch.Tensor,
-    head: int,
-    sums: torch.Tensor | None = None,
-    total: str = "",
-    **look: Any,
-) -> svg.Drawing:
-    """Draw rows of one head beside their label, and at the right what each adds up to."""
-    main = grid(rows.tolist(), [[head] * rows.shape[1]] * len(rows), **look)
-    top = main.height - len(rows) * svg.CELL_HEIGHT
-    body = svg.text(label, 0, top + 15) + svg.at(LEFT, 0, main)
-    width = LEFT + main.width
-    if sums is not None:
-        body += svg.text("=", width + svg.GAP, top + 15, "middle")
-        column = grid([[one] for one in sums.tolist()], [[head]] * len(rows))
-        body += svg.at(width + 2 * svg.GAP, top, column)
-        width += 2 * svg.GAP + column.width + svg.GAP / 2
-        body += svg.text(total, width, top + 15)
-        width += svg.CHARACTER * len(total)
-    return svg.Drawing(body, width, main.height)
+def strip(label: str, row: torch.Tensor, **look: Any) -> svg.Drawing:
+    """Draw a row (numbers,) of a head beside its label."""
+    main = grid([row.tolist()], [[0] * len(row)], **look)
+    body = svg.text(label, 0, main.height - svg.CELL_HEIGHT + 15) + svg.at(LEFT, 0, main)
+    return svg.Drawing(body, LEFT + main.width, main.height)
 
 
 def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: int) -> svg.Picture:
@@ -54,7 +33,8 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
 
     Source: "Online normalizer calculation for softmax" (2018), algorithm 3.
     """
-    check_keys(f"scaled has {len(scaled)} scores", len(scaled))
+    if len(scaled) > MOST_KEYS:
+        raise ValueError(f"scaled has {len(scaled)} scores: at most {MOST_KEYS} can be drawn")
     key = torch.arange(len(scaled))
     blocks = key.split(size)
     if not 0 <= block < len(blocks):
@@ -70,11 +50,10 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
     here = {"marked": [(0, i) for i in range(start, end)]}
     here["column_labels"] = [f"key {i}" for i in key.tolist()]
     wide = {"cell": (svg.CHARACTER * 8, svg.CELL_HEIGHT)}
-    named = {"column_labels": [f"block {i}" for i in range(len(blocks))]}
     rows = {
         "scaled scores": (scaled, {"kept": [(key < end).tolist()], **here}),
         "powers": (powers, {"kept": [((start <= key) & (key < end)).tolist()]}),
-        "largest": (largest, {**wide, **named}),
+        "largest": (largest, {**wide, "column_labels": [f"block {i}" for i in range(len(blocks))]}),
         "shrink": (shrink, wide),
         "total": (total, wide),
         "context": (context, {"column_labels": [str(i) for i in range(len(context))]}),
@@ -83,7 +62,7 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
     }
     found = {name: ", ".join(f"{v:.2f}" for v in row.tolist()) for name, (row, _) in rows.items()}
     return svg.picture(
-        svg.below([strip(name, row[None], 0, **look) for name, (row, look) in rows.items()], gap=8),
+        svg.below([strip(name, row, **look) for name, (row, look) in rows.items()], gap=8),
         f"{len(read)} of {len(blocks)} blocks read: "
         f"largest {largest[-1]:.2f}, total {total[-1]:.2f}",
         f"The last block read is keys {start} to {end - 1}. Shrink is {shrink[-1]:.2f}. "

@@ -44,7 +44,6 @@ class Shown:
         marked: indices of the elements to frame.
         shade: whether the colour's strength follows the number, as it always does where numbers are
             read beside each other: scores, masked, weights.
-        among: the numbers that shades compare with, where the tensor is a part of them.
     """
 
     tensor: torch.Tensor
@@ -55,7 +54,6 @@ class Shown:
     marked: Sequence[tuple[int, ...]] = ()
     shade: bool = False
     owners: torch.Tensor | None = None
-    among: torch.Tensor | None = None
 
     def __post_init__(self):
         if not 2 <= self.tensor.dim() <= 4 or self.tensor.dim() != len(self.axes):
@@ -84,7 +82,7 @@ class Shown:
         """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
         if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
             return None
-        return self.tensor if self.name == "weights" else shades(self.tensor, self.among)
+        return self.tensor if self.name == "weights" else shades(self.tensor)
 
     def head(self, index: tuple[int, ...]) -> int | None:
         """Return the head that the element at index belongs to."""
@@ -202,10 +200,9 @@ def plane(
     )
 
 
-def shades(numbers: torch.Tensor, among: torch.Tensor | None = None) -> torch.Tensor:
-    """Say how large each number is among the finite ones of its tensor, or of another: 0 to 1."""
-    every = numbers if among is None else among
-    finite = every[every.isfinite()]
+def shades(numbers: torch.Tensor) -> torch.Tensor:
+    """Say how large each number is among the finite ones of its tensor: 0 to 1."""
+    finite = numbers[numbers.isfinite()]
     if not len(finite) or finite.max() == finite.min():
         return torch.ones_like(numbers)
     return ((numbers - finite.min()) / (finite.max() - finite.min())).clamp(0, 1)

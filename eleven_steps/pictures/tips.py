@@ -7,7 +7,7 @@ import torch
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.handles import Handle, Handled
-from eleven_steps.pictures.vectors import HALO, MARGIN, Arrow, arrow_line, axis_lines, free, shadow
+from eleven_steps.pictures.vectors import Arrow, Plane, shadow
 
 CORNERS = (0.0, 0.0), (5.0, 5.0)  # of the plane of words
 REACH = 3.0  # so far a word's tip goes along an axis: with its context it is still in the plane
@@ -17,55 +17,11 @@ COLUMN = 54
 WIDTH = 480  # of the picture, whatever its title
 
 
-class Plane:
-    """Place vectors on a piece of paper that stays as large as it is.
-
-    Args:
-        corners: the smallest and the largest values of (x, y) in sight.
-        unit: pixels for 1 along an axis.
-    """
-
-    def __init__(self, corners: tuple[tuple[float, float], tuple[float, float]], unit: int):
-        self.corners, self.unit = corners, unit
-        (left, bottom), (right, top) = corners
-        self.width = 2 * MARGIN + (right - left) * unit
-        self.height = 1.5 * MARGIN + (top - bottom) * unit + (MARGIN if bottom < 0 else 42)
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Return where (x, y) lies, in pixels."""
-        (left, _), (_, top) = self.corners
-        return MARGIN + (x - left) * self.unit, 1.5 * MARGIN + (top - y) * self.unit
-
-    def drawing(
-        self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = ""
-    ) -> svg.Drawing:
-        """Draw arrows over the axes, and what lies under them."""
-        lines = "".join(arrow_line(arrow, self.place) for arrow in arrows)
-        names = self.names(arrows)
-        body = axis_lines(axes, self.corners, self.place) + under + lines + names
-        return svg.Drawing(body, self.width, self.height)
-
-    def names(self, arrows: Sequence[Arrow]) -> str:
-        """Write each arrow's name beyond its tip, where there is room, over no other name."""
-        body, taken = "", []
-        for arrow in arrows:
-            (x, y), long = self.place(*arrow.end), svg.CHARACTER * len(arrow.name)
-            y += 18 if arrow.end[1] < 0 else -8
-            to_the_left = arrow.end[0] < 0 or x + 14 + long > self.width
-            anchor = "end" if to_the_left and x - 14 >= long else "start"
-            x += -14 if anchor == "end" else 14
-            left = x - long if anchor == "end" else x
-            y = free(y, left, long, taken)
-            style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-            body += svg.text(arrow.name, x, y, anchor, style)
-        return body
-
-    def handle(self, name: str, tip: Sequence[float], low, high, says: str) -> Handle:
-        """Return the handle at a tip; a picture's title stands above its drawing."""
-        x, y = self.place(0, 0)
-        place = (x + 2, y + svg.TITLE_HEIGHT)
-        tip = [round(each, 2) for each in tip]
-        return Handle(name, tip, low, high, place, (self.unit, self.unit), says)
+def handle(plane: Plane, name: str, at: Sequence[float], low, high, says: str) -> Handle:
+    """Return the handle at a tip; a picture's title stands above its drawing."""
+    x, y = plane.place(0, 0)
+    place = (x + 2, y + svg.TITLE_HEIGHT)
+    return Handle(name, [round(each, 2) for each in at], low, high, place, (plane.unit,) * 2, says)
 
 
 def draw_mix(
@@ -107,12 +63,14 @@ def draw_mix(
     most = max(weights)
     giver = words[weights.index(most)] if most - min(weights) > 0.005 else "every word"
     title = f"{word} takes {most:.2f} from {giver}"
-    drawn = svg.beside([plane.drawing(arrows, axes), svg.below([table, written(lines)])], WIDTH)
+    drawn = svg.beside(
+        [plane.drawing(arrows, axes, ringed=True), svg.below([table, written(lines)])], WIDTH
+    )
     shares = ", ".join(f"{name} {share:.2f}" for name, share in zip(words, weights, strict=True))
     told = f"{word} {pair(x[place])}, in context {pair(found['y'])}. Weights: {shares}."
     says = ", ".join(f"{axis} {number:.2f}" for axis, number in zip(axes, tip, strict=True))
-    handle = plane.handle(f"tip of {word}", tip, (0.0, 0.0), (REACH, REACH), f"{says}. {title}")
-    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (handle,))
+    held = handle(plane, f"tip of {word}", tip, (0.0, 0.0), (REACH, REACH), f"{says}. {title}")
+    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (held,))
 
 
 def draw_key(query: torch.Tensor, key: torch.Tensor, found: Mapping[str, float]) -> Handled:
@@ -139,11 +97,13 @@ def draw_key(query: torch.Tensor, key: torch.Tensor, found: Mapping[str, float])
     ]
     under = shadow(query.tolist(), tip, plane.place) if long else ""
     title = f"query . key = {dot}"
-    drawn = svg.below([plane.drawing(arrows, ("feature 0", "feature 1"), under), written(lines)])
+    drawn = svg.below(
+        [plane.drawing(arrows, ("feature 0", "feature 1"), under, ringed=True), written(lines)]
+    )
     where = f"key ({tip[0]:.2f}, {tip[1]:.2f})"
     told = f"query {pair(query)}, {where}" + (f", {angle:.0f} degrees apart." if long else ".")
-    handle = plane.handle("tip of the key", tip, *AROUND, f"{where[4:]}. {title}")
-    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (handle,))
+    held = handle(plane, "tip of the key", tip, *AROUND, f"{where[4:]}. {title}")
+    return Handled(svg.picture(drawn, title, told).padded(WIDTH), (held,))
 
 
 def written(lines: Sequence[str]) -> svg.Drawing:

@@ -44,6 +44,35 @@ class Arrow:
             raise ValueError(f"{self.name} looks {self.look!r}: {', '.join(LOOKS)} are expected")
 
 
+class Plane:
+    """Place vectors on a piece of paper that stays as large as it is.
+
+    Args:
+        corners: the smallest and the largest values of (x, y) in sight.
+        unit: pixels for 1 along an axis.
+    """
+
+    def __init__(self, corners: tuple[tuple[float, float], tuple[float, float]], unit: int):
+        self.corners, self.unit = corners, unit
+        (left, bottom), (right, top) = corners
+        self.width = 2 * MARGIN + (right - left) * unit
+        self.height = 1.5 * MARGIN + (top - bottom) * unit + (MARGIN if bottom < 0 else 42)
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Return where (x, y) lies, in pixels."""
+        (left, _), (_, top) = self.corners
+        return MARGIN + (x - left) * self.unit, 1.5 * MARGIN + (top - y) * self.unit
+
+    def drawing(
+        self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = "", ringed: bool = False
+    ) -> svg.Drawing:
+        """Draw arrows over the axes and what lies under them; names leave room for a ring."""
+        body = axis_lines(axes, self.corners, self.place) + under
+        body += "".join(arrow_line(arrow, self.place) for arrow in arrows)
+        names = {"far": 14, "width": self.width} if ringed else {}
+        return svg.Drawing(body + arrow_names(arrows, self.place, **names), self.width, self.height)
+
+
 def draw_vectors(
     arrows: Sequence[Arrow],
     title: str,
@@ -71,19 +100,11 @@ def draw_vectors(
         if not (left <= arrow.end[0] <= right and bottom <= arrow.end[1] <= top):
             raise ValueError(f"{arrow.name} {list(arrow.end)} lies outside of {corners}")
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        return MARGIN + (x - left) * UNIT, 1.5 * MARGIN + (top - y) * UNIT
-
-    ends = [place(*arrow.end)[0] + 8 + svg.CHARACTER * len(arrow.name) for arrow in arrows]
-    width = max(MARGIN + place(right, 0)[0], *ends)
-    height = max(place(0, bottom)[1], place(0, 0)[1] + 34) + 8
-    body = axis_lines(axes, corners, place)
-    if angle:
-        body += shadow(arrows[angle[0]].end, arrows[angle[1]].end, place)
-    body += "".join(arrow_line(arrow, place) for arrow in arrows)
-    taken = [tip(arrow, place) for arrow in arrows]
-    body += "".join(arrow_name(arrow, place, taken) for arrow in arrows if arrow.name)
-    drawing = svg.Drawing(body, width, height)
+    plane = Plane(corners, UNIT)
+    under = shadow(arrows[angle[0]].end, arrows[angle[1]].end, plane.place) if angle else ""
+    drawing = plane.drawing(arrows, axes, under)
+    ends = [plane.place(*arrow.end)[0] + 8 + svg.CHARACTER * len(arrow.name) for arrow in arrows]
+    drawing = svg.Drawing(drawing.body, max(plane.width, *ends), plane.height)
     if shares:
         columns = [word for word, _ in shares]
         row = [[share for _, share in shares]]
@@ -115,7 +136,8 @@ def arrow_line(arrow: Arrow, place) -> str:
     if long < 1:
         return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{svg.INK}"/>'
     along, across = ((x - x0) / long, (y - y0) / long), ((y0 - y) / long, (x - x0) / long)
-    back = min(9, long)
+    # Short arrows have small heads: many large ones at one place are a blot.
+    back = min(9, long if arrow.look == "strong" else long / 4)
     tips = [
         (x - back * along[0] + side * across[0], y - back * along[1] + side * across[1])
         for side in (back / 2, -back / 2)
@@ -128,14 +150,23 @@ def arrow_line(arrow: Arrow, place) -> str:
     )
 
 
-def arrow_name(arrow: Arrow, place, taken: list[tuple[float, float, float]]) -> str:
-    """Write an arrow's name beyond its tip, over none of the tips and names that are taken."""
-    x, y = place(*arrow.end)
-    look = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-    long = svg.CHARACTER * len(arrow.name)
-    aside = arrow.end[0] < arrow.start[0] and x - 7 > long  # beyond a tip that points to the left
-    y = free(y - 5, x - 7 - long if aside else x + 7, long, taken)
-    return svg.text(arrow.name, x - 7 if aside else x + 7, y, "end" if aside else "start", look)
+def arrow_names(arrows: Sequence[Arrow], place, far: float = 7, width: float = math.inf) -> str:
+    """Write each arrow's name beyond its tip, over none of the tips and of the other names.
+
+    Args:
+        far: how many pixels from a tip a name begins.
+        width: where the paper ends, in pixels; a name without room on the right stands left.
+    """
+    body, taken = "", [tip(arrow, place) for arrow in arrows]
+    for arrow in (each for each in arrows if each.name):
+        (x, y), long = place(*arrow.end), svg.CHARACTER * len(arrow.name)
+        aside = (arrow.end[0] < arrow.start[0] or x + far + long > width) and x - far >= long
+        y += 18 if arrow.end[1] < arrow.start[1] else -1 - far / 2
+        y = free(y, x - far - long if aside else x + far, long, taken)
+        style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
+        x, anchor = (x - far, "end") if aside else (x + far, "start")
+        body += svg.text(arrow.name, x, y, anchor, style)
+    return body
 
 
 def tip(arrow: Arrow, place) -> tuple[float, float, float]:

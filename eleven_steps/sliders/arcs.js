@@ -6,59 +6,46 @@ const WORDS = 480; // pixels: what words get beside a small drawing
 const PINNED = "This word is pinned: click it again, or press Escape, to free it.";
 
 function render({ model, el }) {
-  const told = model.get("told"), start = model.get("start"), last = told.length - 1;
-  const it = { ...build(el, model.get("svg"), told), current: null, pinned: false, rest: start };
-  const parts = [...it.board.querySelectorAll(".shares, .reads")];
-  const faded = it.board.querySelector(".reads[opacity]")?.getAttribute("opacity");
+  const told = model.get("told"), last = told.length - 1;
+  const id = `arcs-${Math.random().toString(36).slice(2)}`;
+  const board = made("div", { className: "sheet", tabIndex: 0, role: "application",
+    innerHTML: `<div>${model.get("svg")}</div>` });
+  const words = made("div", { ariaLive: "off" }), help = made("p", { className: "help", id });
+  board.setAttribute("aria-describedby", id);
+  board.ariaLabel = `Words to point at. ${board.querySelector("title").textContent}`;
+  el.classList.add("live", "arcs");
+  el.replaceChildren(board, made("div", { className: "told" }, words), help);
+  const it = { board, words, current: null, pinned: false, rest: model.get("start") };
+  const parts = [...board.querySelectorAll(".shares, .reads")], svg = board.querySelector("svg");
+  const faded = board.querySelector(".reads[opacity]")?.getAttribute("opacity");
+  const tell = (i) => words.replaceChildren(...told[i].map((each) => made("p", { textContent: each })));
+  const say = (pinned) => { help.textContent = pinned ? PINNED : HOW; };
   it.show = (i) => {
     for (const part of parts) {
       const own = Number(part.dataset.word) === i;
       if (part.matches(".reads")) part.setAttribute("opacity", own ? 1 : faded);
       else part.setAttribute("display", own ? "inline" : "none");
     }
-    it.words.replaceChildren(...lines(told[i]));
+    tell(i);
+    say(it.pinned);
     el.classList.toggle("pinned", it.pinned);
-    it.help.textContent = it.pinned ? PINNED : HOW;
   };
   onPoint(it, word, (key) => {
     const { current } = it;
     const i = { ArrowLeft: current - 1, ArrowRight: current + 1, Home: 0, End: last }[key];
     if (i === undefined) return false;
     if (told[i]) turnTo(it, i); // what is pinned moves along
-    it.board.querySelectorAll(".word")[it.current]
-      .scrollIntoView({ block: "nearest", inline: "nearest" });
+    board.querySelectorAll(".word")[it.current].scrollIntoView({ block: "nearest", inline: "nearest" });
     return true;
   });
   pin(it, null);
-  const svg = it.board.querySelector("svg");
   return onRoom(el, (room) => {
     fit(svg, room);
     el.style.setProperty("--wide", `${Math.max(svg.viewBox.baseVal.width, WORDS)}px`);
+    steady([words], told.keys(), tell);
+    steady([help], [true, false], say);
+    it.show(it.current);
   });
-}
-
-// The parts of the page: a sheet that takes the keys, with the drawing, a card with words, and help.
-// What is not shown now keeps its room in the card, so that nothing below it jumps.
-function build(el, svg, told) {
-  const id = `arcs-${Math.random().toString(36).slice(2)}`;
-  el.classList.add("arcs");
-  el.innerHTML =
-    `<div class="sheet" tabindex="0" role="application" aria-describedby="${id}">` +
-    `<div>${svg}</div></div>` +
-    `<div class="told"><div aria-live="off"></div></div><p class="help" id="${id}"></p>`;
-  const [board, stack, help] = el.children;
-  board.setAttribute("aria-label", `Words to point at. ${board.querySelector("title").textContent}`);
-  for (const each of told) {
-    const room = document.createElement("div");
-    room.ariaHidden = "true";
-    room.append(...lines(each));
-    stack.append(room);
-  }
-  return { board, words: stack.firstChild, help };
-}
-
-function lines(texts) {
-  return texts.map((each) => Object.assign(document.createElement("p"), { textContent: each }));
 }
 
 // The word under a pointer, or null.

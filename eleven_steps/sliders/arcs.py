@@ -26,7 +26,7 @@ class Arcs(Live):
         start: the word that stands out where none is pointed at.
     """
 
-    _esm = script("listen", "fit", "arcs")
+    _esm = script("parts", "listen", "fit", "arcs")
     _css = style("look", "fit", "arcs")
     svg = traitlets.Unicode().tag(sync=True)
     told = traitlets.List().tag(sync=True)

@@ -1,4 +1,4 @@
-// How a picture talks to its kernel, and the way back from what was dragged there.
+// How a picture talks to its kernel.
 
 const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 
@@ -30,16 +30,4 @@ function ask(model, answered, silent) {
     answered(answer, Boolean(waiting)); // also where another view of this picture asked
   });
   return (question) => { if (waiting) next = question; else send(question); };
-}
-
-// A button that takes all that was dragged back to where it began; the kernel says whether it was.
-function wayBack(el, asking, next = null) {
-  const button = document.createElement("button");
-  Object.assign(button, { type: "button", textContent: "Back to the start", hidden: true });
-  button.addEventListener("click", () => asking({ back: true }));
-  el.insertBefore(button, next);
-  return (moved) => {
-    button.hidden = false;
-    button.disabled = !moved;
-  };
 }

@@ -8,19 +8,22 @@ const SAYS = { true: "wrong", false: "fine", null: "cannot tell" };
 
 function render({ model, el }) {
   const data = model.get("data"), right = data.states[0], tried = new Set();
-  el.classList.add("break");
-  el.innerHTML = `<div class="lines"></div>
-    <p class="help">Click a framed part, drag it up or down, or use the arrow keys. <button type="button"
-    >Back to the right line${data.lines[1] ? "s" : ""}</button></p>
-    <div class="lamps">${LAMPS.map((name) => `<section data-lamp="${name}"><h4></h4><p></p><div></div>
-      </section>`).join("")}</div>
-    <p class="why" aria-live="polite"></p><p class="count"></p>
-    <div class="tried" tabindex="0" role="group" aria-label="What you have tried"><table></table></div>`;
-  const [lines, help, lamps, why, count, list] = el.children, back = help.lastElementChild;
+  const lines = made("div", { className: "lines" }), lamps = LAMPS.map(lamp);
+  const why = made("p", { ariaLive: "polite" }), count = made("p", { className: "count" });
+  const table = made("table"), list = made("div", { className: "tried", tabIndex: 0, role: "group",
+    ariaLabel: "What you have tried" }, table);
+  const back = button(`Back to the right line${data.lines[1] ? "s" : ""}`, () => {
+    choose(right.chosen);
+    parts[0].focus();
+  });
+  el.classList.add("live", "break");
+  el.replaceChildren(lines, made("p", { className: "help" },
+    "Click a framed part, drag it up or down, or use the arrow keys. ", back),
+  made("div", { className: "lamps" }, ...lamps.map(({ part }) => part)), why, count, list);
   let { chosen } = right;
   const show = (state) => {
     parts.forEach((part, k) => part.show(state.chosen[k]));
-    LAMPS.forEach((name, k) => lit(lamps.children[k], name, state, k));
+    lamps.forEach((each, k) => each.show(data, state, k));
     why.textContent = state.why.join(" ");
     back.disabled = state === right;
   };
@@ -32,45 +35,46 @@ function render({ model, el }) {
     const by = (most) => [...tried].filter((each) => seenBy(each) === most).length;
     count.textContent = `Tried: ${tried.size} of ${data.states.length - 1}. ` +
       `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
-    list.firstChild.replaceChildren(...[...tried].reverse().map((each) =>
-      row(data.lines, each, each === state, choose)));
-  };
-  const lit = (lamp, name, state, k) => {
-    const notices = state.notices[k], [title, says, seen] = lamp.children;
-    lamp.dataset.notices = notices;
-    title.textContent = `${SIGNS[notices]} ${name}: ${SAYS[notices]}`;
-    says.textContent = state.says[k];
-    if (name === "numbers") {
-      const now = state === right || !state.tables.length ? [] : [tables("now", state.tables)];
-      seen.replaceChildren(tables("right", right.tables), ...now);
-    }
-    if (name === "sentence") seen.replaceChildren(...sentence(data.words, state.word));
+    table.replaceChildren(...[...tried].reverse().map((each) => row(data.lines, each, each === state, choose)));
   };
   const parts = data.lines.map((line, k) => written(lines, line, k, () => chosen[k], (text) =>
     choose(chosen.map((each, i) => (i === k ? (text + line.texts.length) % line.texts.length : each)))));
-  back.addEventListener("click", () => { choose(right.chosen); parts[0].focus(); });
   onKeys(list, () => false);
   choose(chosen);
-  return onRoom(el, () => { // the room of the tallest choice, so that nothing jumps
-    const all = [lines, lamps, why], high = all.map(() => 0);
-    all.forEach((each) => { each.style.minHeight = ""; });
-    for (const state of data.states) {
-      show(state);
-      all.forEach((each, k) => { high[k] = Math.max(high[k], each.offsetHeight); });
-    }
-    all.forEach((each, k) => { each.style.minHeight = `${high[k]}px`; });
+  return onRoom(el, () => {
+    steady([lines, why, ...lamps.map(({ part }) => part)], data.states, show);
     choose(chosen);
   });
 }
 
 const seenBy = ({ notices }) => notices.filter((each) => each).length;
 
+// A lamp, which says what it notices of a choice, and shows what it sees.
+function lamp(name) {
+  const title = made("h4"), says = made("p"), seen = made("div");
+  const part = made("section", {}, title, says, seen);
+  part.dataset.lamp = name;
+  return {
+    part,
+    show({ words, states: [right] }, state, k) {
+      const notices = state.notices[k];
+      part.dataset.notices = notices;
+      title.textContent = `${SIGNS[notices]} ${name}: ${SAYS[notices]}`;
+      says.textContent = state.says[k];
+      if (name === "numbers") {
+        const now = state === right || !state.tables.length ? [] : [tables("now", state.tables)];
+        seen.replaceChildren(tables("right", right.tables), ...now);
+      }
+      if (name === "sentence") seen.replaceChildren(...sentence(words, state.word));
+    },
+  };
+}
+
 // A line of code, with the part of it that can be changed.
 function written(lines, { before, after, texts }, k, now, turn) {
-  const row = lines.appendChild(document.createElement("div")), part = document.createElement("span");
-  Object.assign(part, { className: "part", tabIndex: 0, role: "slider", ariaValueMin: 0,
+  const part = made("span", { className: "part", tabIndex: 0, role: "slider", ariaValueMin: 0,
     ariaValueMax: texts.length - 1, ariaLabel: `line ${k + 1}: ${before.trim()}` });
-  row.append(before, part, after);
+  lines.append(made("div", {}, before, part, after));
   let dragged = false;
   onDrag(part, () => {
     part.focus();
@@ -91,8 +95,7 @@ function written(lines, { before, after, texts }, k, now, turn) {
   return {
     focus: () => part.focus(),
     show: (at) => {
-      part.replaceChildren(texts[at] || "nothing", Object.assign(document.createElement("small"),
-        { textContent: `${at + 1}/${texts.length}` }));
+      part.replaceChildren(texts[at] || "nothing", made("small", { textContent: `${at + 1}/${texts.length}` }));
       part.classList.toggle("wrong", at > 0);
       part.ariaValueNow = at;
       part.setAttribute("aria-valuetext", texts[at] || "nothing");
@@ -102,26 +105,19 @@ function written(lines, { before, after, texts }, k, now, turn) {
 
 // The sentence with its next word, and a bar as long as the word's share.
 function sentence(words, word) {
-  const line = Object.assign(document.createElement("p"), { textContent: `${words.join(" ")} ` });
-  const next = line.appendChild(document.createElement("b")), bar = document.createElement("div");
-  const [text, share] = word ?? ["?", 0];
-  next.textContent = text;
-  bar.className = "bar";
+  const [text, share] = word ?? ["?", 0], bar = made("div", { className: "bar" });
   bar.style.setProperty("--share", share);
-  return [line, bar];
+  return [made("p", {}, `${words.join(" ")} `, made("b", { textContent: text })), bar];
 }
 
 // A row of what was tried: the changed lines, which lead back there, and what each lamp said.
 function row(lines, state, current, choose) {
-  const tr = document.createElement("tr"), button = document.createElement("button");
-  Object.assign(button, { type: "button", ariaCurrent: String(current) });
-  button.textContent = lines.map(({ before, texts, after }, k) =>
+  const changed = lines.map(({ before, texts, after }, k) =>
     state.chosen[k] && `${before}${texts[state.chosen[k]]}${after}`).filter(Boolean).join("   ");
-  button.addEventListener("click", () => choose(state.chosen));
-  tr.classList.toggle("few", seenBy(state) < 2);
-  tr.insertCell().append(button);
-  LAMPS.forEach((name, k) => { tr.insertCell().textContent = `${SIGNS[state.notices[k]]} ${name}`; });
-  return tr;
+  const again = button(changed, () => choose(state.chosen), { ariaCurrent: String(current) });
+  const said = LAMPS.map((name, k) => `${SIGNS[state.notices[k]]} ${name}`);
+  return made("tr", { className: seenBy(state) < 2 ? "few" : "" },
+    ...[again, ...said].map((each) => made("td", {}, each)));
 }
 
 export default { render };

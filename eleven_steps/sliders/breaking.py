@@ -43,8 +43,8 @@ class Break(Live):
         still: the right tensor.
     """
 
-    _esm = script("listen", "fit", "tables", "breaking")
-    _css = style("look", "tables", "breaking")
+    _esm = script("parts", "listen", "fit", "breaking")
+    _css = style("look", "breaking")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, lines: Lines):

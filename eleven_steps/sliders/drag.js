@@ -7,45 +7,52 @@ const RUN = " Run the cell to move them freely."; // where there is one
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function render({ model, el }) {
-  el.classList.add("drag");
-  el.innerHTML = `<div><div class="plane"><div class="drawn"></div></div></div>` +
-    `<p class="help"></p>`;
-  const place = el.firstChild, plane = place.firstChild;
+  const drawn = made("div"), plane = made("div", { className: "plane" }, drawn);
+  const place = made("div", {}, plane), help = made("span");
   const it = {
-    plane, drawn: plane.firstChild, help: el.lastChild, live: false,
-    handles: model.get("handles").map((each) => ({ ...each })), places: model.get("places"),
+    plane, drawn, help, live: false, places: model.get("places"),
+    handles: model.get("handles").map((each) => ({ ...each })),
   };
+  const start = it.handles.map(({ value }) => value);
+  it.back = button("Back to the start", () => {
+    if (it.live) asking({ values: start });
+    else follow(it, { values: start, svg: model.get("svg"), says: model.get("handles").map(({ says }) => says) });
+    it.handles[0].node.focus();
+  });
+  el.classList.add("live", "drag");
+  el.replaceChildren(place, made("p", { className: "help" }, help, it.back));
   it.lay = (svg) => {
-    if (svg) it.drawn.innerHTML = svg;
-    const drawing = it.drawn.firstChild, body = drawing.querySelector(":scope > g").children[1];
+    if (svg) drawn.innerHTML = svg;
+    const drawing = drawn.firstChild, body = drawing.querySelector(":scope > g").children[1];
     it.top ??= shift(body)[1];
     if (el.clientWidth > 0) fit(drawing, el.clientWidth - 2 * MARGIN, place);
     it.deeper = shift(body)[1] - it.top; // where the title takes more lines
     for (const handle of it.handles) if (handle.node) show(it, handle);
+    const moved = (each, k) => each.value.some((at, i) => Math.abs(at - start[k][i]) > 0.005);
+    it.back.disabled = !it.handles.some(moved);
   };
   it.lay(model.get("svg"));
-  const asking = ask(model, (...answer) => follow(it, ...answer), () => alive(it, false));
+  const asking = ask(model, (answer, pending) => {
+    follow(it, answer, pending);
+    alive(it, true);
+  }, () => alive(it, false));
   it.ask = () => asking({ values: it.handles.map(({ value }) => value) });
   for (const handle of it.handles) grip(it, handle);
   alive(it, false);
-  it.help.textContent = "";
-  it.back = wayBack(el, asking, it.help);
+  help.textContent = "";
   asking({});
   return onRoom(el, () => it.lay());
 }
 
 // Make a handle and let it listen.
 function grip(it, handle) {
-  const node = handle.node = document.createElement("div");
-  const free = handle.free = [0, 1].filter((k) => handle.low[k] < handle.high[k]);
+  const { low, high } = handle, free = handle.free = [0, 1].filter((k) => low[k] < high[k]);
   const across = free.length > 1 ? "" : free[0] ? "upright" : "level";
-  node.className = `handle ${across}`;
-  node.tabIndex = 0;
-  node.role = "slider";
-  node.ariaLabel = handle.name;
-  node.ariaValueMin = handle.low[free[0]];
-  node.ariaValueMax = handle.high[free[0]];
-  if (across === "upright") node.ariaOrientation = "vertical";
+  const node = handle.node = made("div", {
+    className: `handle ${across}`, tabIndex: 0, role: "slider", ariaLabel: handle.name,
+    ariaValueMin: low[free[0]], ariaValueMax: high[free[0]],
+    ariaOrientation: across === "upright" ? "vertical" : null,
+  });
   node.setAttribute("aria-valuetext", handle.says);
   it.plane.append(node);
   listen(it, handle);
@@ -90,12 +97,7 @@ function alone(it, handle, wanted) {
   const i = it.handles.indexOf(handle), { low, high } = handle;
   const far = ({ values }) => values[i].reduce((sum, at, k) =>
     sum + ((at - wanted[k]) / (high[k] - low[k] || 1)) ** 2, 0);
-  const { values, svg, says } = it.places[i].reduce((one, other) => (far(other) < far(one) ? other : one));
-  it.handles.forEach((each, k) => {
-    each.value = values[k];
-    each.node.setAttribute("aria-valuetext", says[k]);
-  });
-  it.lay(svg);
+  follow(it, it.places[i].reduce((one, other) => (far(other) < far(one) ? other : one)));
 }
 
 // Place a handle over the drawing, whatever size that has.
@@ -106,15 +108,13 @@ function show(it, { node, value, origin, unit, free }) {
   node.ariaValueNow = value[free[0]];
 }
 
-// Take over what the kernel drew, and where handles are, unless they have moved on meanwhile.
-function follow(it, { values, svg, says, moved }, pending) {
+// Show what was drawn, and where handles are then, unless they have moved on meanwhile.
+function follow(it, { values, svg, says }, pending = false) {
   it.handles.forEach((handle, i) => {
     if (!pending) handle.value = values[i];
     handle.node.setAttribute("aria-valuetext", says[i]);
   });
   it.lay(svg);
-  it.back(moved);
-  alive(it, true);
 }
 
 // Say whether handles can be dragged freely.

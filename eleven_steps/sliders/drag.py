@@ -31,7 +31,7 @@ class Drag(Live):
         handled: the picture as it begins, with its handles.
     """
 
-    _esm = script("ask", "listen", "fit", "drag")
+    _esm = script("parts", "ask", "listen", "fit", "drag")
     _css = style("look", "fit", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
@@ -45,9 +45,8 @@ class Drag(Live):
         self.on_msg(self.answer)
 
     def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Put the handles where the page says, or back, if it does; send what follows."""
-        wanted = self.start if "back" in question else question.get("values", self.values)
-        self.values = self.within(wanted)
+        """Put the handles where the page says, if it does; send what follows."""
+        self.values = self.within(question.get("values", self.values))
         now = self.draw(self.values)
         self.send(
             {
@@ -55,7 +54,6 @@ class Drag(Live):
                 "values": self.values,
                 "svg": now.picture.svg,
                 "says": [handle.says for handle in now.handles],
-                "moved": self.values != self.start,
             }
         )
 

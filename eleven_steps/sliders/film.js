@@ -10,11 +10,10 @@ function render({ model, el }) {
     names.forEach((name, i) => model.set(name, moved[i]));
     model.save_changes();
   };
-  const place = document.createElement("div"), panel = document.createElement("div");
   const sliders = model.get("labels").map((label, k) => slider(label, (value) => move(k, value)));
-  panel.className = "sliders";
-  panel.append(...sliders.map(({ row }) => row));
-  el.classList.add("film");
+  const panel = made("div", { className: "sliders" }, ...sliders.map(({ row }) => row));
+  const place = made("div");
+  el.classList.add("live", "film");
   el.replaceChildren(panel, place);
   let room = 0;
   const show = () => {
@@ -33,9 +32,7 @@ function render({ model, el }) {
   const forget = onRoom(el, (now) => {
     if (now === room) return;
     room = now;
-    place.style.minHeight = "";
-    const heights = tallest(pictures, room).map((at) => { draw(at); return place.offsetHeight; });
-    place.style.minHeight = `${Math.max(...heights)}px`; // so that nothing below jumps
+    steady([place], pictures.keys(), draw);
     show();
   });
   return () => {
@@ -47,15 +44,14 @@ function render({ model, el }) {
 // A slider with its label and its value. It counts through the values it has at the moment; where
 // there is but one, there is nothing to move.
 function slider(label, moved) {
-  const row = document.createElement("div"), id = `film-${Math.random().toString(36).slice(2)}`;
-  row.innerHTML = `<label for="${id}"></label><input type="range" id="${id}" min="0">` +
-    `<output for="${id}" aria-live="off"></output>`; // read aloud with the slider
-  const [name, input, output] = row.children;
-  name.textContent = label;
+  const id = `film-${Math.random().toString(36).slice(2)}`;
   let values = [];
-  input.addEventListener("input", () => moved(values[input.value]));
+  const input = made("input", { type: "range", id, min: 0, oninput: () => moved(values[input.value]) });
+  const output = made("output", { ariaLive: "off" }); // read aloud with the slider
+  const name = made("label", { htmlFor: id, textContent: label });
+  output.htmlFor = id;
   return {
-    row,
+    row: made("div", {}, name, input, output),
     show(offered, value) {
       values = offered;
       input.max = values.length - 1;
@@ -68,24 +64,7 @@ function slider(label, moved) {
   };
 }
 
-function parse(svg) {
-  const holder = document.createElement("template");
-  holder.innerHTML = svg;
-  return holder.content.firstChild;
-}
-
-// Which of some pictures are the highest in so much room, each as it is laid out there: one of those
-// that fit, and one of those to be scrolled sideways, above which more is said.
-function tallest(pictures, room) {
-  const aside = document.createElement("div"), best = {};
-  pictures.forEach((svg, at) => {
-    fit(svg, room, aside);
-    const { width, height } = svg.viewBox.baseVal;
-    const high = height * Math.min(Math.max(room, least(svg)) / width, 1);
-    if (!(best[aside.className]?.high >= high)) best[aside.className] = { at, high };
-  });
-  return Object.values(best).map(({ at }) => at);
-}
+const parse = (svg) => made("template", { innerHTML: svg }).content.firstChild;
 
 // What the next slider offers where those before it stand so.
 function after(positions, before) {

@@ -11,17 +11,9 @@ from eleven_steps.sliders.live import Live, script, style
 MOST = 40
 
 LABELS = {
-    "b": "sequences (b)",
-    "num_tokens": "tokens (num_tokens)",
-    "d_in": "input features (d_in)",
-    "d_out": "output features (d_out)",
     "num_heads": "number of heads (num_heads)",
-    "context_length": "context_length",
     "head": "head",
-    "query": "query token",
-    "key": "key token",
     "token": "token",
-    "feature": "feature",
     "sentence": "sentence",
     "words_read": "other words read",
     "temperature": "temperature",
@@ -53,7 +45,7 @@ class Film(Live):
         start: the slider values shown first.
     """
 
-    _esm = script("listen", "fit", "film")
+    _esm = script("parts", "listen", "fit", "film")
     _css = style("look", "fit", "film")
     svgs = traitlets.List().tag(sync=True)
     positions = traitlets.List().tag(sync=True)

@@ -7,7 +7,7 @@ const HOW = "Point at a line or at a step of the map, or come here with Tab and 
 
 // What is shown of it now stands in one object, "it".
 function render({ model, el }) {
-  el.classList.add("linked");
+  el.classList.add("live", "linked");
   el.innerHTML = model.get("page");
   const every = (which) => [...el.querySelectorAll(which)];
   const it = {

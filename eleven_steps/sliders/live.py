@@ -43,9 +43,12 @@ class Live(anywidget.AnyWidget):
 
 
 def style(*names: str) -> str:
-    """Return style sheets as one; with "fit" comes what says that a picture is too wide."""
+    """Return style sheets as one, after what holds around every picture in JupyterLab.
+
+    With "fit" comes what says that a picture is too wide.
+    """
     return hint() * ("fit" in names) + "".join(
-        (HERE / f"{name}.css").read_text("utf-8") for name in names
+        (HERE / f"{name}.css").read_text("utf-8") for name in ("lab", *names)
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 import torch
@@ -11,7 +11,7 @@ import traitlets
 from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.beyond.grammar import WORDS, read, write
 from eleven_steps.beyond.moments import load_moments
-from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns
+from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
 from eleven_steps.pictures import HEAD_COLOURS
 from eleven_steps.sliders.breaking import tables
 from eleven_steps.sliders.live import Live, script, style
@@ -47,14 +47,14 @@ class Own(Live):
         still: what the last step that is right makes of the whiteboard.
     """
 
-    _esm = script("listen", "fit", "tables", "own")
-    _css = style("look", "tables", "own")
+    _esm = script("parts", "listen", "fit", "own")
+    _css = style("look", "own")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):
         done = sum(step.state == "done" for step in reading.steps)
         self.still = still(STEPS[max(done, 1) - 1], f"Steps that are right: {done} of {len(STEPS)}")
-        voice, says = None, reading.says
+        voice, says = None, reading.says[:1].upper() + reading.says[1:]
         if reading.whole:
             try:
                 voice = list(spoken(reading.cls))
@@ -120,7 +120,9 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
         tokens = read(sentence)
         states = []
         for off in (None, *heads):
-            with torch.no_grad(), silent(model, off), silent(right, off):
+            with torch.no_grad(), ExitStack() as out:
+                for each in (model, right) if off else ():
+                    out.enter_context(without_head(each, *off))
                 looks = [look for each in patterns(right, tokens) for look in each[0]]
                 with Watch() as watch:
                     scores = model(tokens)[0, -1]
@@ -129,25 +131,6 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
             said = [[WORDS[k], round(share, 2)] for k, share in every]
             states.append({"off": off, "next": said, "arcs": [watch.seen(look) for look in looks]})
         yield {"words": write(tokens[0]), "states": states}
-
-
-@contextmanager
-def silent(model: TinyModel, off: tuple[int, int] | None) -> Iterator[None]:
-    """Switch a head off while the block runs: what out_proj takes from it is 0."""
-    if off is None:
-        yield
-        return
-    layer, head = off
-    weight = model.layers[layer].out_proj.weight.data  # (d_out, d_out), a column for each feature
-    part = slice(
-        head * len(weight) // NUM_HEADS[layer], (head + 1) * len(weight) // NUM_HEADS[layer]
-    )
-    kept = weight[:, part].clone()
-    try:
-        weight[:, part] = 0
-        yield
-    finally:
-        weight[:, part] = kept
 
 
 class Watch(DispatchMode):

@@ -196,7 +196,7 @@ def test_by_finger(lab, folder, phone, linked, path, tmp_path):
     for which in (".line[data-told='step 5']", ".card[data-step='8']"):
         board.locator(which).tap()
         check_told(board, linked, board.locator(which).get_attribute("data-told"))
-        soon(check_in_sight, board.locator(".foot"))
+        soon(check_in_sight, board.locator(".told"))
     board.locator(".card[data-step='8']").tap()
     check_free(board)
 
@@ -241,7 +241,7 @@ def test_side_by_side_or_one_below_the_other_and_the_words_in_sight(board, linke
             line.scroll_into_view_if_needed()
             line.hover()
             check_told(board, linked, f"step {step}")
-            soon(check_in_sight, board.locator(".foot"))
+            soon(check_in_sight, board.locator(".told"))
             code, card = (
                 board.locator(f"{which}[data-step='{step}']") for which in ("pre", ".card")
             )

@@ -60,7 +60,7 @@ def begin(site: Path) -> None:
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("alive.js", "pages.css", "stills.js"):
         shutil.copy(ASSETS / name, assets)
-    for name in ("pictures/wide.css", "sliders/fit.css", "sliders/fit.js"):
+    for name in ("pictures/wide.css", "sliders/lab.css", "sliders/fit.css", "sliders/fit.js"):
         shutil.copy(ROOT / "eleven_steps" / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:

@@ -1,0 +1,33 @@
+// What the pages of pictures that answer are made of.
+
+// An element with its properties and what is inside it.
+function made(tag, properties = {}, ...inside) {
+  const part = Object.assign(document.createElement(tag), properties);
+  part.append(...inside);
+  return part;
+}
+
+const button = (text, act, properties = {}) =>
+  made("button", { type: "button", textContent: text, onclick: act, ...properties });
+
+// Give parts the room that each of them needs at most in some states, so that nothing jumps.
+function steady(parts, states, show) {
+  const high = parts.map(() => 0);
+  for (const part of parts) part.style.minHeight = "";
+  for (const state of states) {
+    show(state);
+    parts.forEach((part, k) => { high[k] = Math.max(high[k], part.getBoundingClientRect().height); });
+  }
+  parts.forEach((part, k) => { part.style.minHeight = `${high[k]}px`; });
+}
+
+// The tables of a tensor; what differs from the right one is framed.
+function tables(title, all) {
+  return made("figure", { className: "tables" }, ...all.map(({ name, rows, differs }) => {
+    const table = made("table");
+    table.createCaption().textContent = [title, name].filter(Boolean).join(", ");
+    rows.forEach((row, i) => table.append(made("tr", {}, ...row.map((text, j) =>
+      made("td", { textContent: text, className: differs[i][j] ? "differs" : "" })))));
+    return table;
+  }));
+}

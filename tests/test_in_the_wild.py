@@ -1,0 +1,65 @@
+"""Attention as packages ship it: every row runs, in the versions that it names, and is as told."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import textwrap
+
+import in_the_wild
+import pytest
+from wild_rows import ROWS
+
+WRONG = [row for row in ROWS.values() if row.steps]
+RIGHT = [row for row in ROWS.values() if not row.steps]
+PINNED = re.compile(r"[\w-]+==\d[\w.]*")
+
+
+def test_there_are_twelve_right_packages_and_ten_mistakes_with_their_sources():
+    assert len({row.package.partition("==")[0] for row in RIGHT}) >= 12
+    assert len(WRONG) >= 10
+    assert all(row.source.startswith("https://github.com/") for row in WRONG)
+
+
+def test_every_version_is_pinned():
+    named = [*ROWS.values(), *in_the_wild.NEEDS.values()]
+    packages = {p for each in named for p in getattr(each, "package", each).split()} - {"torch"}
+    assert packages and not [each for each in packages if not PINNED.fullmatch(each)]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_adapter_has_five_lines_at_most(name):
+    source = textwrap.dedent(inspect.getsource(ROWS[name].build))
+    body = ast.parse(source).body[0].body
+    lines = "\n".join(source.splitlines()[body[0].lineno - 1 :]).split("\n")
+    assert len([line for line in lines if line.strip()]) <= 5
+
+
+@pytest.mark.parametrize("kind", ["not run", "unread", "failed", "right", "mistake"])
+def test_a_row_that_could_not_run_is_not_as_expected(kind):
+    said = {"kind": kind, "step": 7 if kind == "mistake" else None}
+    assert in_the_wild.as_expected(RIGHT[0], said) is (kind == "right")
+    assert in_the_wild.as_expected(WRONG[0], said) is (kind == "mistake")
+
+
+def test_what_is_not_on_the_registry_or_not_asked_for_is_a_failure(monkeypatch, capsys):
+    def unreachable(package):
+        raise subprocess.CalledProcessError(1, "pip", stderr="no such package")
+
+    monkeypatch.setattr(in_the_wild, "fetched", unreachable)
+    for words in (["d2l"], ["nothing has this name"]):
+        monkeypatch.setattr(sys, "argv", ["in_the_wild.py", *words])
+        assert in_the_wild.main() == 1
+    assert "not run" in capsys.readouterr().out
+
+
+@pytest.mark.nightly
+def test_all_rows_are_as_expected():
+    try:
+        in_the_wild.fetched("einops==0.8.2")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"the registry cannot be reached: {error.stderr[-200:]}")
+    ran = subprocess.run([sys.executable, in_the_wild.__file__], capture_output=True, text=True)
+    assert not ran.returncode, ran.stdout + ran.stderr
+    assert f"{len(ROWS)} of {len(ROWS)} rows as expected" in ran.stdout
