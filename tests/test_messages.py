@@ -134,7 +134,7 @@ def forgotten(context, out_proj):
 
 
 FALSE = [
-    ("shape.1", d_in_for_head_dim, "It is `d_in`.", "constructor"),
+    ("shape.1", d_in_for_head_dim, "d_in stands where head_dim", "constructor"),
     ("softmax.1", lambda m, d: (m / 3**0.5).softmax(-1), "3 is typed in", "root of num_heads"),
     ("softmax.1", lambda m, d: dropout((m / d**0.5).softmax(-1)), "by chance", "sums to"),
     ("project.1", lambda x, q, *kv: (nn.Linear(*q.weight.T.shape)(x), *kv), "by chance", "shape"),
@@ -150,7 +150,7 @@ FALSE = [
     ("project.1", half_biased, "`keys` holds", "No bias is added"),
     ("project.1", half_biased, "Every row is off by the same numbers, as by a bias", "queries"),
     ("project.3", lambda x, k: x @ k.weight.T, "No bias is added", "W_query"),
-    ("out_proj.3", lambda c, o: o(c) + o.bias, "a bias too few or too many", "never"),
+    ("out_proj.3", lambda c, o: o(c) + o.bias, "The bias is added twice", "never"),
     ("out_proj.3", forgotten, "The result of `out_proj` is dropped", "never applied"),
     ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -INF).softmax(-1), "sum to 1", "hidden"),
     ("many.1", lambda k, o: 5, "takes 2 positional arguments but 4 were given", "Here"),
@@ -170,7 +170,7 @@ FALSE = [
         "view",
         "as they are",
     ),
-    ("scores.1", features_with_features, "(2, 3, 4, 4)", "square root"),
+    ("scores.1", features_with_features, "features meet features", "square root"),
     ("transpose.1", lambda q: q.transpose(1, 3), "dims 1 and 3", "other numbers"),
     (
         "mask.1",
@@ -180,7 +180,12 @@ FALSE = [
     ),
     ("reformat.1", lambda c: c.reshape(c.shape[0], c.shape[2], c.shape[1], -1), "`view`", "raises"),
     ("view.1", dropped, "The result of `view` is dropped", "constructor"),
-    ("mask.1", lambda s, m: s.masked_fill(m[-s.shape[2] :, : s.shape[2]], -INF), "-inf", "INF"),
+    (
+        "mask.1",
+        lambda s, m: s.masked_fill(m[-s.shape[2] :, : s.shape[2]], -INF),
+        "last rows",
+        "INF",
+    ),
     ("context.1", lambda w, v: w * v, "element by element", "other numbers"),
 ]
 
@@ -427,18 +432,19 @@ def test_a_test_that_asks_the_check_is_no_test():
     [
         ("context.1", lambda w, v: (w @ v) * w.shape[-1], "Every number is 3 times"),
         ("softmax.1", lambda m, d: (m / d**0.5).softmax(-1).round(decimals=3), "rounded to 3"),
-        ("scores.1", lambda q, k: q @ q.mT, "`keys` plays no part in it"),
+        ("scores.1", lambda q, k: 2 * q @ q.mT, "`keys` plays no part in it"),
         ("scores.1", lambda q, k: k.mT @ q, "It is `keys.transpose(-2, -1) @ queries`"),
         ("combine.1", lambda c: c.flatten(1), "only the shape is another"),
         ("transpose.1", lambda q: q.T, "(head_dim, num_heads, num_tokens, b)"),
-        ("out_proj.1", lambda c, o: o(c), "side has 4 (head_dim) numbers, the other 12 (d_out)"),
-        ("project.3", lambda x, k: k.weight @ x, "side has 7 (num_tokens) numbers, the other 5"),
+        ("out_proj.1", lambda c, o: o(c), "The heads are not side by side yet"),
+        ("project.3", lambda x, k: k(x.mT), "it is the weight that is turned"),
+        ("project.3", lambda x, k: k(x[..., :3]), "side has 3 (num_heads) numbers, the other 5"),
         ("softmax.1", lambda m, d: m / m.sum(-1), "with `keepdim=True` it stays"),
         ("out_proj.1", lambda c, o: o(c.mT.flatten(2)), "num_tokens * head_dim numbers in a row"),
         ("scores.1", lambda q, k: q @ k.view(*k.shape[:2], *q.mT.shape[2:]), "swaps no axes"),
         ("since.6", lambda n, size: torch.ones(n, n).triu(0) > 0, "Of 21 places that are to"),
         ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -1e4), "only where every score is far"),
-        ("context.1", lambda w, v: v @ w, "the left have 4 (head_dim) numbers, the columns on"),
+        ("context.1", lambda w, v: v @ w.mT, "the left have 4 (head_dim) numbers, the columns on"),
     ],
 )
 def test_a_cause_is_said_of_the_case_that_the_message_speaks_of(identifier, answer, said):

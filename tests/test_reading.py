@@ -1,4 +1,4 @@
-"""What a notebook shows besides pictures: the strip of steps, source code, short errors."""
+"""What a notebook shows besides pictures: source code, short errors."""
 
 import json
 import re
@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from eleven_steps.checks import check_attention, progress
-from eleven_steps.pictures import draw_source, draw_steps
+from eleven_steps.checks import check_attention
+from eleven_steps.pictures import draw_source
 from helpers import errors
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 from helpers.trace import STEPS
@@ -18,30 +18,6 @@ from helpers.trace import STEPS
 
 def html(shown):
     return shown._repr_mimebundle_()["text/html"]
-
-
-def test_the_strip_links_to_every_step_and_marks_todays():
-    strip = html(draw_steps(STEPS, today=3))
-    links = re.findall(r'href="(\w+)\.ipynb"', strip)
-    assert links == [f"{number:02}_{name}" for number, name in enumerate(STEPS, 1)]
-    assert re.findall(r'href="(\w+)\.ipynb"[^>]*aria-current="step"', strip) == ["03_view"]
-    assert 'aria-label="Step 3 of 11: view"' in strip
-    assert "aria-current" not in html(draw_steps(STEPS))
-    assert "shape <strong>2" in re.sub(r"</?a[^>]*>", "", strip), "words run together without style"
-
-
-def test_the_strip_ticks_what_is_done(tmp_path, monkeypatch):
-    path = tmp_path / "progress.json"
-    monkeypatch.setenv(progress.VARIABLE, str(path))
-    assert "✓" not in html(draw_steps(STEPS, done=progress.steps_done()))
-    for done, ticks in ((["mask.2", "mask.3"], 0), (["mask.1"], 1)):
-        path.write_text(json.dumps({"course": progress.COURSE, "done": done}))
-        strip = draw_steps(STEPS, today=1, done=progress.steps_done())
-        assert html(strip).count("✓") == ticks
-    assert re.search(r"<strong>6</strong>[^<]*<span[^>]*>✓", html(strip))
-    assert strip._repr_mimebundle_()["text/plain"].endswith("Done: mask.")
-    path.write_text("{")
-    assert progress.steps_done() == set(), "a broken file is no reason for an error"
 
 
 def test_source_is_numbered_by_step_and_tells_no_trace():

@@ -1,8 +1,11 @@
 """The stage, without a browser: what is handed over, what is stored, what is refused."""
 
+import json
+
 import pytest
 import torch
 
+from eleven_steps.checks import progress
 from eleven_steps.sliders.lesson import run
 from eleven_steps.sliders.stage import SIZES, explore_stage, module_of, sizes_of, unpacked
 from helpers.examples import load_example, load_whiteboard
@@ -58,3 +61,14 @@ def test_all_steps_have_code_and_letters():
 def test_what_is_no_step_or_scene_is_refused(wrong):
     with pytest.raises(ValueError, match="matmul|film"):
         explore_stage(**wrong)
+
+
+def test_what_is_done_is_ticked_and_not_stored(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    for done, ticks in ((["mask.2", "mask.3"], []), (["mask.1"], ["mask"])):
+        path.write_text(json.dumps({"course": progress.COURSE, "done": done}))
+        stage = explore_stage("mask", done=progress.steps_done())
+        assert stage.data["done"] == ticks and repr(stage) == repr(explore_stage("mask"))
+    path.write_text("{")
+    assert progress.steps_done() == set(), "a broken file is no reason for an error"

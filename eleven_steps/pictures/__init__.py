@@ -4,7 +4,6 @@ from eleven_steps.pictures.bars import draw_bars
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.dials import draw_dials
-from eleven_steps.pictures.done import draw_steps
 from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
 from eleven_steps.pictures.map import draw_map
@@ -42,7 +41,6 @@ __all__ = [
     "draw_ring",
     "draw_running",
     "draw_source",
-    "draw_steps",
     "draw_tensors",
     "draw_vectors",
     "draw_walk",

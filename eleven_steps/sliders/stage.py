@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from helpers.trace import SHAPES, STEPS, step_source, trace
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
 SCENES = ("whiteboard", "sentence")
+SCRIPTS = ("listen", "stage_numbers", "stage_layout", "stage_paint", "stage")
 
 
 class Stage(Live):
@@ -30,26 +31,34 @@ class Stage(Live):
         still: the step it opens at.
     """
 
-    _esm = script("stage")
+    _esm = script(*SCRIPTS)
     _css = style("stage")
     data = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, step: str, scene: str, scenes: Iterable[str], answered: bool):
+    def __init__(
+        self, step: str, scenes: Sequence[str], answered: bool, done: Collection[str] = ()
+    ):
         self.still = still(step)
         each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
-        begin = {"scene": scene, "step": step, "answered": answered}
+        begin = {"scene": scenes[0], "step": step, "answered": answered, "done": sorted(done)}
         super().__init__(data={"scenes": made, **begin, "steps": each, "colours": HEAD_COLOURS})
 
     def states(self) -> tuple[str, str, str]:
         """Return what there is to move, and the numbers of every state."""
         scenes = ", ".join(self.data["scenes"])
         says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
-        every = json.dumps([self.data, numbers(json.dumps(self.data["scenes"]))])
+        data = {key: each for key, each in self.data.items() if key != "done"}
+        every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
 
 
-def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: bool = False) -> Stage:
+def explore_stage(
+    step: str = "scores",
+    scene: str = "whiteboard",
+    answered: bool = False,
+    done: Collection[str] = (),
+) -> Stage:
     """See the eleven steps happen under your hand: move the playhead, the sizes, any number.
 
     Args:
@@ -57,6 +66,7 @@ def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: boo
         scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
             "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
         answered: whether the step has happened already; else the title asks what it will do.
+        done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
 
     Raises:
         ValueError: there is no such step or scene.
@@ -66,7 +76,7 @@ def explore_stage(step: str = "scores", scene: str = "whiteboard", answered: boo
     if scene not in (*SCENES, "both"):
         raise ValueError(f"there is no scene {scene!r}: expected {', '.join(SCENES)} or both")
     scenes = SCENES if scene == "both" else (scene,)
-    return Stage(step, scenes[0], scenes, answered)
+    return Stage(step, scenes, answered, done)
 
 
 def whiteboard() -> dict[str, Any]:

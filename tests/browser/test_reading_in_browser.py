@@ -1,4 +1,4 @@
-"""What is read in JupyterLab: source in colours, short errors, formulas, the strip of steps."""
+"""What is read in JupyterLab: source in colours, short errors, formulas."""
 
 import re
 
@@ -37,7 +37,6 @@ def test_the_class(lab, page):
     expect(first.locator(".jp-Cell-inputArea"), "the set-up is not folded").to_be_hidden()
     run_all(page)
     check_error(page, "The size of tensor a (1024)")
-    check_strip(page)
     for dark in (False, True):
         make_dark(page, dark)
         soon(check_source, page)
@@ -97,11 +96,3 @@ def check_error(page, message):
         assert any("scores.masked_fill(" in line for line in lines)
 
     soon(check)
-
-
-def check_strip(page):
-    """A step's name in the strip opens its notebook."""
-    page.locator("nav a[href*='03_view']").first.click()
-    page.locator(".lm-TabBar-tabLabel", has_text="03_view.ipynb").wait_for()
-    page.locator(".lm-TabBar-tabLabel", has_text="12_the_class.ipynb").click()
-    expect(page.locator(".linked .board")).to_be_visible()

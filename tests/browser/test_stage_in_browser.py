@@ -9,7 +9,7 @@ from lab_page import run_all
 from playwright.sync_api import expect
 from waits import settle
 
-from eleven_steps.sliders.live import script, style
+from eleven_steps.sliders.live import style
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
 from helpers.trace import trace
 
@@ -22,8 +22,7 @@ window.data = {data};
 window.stage = mount(document.querySelector("main"), window.data);
 </script></html>"""
 
-# Cells off the stage, and words of one step that lie on one another or off the stage; how many
-# cells show no number.
+# Cells off the stage; words of a step that are small, or lie on others, on cells, off the stage.
 AUDIT = """() => {
   const faults = [], stage = window.stage, { scene } = stage;
   for (const dOut of Object.keys(scene.heads).map(Number)) for (const heads of scene.heads[dOut])
@@ -39,12 +38,11 @@ AUDIT = """() => {
       const cells = [...document.querySelectorAll('[data-cell]')].filter(e => !e.hidden);
       const lost = cells.filter(e => off(e.getBoundingClientRect())).length;
       if (lost) faults.push(`${at}: ${lost} cells off`);
-      const words = stage.layers[step].flatMap(layer => [...layer.querySelectorAll('.label > div')])
-        .filter(e => e.textContent.trim()).map(e => {
-          const range = document.createRange();
-          range.selectNodeContents(e);
-          return [e.textContent, range.getBoundingClientRect()];
-        });
+      const words = stage.steps[step].labels.filter(({ parts }) => parts[0][0].trim())
+        .map(({ parts, x, y, wide }) => [parts.map(([text]) => text).join(''),
+          new DOMRect(field.left + x, field.top + y, wide, 16)]);
+      const size = font => parseFloat(font.match(/[\\d.]+px/));
+      faults.push(...Object.values(stage.painter.fonts).filter(font => size(font) < 11));
       words.forEach(([text, box], i) => {
         if (off(box)) faults.push(`${at}: "${text}" off`);
         for (const [other, q] of words.slice(0, i)) {
@@ -96,7 +94,7 @@ def address(tmp_path_factory):
     stage = explore_stage("scores", "both")
     page = tmp_path_factory.mktemp("stage") / "page.html"
     data = json.dumps(dict(stage.data))
-    page.write_text(PAGE.format(css=style("stage"), js=script("stage"), data=data), "utf-8")
+    page.write_text(PAGE.format(css=style("stage"), js=explore_stage()._esm, data=data), "utf-8")
     return page.as_uri()
 
 
@@ -116,11 +114,10 @@ def opened(page, address):
     return yielded
 
 
-def plain(tensor):
-    return [v if v > -torch.inf else "-inf" for v in tensor.flatten().tolist()]
-
-
 def traced(scene, d_out, num_heads, x):
+    def plain(tensor):
+        return [v if v > -torch.inf else "-inf" for v in tensor.flatten().tolist()]
+
     steps = trace(module_of(scene, d_out, num_heads), x[None])
     return [{name: plain(tensor) for name, tensor in step.tensors.items()} for step in steps]
 
@@ -172,12 +169,35 @@ def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 6]")) == []
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert width < 1280 or page.locator("[data-stage]").bounding_box()["height"] <= 600
     page.close()
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+def test_what_can_be_dragged_looks_like_it(page, address, scheme):
+    page.emulate_media(color_scheme=scheme)
+    opened(page, address)
+    colours = page.evaluate("""['paper', 'grey', 'accent'].map(name => {
+      const { pen } = stage.painter;
+      pen.fillStyle = stage.painter[name];
+      return pen.fillStyle;
+    })""")
+    paper, grey, accent = ([int(each[i : i + 2], 16) for i in (1, 3, 5)] for each in colours)
+    strongest = [(a + b) / 2 for a, b in zip(paper, grey, strict=True)]
+    for ground in (paper, strongest):
+        low, high = sorted((light(accent), light(ground)))
+        assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def light(colour):
+    parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+@pytest.mark.browser
 def test_a_number_of_x_is_dragged_and_given_back(page, stage):
-    before = page.evaluate(CELLS)
+    before, room = page.evaluate(CELLS), stage.bounding_box()
     x = stage.locator("[data-cell='x.0.1.2']")
     box = x.bounding_box()
     page.mouse.move(box["x"] + 9, box["y"] + 9)
@@ -186,6 +206,7 @@ def test_a_number_of_x_is_dragged_and_given_back(page, stage):
     expect(x).to_have_attribute("data-value", "1.24")
     expect(stage.locator(".call")).to_have_text("0.64 → 1.24")
     expect(stage.locator(".card")).to_contain_text("token 0 cannot see it")
+    assert stage.bounding_box() == room and x.bounding_box() == box, "nothing jumps at a touch"
     after = page.evaluate(CELLS)
     page.mouse.up()
     moved = {name for name in before if before[name] != after[name]}
@@ -225,7 +246,6 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     stage.locator(".board").focus()
     page.keyboard.press("ArrowRight")
     expect(stage.locator(".card")).to_contain_text("x[0, 0,")
-    assert page.faults == []
 
 
 @pytest.mark.browser
@@ -239,6 +259,7 @@ def test_the_title_asks_before_and_answers_after(page, stage):
     expect(stage).to_have_attribute("data-step", "6")
     page.get_by_role("slider", name="num_tokens").press("ArrowRight")
     expect(title).to_contain_text("6 of 16")
+    check_axe(page)
 
 
 @pytest.mark.browser
@@ -264,11 +285,6 @@ def test_a_finger_drags(phone, address):
         points = [{"x": a, "y": b} for a, b in points]
         touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
     expect(stage.locator("[data-cell='x.0.0.0']")).to_have_attribute("data-value", "0.73")
-
-
-@pytest.mark.browser
-def test_it_can_be_read_aloud(page, stage):
-    check_axe(page)
 
 
 @pytest.mark.browser

@@ -1,0 +1,160 @@
+// What the stage's numbers are: the arithmetic of the eleven steps, how the axes of each tensor lie,
+// the cells, and what each is made of. Without a page, and without a kernel.
+
+const LAST = 11;
+const PARTS = ["queries", "keys", "values"], MATRICES = ["W_query", "W_key", "W_value"];
+
+// What each step leaves: its tensors, and which of the forms below their axes have then.
+const LEFT = [null, [["x"], "x"], [PARTS, "row"], [PARTS, "token"], [PARTS, "head"],
+  [["scores"], "square"], [["masked"], "square"], [["weights"], "square"],
+  [["context"], "head"], [["context"], "token"], [["context"], "row"], [["out"], "row"]];
+
+// The steps that make new numbers, each of a row of one tensor and a column of another.
+const FACTORS = {
+  2: [["x", "x"], ["W_query", "matrix"]], 5: [["queries", "head"], ["keys", "turned"]],
+  8: [["scores", "square"], ["values", "head"]], 11: [["context", "row"], ["out_proj", "last"]],
+};
+
+const clamp = (v, low = 0, high = 1) => Math.min(high, Math.max(low, v));
+const range = (count, each = (i) => i) => Array.from({ length: count }, (_, i) => each(i));
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+const sum = (list) => list.reduce((a, b) => a + b, 0);
+const strongest = (list) => Math.max(1e-6, ...Array.from(list, Math.abs).filter(isFinite));
+const floats = (text) =>
+  Float64Array.from(new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer));
+
+// All that the eleven steps make of x, flat: queries to values and context token by token.
+export function forward(x, weights, { dIn, dOut, heads, tokens }) {
+  const wide = dOut / heads, root = Math.sqrt(wide);
+  const linear = (from, matrix, into, bias) => {
+    const to = new Float64Array(tokens * dOut);
+    for (let i = 0; i < tokens; i++) {
+      for (let f = 0; f < dOut; f++) {
+        let total = bias ? bias[f] : 0;
+        for (let j = 0; j < into; j++) total += matrix[f * into + j] * from[i * into + j];
+        to[i * dOut + f] = total;
+      }
+    }
+    return to;
+  };
+  const [queries, keys, values] = MATRICES.map((name) => linear(x, weights[name], dIn));
+  const context = new Float64Array(tokens * dOut), table = () => new Float64Array(heads * tokens * tokens);
+  const scores = table(), masked = table().fill(-Infinity), shares = table();
+  for (let h = 0; h < heads; h++) {
+    for (let i = 0; i < tokens; i++) {
+      const row = (h * tokens + i) * tokens;
+      for (let j = 0; j < tokens; j++) {
+        for (let f = h * wide; f < (h + 1) * wide; f++) {
+          scores[row + j] += queries[i * dOut + f] * keys[j * dOut + f];
+        }
+        if (j <= i) masked[row + j] = scores[row + j];
+      }
+      const most = Math.max(...masked.subarray(row, row + i + 1));
+      let whole = 0;
+      for (let j = 0; j <= i; j++) whole += shares[row + j] = Math.exp((masked[row + j] - most) / root);
+      for (let j = 0; j <= i; j++) {
+        shares[row + j] /= whole;
+        for (let f = h * wide; f < (h + 1) * wide; f++) {
+          context[i * dOut + f] += shares[row + j] * values[j * dOut + f];
+        }
+      }
+    }
+  }
+  const out = linear(context, weights.out_proj, dOut, weights.bias);
+  return { x: x.slice(), queries, keys, values, scores, masked, weights: shares, context, out };
+}
+
+function decoded(weights) { // "W_query.weight" is W_query here, "out_proj.bias" bias
+  const short = (name) => (name.endsWith("bias") ? "bias" : name.split(".")[0]);
+  return Object.fromEntries(Object.entries(weights).map(([name, text]) => [short(name), floats(text)]));
+}
+
+// How the axes of a tensor may lie: so many blocks of rows and columns, where a number of them
+// stands in the flat list, and its index in torch.
+function forms({ dIn, dOut, heads, tokens }) {
+  const dim = dOut / heads;
+  const form = (blocks, rows, columns, at, index) => ({ blocks, rows, columns, at, index });
+  const three = (b, r, c) => [0, r, c], four = (b, r, c) => [0, b, r, c], two = (b, r, c) => [r, c];
+  const part = (i, h, e) => i * dOut + h * dim + e;
+  return {
+    x: form(1, tokens, dIn, (_, i, j) => i * dIn + j, three),
+    row: form(1, tokens, dOut, (_, i, f) => i * dOut + f, three),
+    token: form(tokens, heads, dim, part, four),
+    head: form(heads, tokens, dim, (h, i, e) => part(i, h, e), four),
+    turned: form(heads, dim, tokens, (h, e, i) => part(i, h, e), (h, e, i) => [0, h, i, e]),
+    square: form(heads, tokens, tokens, (h, i, j) => (h * tokens + i) * tokens + j, four),
+    matrix: form(1, dIn, dOut, (_, j, f) => f * dIn + j, two),
+    last: form(1, dOut, dOut, (_, j, f) => f * dOut + j, two),
+  };
+}
+
+// What a step is made of, its numbers in the order that torch has them in: for the proof.
+export function trace(scene, sizes, x) {
+  const every = forward(x, decoded(scene.weights[sizes.dOut]), { ...sizes, dIn: scene.dIn });
+  const lies = forms({ ...sizes, dIn: scene.dIn });
+  const ordered = (flat, { blocks, rows, columns, at }) => range(blocks, (b) =>
+    range(rows, (r) => range(columns, (c) => flat[at(b, r, c)]))).flat(2);
+  return LEFT.slice(1).map(([names, form]) => Object.fromEntries(names.map((name) =>
+    [name, ordered(every[name], lies[form]).map((v) => (v === -Infinity ? "-inf" : v))])));
+}
+
+// As the pictures of the course write numbers: five characters at the most.
+function written(value, short = false) {
+  if (value === -Infinity) return "−∞";
+  const size = Math.abs(value);
+  const text = size < 0.005 ? "0.00" : value.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  return (short ? text.replace(/^(-?)0\./, "$1.") : text).replace("-", "−");
+}
+
+// One cell for each number: what it is of, its place in the flat list, token or row r, feature or
+// key c, head h (-1: of none). A score stays one cell while it is masked and made a share.
+function cells({ dIn, dOut, heads, tokens }) {
+  const list = [], first = {}, dim = dOut / heads;
+  const add = (kind, total, where) => {
+    first[kind] = list.length;
+    for (let at = 0; at < total; at++) list.push({ kind, at, k: list.length, ...where(at) });
+  };
+  const place = (columns, head) => (at) => {
+    const r = Math.floor(at / columns), c = at % columns;
+    return { r, c, h: head ? Math.floor(c / dim) : -1 };
+  };
+  const turned = (into) => (at) => ({ r: at % into, c: Math.floor(at / into), h: -1 });
+  for (const kind of [...PARTS, "context"]) add(kind, tokens * dOut, place(dOut, true));
+  add("scores", heads * tokens * tokens, (at) => ({ ...place(tokens)(at % tokens ** 2),
+    h: Math.floor(at / tokens ** 2) }));
+  for (const kind of MATRICES) add(kind, dIn * dOut, turned(dIn));
+  add("out_proj", dOut * dOut, turned(dOut));
+  add("out", tokens * dOut, place(dOut));
+  add("x", tokens * dIn, place(dIn));
+  return { list, first };
+}
+
+// The kind of cells that a tensor is of, and the name that its tensor has after a step.
+const kindOf = (name) => (name === "masked" || name === "weights" ? "scores" : name);
+
+function nameOf(kind, step) {
+  return kind !== "scores" || step <= 5 ? kind : step === 6 ? "masked" : "weights";
+}
+
+// What a cell is the sum of products of at a step, pair by pair: cells of a row and of a column.
+function factors({ sizes, first, list, headDim: dim }, { kind, r, c, h }, step) {
+  const { dIn, dOut, tokens } = sizes, of = (name, at) => list[first[name] + at];
+  const matrix = MATRICES[PARTS.indexOf(kind)];
+  if (step === 2 && matrix) return range(dIn, (j) => [of("x", r * dIn + j), of(matrix, c * dIn + j)]);
+  if (step === 5 && kind === "scores") {
+    return range(dim, (e) => [of("queries", r * dOut + h * dim + e), of("keys", c * dOut + h * dim + e)]);
+  }
+  if (step === 8 && kind === "context") {
+    return range(r + 1, (j) => [of("scores", (h * tokens + r) * tokens + j), of("values", j * dOut + c)]);
+  }
+  if (step === 11 && kind === "out") {
+    return range(dOut, (f) => [of("context", r * dOut + f), of("out_proj", c * dOut + f)]);
+  }
+  return [];
+}
+
+// Whether a number of x reaches a cell.
+function reached(x, { kind, r, c }) {
+  if (PARTS.includes(kind)) return x.r === r;
+  return kind === "scores" ? x.r === r || x.r === c && c <= r : ["context", "out"].includes(kind) && x.r <= r;
+}

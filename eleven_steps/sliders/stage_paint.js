@@ -1,0 +1,352 @@
+// How the stage is painted: where cells are on their way, what happens between them, what is marked.
+
+const TURN = 0.4; // of a step: until then its operands come, afterwards it happens
+const STRIP = 48; // pixels: how high the miniatures are
+
+const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+const between = (a, b, s) => a.map((v, z) => v + (b[z] - v) * s);
+const around = (boxes) => {
+  const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((each) => each[z])));
+  return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((each) => each[z] + each[z + 2])) - [x, y][z])];
+};
+
+// What is told apart while a step happens: rows or heads that travel one by one.
+const PIECES = { 3: "r", 4: "h", 9: "r", 10: "r" };
+const pieces = ({ sizes }, n) => (PIECES[n] ? sizes[n === 4 ? "heads" : "tokens"] : 0);
+
+// Numbers are made one by one, the first ones slowly: how many stand at u.
+function sweep({ sizes: { tokens, dOut } }, n, u) {
+  const all = tokens * (n === 5 ? tokens : dOut);
+  return all * u ** Math.max(1, Math.log(all) / Math.log(5)) + (u >= 1);
+}
+
+// How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
+function progress(it, { kind, r, c, h }, n, u) {
+  const { tokens, dOut } = it.sizes, made = FACTORS[n] && LEFT[n][0].map(kindOf).includes(kind);
+  if (made && n === 8) return +(u >= (r + 0.97) / tokens);
+  if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
+  if (!PIECES[n]) return ease(2.5 * u);
+  const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5) * (n === 10 ? 0.75 : 1);
+  return ease((u - lead - turn * (n === 4 ? h : r)) / turn / 1.5);
+}
+
+// Where a cell is at a moment: x, y, width, height, opacity.
+function where(it, { n, t, u, laid, before }, cell) {
+  const { now } = it, at = 4 * cell.k, early = t < TURN;
+  const from = early ? before?.rest ?? laid.start : laid.start, to = early ? laid.start : laid.rest;
+  const s = early ? ease(t / TURN) : t < 1 ? progress(it, cell, n, u) : 1;
+  const seen = from[at + 2] > 0, then = to[at + 2] > 0;
+  for (let z = 0; z < 4; z++) {
+    const a = seen ? from[at + z] : to[at + z];
+    now[z] = a + ((then ? to[at + z] : a) - a) * s;
+  }
+  now[4] = seen + (then - seen) * s;
+  if (u > 0 && u < 1 && cell.h > 0) { // heads part before rows are cut, and click together at the end
+    if (n === 3 && PARTS.includes(cell.kind)) now[0] += cell.h * 14 * ease(5 * u) * (1 - s);
+    if (n === 10 && cell.kind === "context") now[0] += cell.h * 22 * s * (1 - ease((u - 0.75) / 0.25));
+  }
+  return now;
+}
+
+// Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
+function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
+  if (kind !== "scores" || u >= 1) return true;
+  if (n === 7) return clamp((u - 0.4) / 0.6) * tokens >= r + 0.5;
+  return n !== 6 || u >= landing(tokens, r, c) + 0.3;
+}
+
+const landing = (tokens, r, c) => 0.42 + 0.26 * (1 - (c - r) / tokens);
+
+class Painter {
+  constructor(it, canvas, small) {
+    this.it = it; this.small = small.getContext("2d");
+    this.pen = canvas.getContext("2d", { alpha: false });
+    it.now = new Float32Array(5);
+  }
+
+  // The colours and fonts of the page, as a canvas needs them.
+  look(root, heads) {
+    const style = getComputedStyle(root), read = (name) => style.getPropertyValue(`--${name}`).trim();
+    for (const name of ["paper", "ink", "soft", "line", "accent", "up", "down", "band", "grey"]) {
+      this[name] = read(name);
+    }
+    this.heads = heads; this.family = read("digits");
+    const words = `12px ${this.family}`;
+    this.fonts = { words, hint: words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
+      sign: `22px ${this.family}` };
+    this.inks = { words: this.soft, hint: this.accent, bold: this.ink, code: this.ink, sign: this.soft };
+    this.widths = new Map();
+    this.pen.font = `100px ${this.family}`;
+    [this.em, this.shortEm] = ["−0.00", "−.00"].map((text) => this.pen.measureText(text).width / 100);
+  }
+
+  width(text, font = "words") {
+    const key = font + text;
+    if (!this.widths.has(key)) {
+      this.pen.font = this.fonts[font];
+      this.widths.set(key, Math.ceil(this.pen.measureText(text).width));
+    }
+    return this.widths.get(key);
+  }
+
+  resize(pen, width, height) {
+    this.dots = window.devicePixelRatio || 1;
+    Object.assign(pen.canvas, { width: width * this.dots, height: height * this.dots });
+    pen.canvas.style.cssText = `width:${width}px;height:${height}px`;
+  }
+
+  paint() {
+    const { it, pen } = this, n = it.step, t = it.p - n + 1, u = clamp((t - TURN) / (1 - TURN));
+    const laid = it.steps[n], before = it.steps[n - 1], moment = { n, t, u, laid, before };
+    const going = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN);
+    pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
+    this.fill(0, 0, it.across, it.high, this.paper);
+    pen.textBaseline = "middle";
+    this.font = this.sized = null;
+    if (before && going) this.labels(before, going, going);
+    this.labels(laid, coming, clamp((t - 0.88) / 0.12));
+    pen.textAlign = "center";
+    for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
+    if (u > 0) for (const k of laid.ghosts) {
+      const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
+      this.square(it.list[k], x, y, w, h, 0.6 * clamp(3 * u), n - 1);
+    }
+    for (const cell of t < 1 ? laid.active : laid.shown) {
+      const [x, y, w, h, o] = where(it, moment, cell);
+      if (o > 0.02) this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
+    }
+    if (u > 0 && u < 1) this.act(moment);
+    if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
+    if (laid.arcs && u > 0.4) this.arcs(laid.arcs, clamp((u - 0.4) * 3));
+    if (t >= 1) this.marks(laid);
+    pen.globalAlpha = 1;
+  }
+
+  fill(x, y, w, h, colour, opacity = 1) {
+    this.pen.globalAlpha = opacity; this.pen.fillStyle = colour; this.pen.fillRect(x, y, w, h);
+  }
+
+  write(text, x, y, font, colour, most) {
+    if (font !== this.font) this.pen.font = this.font = font;
+    this.pen.fillStyle = colour; this.pen.fillText(text, x, y, most);
+  }
+
+  frame([x, y, w, h], colour = this.ink, dash = [], inside = 0) {
+    if (!w) return; // what is not shown has none
+    const { pen } = this;
+    if (inside) this.fill(x, y, w, h, colour, inside);
+    Object.assign(pen, { strokeStyle: colour, lineWidth: 2, globalAlpha: 1 });
+    pen.setLineDash(dash); pen.strokeRect(x - 1, y - 1, w + 2, h + 2); pen.setLineDash([]);
+  }
+
+  // The words of a step: of what comes in, and of what has come out.
+  labels(laid, coming, made) {
+    this.pen.textAlign = "left";
+    for (const { parts, x, y, indent, out, head } of laid.labels) {
+      const opacity = out ? made : coming;
+      if (!opacity) continue;
+      if (indent) this.fill(x, y + 3, 10, 10, this.heads[head], opacity);
+      this.pen.globalAlpha = opacity;
+      let left = x + indent;
+      for (const [text, font] of parts) {
+        this.write(text, left, y + LINE / 2, this.fonts[font], this.inks[font]);
+        left += this.width(text, font);
+      }
+    }
+  }
+
+  // Where something will come to lie: dashed, and a question, until it does.
+  slot({ x, y, w, h, card, out }, opacity, u) {
+    const { pen } = this;
+    Object.assign(pen, { globalAlpha: opacity, strokeStyle: this.heads[card] ?? this.line, lineWidth: 1.5 });
+    pen.setLineDash(out && u < 1 ? [4, 4] : []); pen.beginPath();
+    pen.roundRect(x, y, w, h, 6); pen.stroke(); pen.setLineDash([]);
+    const font = `${Math.min(24, h * 0.6)}px ${this.family}`;
+    if (out && u === 0) this.write("?", x + w / 2, y + h / 2, font, this.soft);
+  }
+
+  // The font a number is written in where cells are so large, and whether without its leading zero.
+  sizeOf(w, h) {
+    if (this.sized?.[0] === w && this.sized[1] === h) return this.sized[2];
+    const full = Math.min(0.63 * h, 0.8 * w / this.em), short = Math.min(0.63 * h, 0.86 * w / this.shortEm);
+    const size = full >= LEAST_FONT ? Math.min(full, 21) : short >= LEAST_FONT ? Math.min(short, 12) : 0;
+    this.sized = [w, h, [Math.floor(2 * size) / 2, full < LEAST_FONT]];
+    return this.sized[2];
+  }
+
+  // The colour of a number and how strong it is.
+  shade(cell, step, value, delta) {
+    const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
+    if (size > 1e-9) return [delta > 0 ? this.up : this.down, 0.1 + 0.4 * clamp(2 * size / most)];
+    if (this.it.hold) return [this.band, 1];
+    if (value === -Infinity) return [this.ink, 0.78];
+    return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
+  }
+
+  // One number: its colour, stronger where no digits have to be read through it, and its digits.
+  square(cell, x, y, w, h, opacity, step, small = false) {
+    const { it, pen } = this, value = it.value(cell, step), delta = it.change(cell, step);
+    const heat = small || w < 16 || h < 14, gap = small ? 2 : w > 6 ? 0.7 : 0.25;
+    const [colour, strength] = this.shade(cell, step, value, delta);
+    if (it.p < it.step && !small) { // on its way a cell covers what lies under it
+      this.fill(x + 0.5, y + 0.5, w - 1, h - 1, this.paper, opacity);
+    }
+    pen.globalAlpha = opacity * (heat && strength < 0.6 ? 2 * strength : strength);
+    pen.fillStyle = colour;
+    if (heat) pen.fillRect(x, y, w - gap, h - gap);
+    else {
+      pen.beginPath(); pen.roundRect(x + 0.5, y + 0.5, w - 1, h - 1, 3); pen.fill();
+      this.digits(cell, value, delta, x, y, w, h, opacity, strength);
+    }
+  }
+
+  digits(cell, value, delta, x, y, w, h, opacity, strength) {
+    const { it, pen } = this, moved = Math.abs(delta) > 1e-9, [size, short] = this.sizeOf(w, h);
+    pen.globalAlpha = opacity;
+    if (moved) { // which way, and how far
+      const long = Math.max(2, (strength - 0.1) * 2.5 * (h / 2 - 2)), up = delta > 0;
+      this.fill(x + w - 4, y + h / 2 - (up ? long : 0), 3, long, up ? this.up : this.down, opacity);
+    }
+    if (!size) return;
+    if (it.movable(cell)) { // as a link is underlined
+      this.fill(x + 4, y + h - 3, w - 8, 1.5, this.accent, opacity);
+    }
+    const two = moved && h >= 30, px = (each) => `${each}px ${this.family}`, middle = x + w / 2;
+    if (two) this.write(written(value - delta, short), middle, y + h * 0.27, px(LEAST_FONT), this.soft);
+    const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
+    const ink = it.hold ? (moved ? this.ink : this.soft) : value === -Infinity ? this.paper : this.ink;
+    this.write(written(value, short), middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
+  }
+
+  // What happens between cells while a step does: a row and a column meet and become a number (2, 5,
+  // 11), the triangle falls (6), weighted rows of values stack up (8), rows and columns are counted (1).
+  act(moment) {
+    const { it } = this, { n, u } = moment, { tokens, dOut, dIn } = it.sizes;
+    const at = (cell) => [...where(it, moment, cell)].slice(0, 4);
+    const of = (kind, k) => it.list[it.first[kind] + k];
+    if (n === 1) {
+      const k = Math.floor(2 * u * tokens), j = Math.floor((2 * u - 1) * dIn);
+      this.frame(around((u < 0.5 ? range(dIn, (c) => k * dIn + c) : range(tokens, (r) => r * dIn + j))
+        .map((each) => at(of("x", each)))));
+    } else if (n === 6) this.fall(moment);
+    else if (n === 8) this.stack(u, at, of);
+    else if (FACTORS[n]) {
+      const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
+      const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
+      const blocks = n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
+        : LEFT[n][0].map((kind) => of(kind, k));
+      for (const made of blocks) {
+        const pairs = factors(it, made, n), to = [...moment.laid.at(made.k)];
+        for (const side of [0, 1]) {
+          const from = around(pairs.map((pair) => at(pair[side])));
+          if (!from[2]) continue;
+          this.frame(from);
+          if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.accent, [], 0.15);
+        }
+        this.frame(to);
+      }
+      it.forming(blocks[0]);
+    }
+  }
+
+  fall(moment) {
+    const { it } = this;
+    for (const cell of moment.laid.shown) {
+      const fallen = (moment.u - landing(it.sizes.tokens, cell.r, cell.c)) / 0.3;
+      if (cell.kind !== "scores" || cell.c <= cell.r || fallen <= 0 || fallen >= 1) continue;
+      const [x, y, w, h] = where(it, moment, cell);
+      this.fill(x + 0.5, y - 70 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.ink, 0.78 * clamp(2 * fallen));
+    }
+  }
+
+  // Rows of values, each as high as its weight, stack up to a row of context.
+  stack(u, at, of) {
+    const { it } = this, { tokens, dOut, heads } = it.sizes, dim = it.headDim;
+    const i = Math.min(tokens - 1, Math.floor(u * tokens)), turn = (u * tokens - i) * (i + 1) / 0.94;
+    const last = Math.min(i, Math.floor(turn));
+    for (let h = 0; h < heads; h++) {
+      const first = (h * tokens + i) * tokens;
+      const rows = (kind, r) => range(dim, (e) => at(of(kind, r * dOut + h * dim + e)));
+      const context = rows("context", i);
+      for (let j = 0, below = 0; j <= last; j++) {
+        const weight = it.tensors.weights[first + j], s = ease((turn - j) / 0.8);
+        rows("values", j).forEach(([x, y, w, high], e) => {
+          const [left, top, wide, all] = context[e];
+          const strip = [left, top + all * (1 - below - weight), wide, all * weight];
+          const [a, b, c, d] = between([x, y, w, high], strip, s);
+          this.fill(a + 1, b, c - 2, d - 0.5, this.heads[h], clamp(1.5 * s) * (0.9 - 0.6 * j / tokens));
+        });
+        below += weight;
+      }
+      this.frame(at(of("scores", first + last)));
+      this.frame(around(rows("values", last)));
+    }
+    it.forming(of("context", i * dOut));
+  }
+
+  // Rows that fill up to one, under the weights of step 7.
+  bars(n, opacity, u) {
+    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : clamp((u - 0.4) / 0.6) * tokens;
+    it.steps[7].bars.forEach((bar, h) => {
+      for (let i = 0; i < tokens; i++) {
+        for (let j = 0, reached = 0; j <= i; j++) {
+          const share = it.tensors.weights[(h * tokens + i) * tokens + j];
+          const long = clamp(clamp(turn - i) - reached, 0, share);
+          this.fill(bar.x + reached * bar.w, bar.y + i * bar.each, Math.max(0, long * bar.w - 0.7), 7,
+            this.heads[h], opacity * (0.9 - 0.6 * j / tokens));
+          reached += share;
+        }
+      }
+    });
+  }
+
+  // Whom a word reads, the one pointed at or the last: arcs as thick as shares, heads above and below.
+  arcs({ x, y, arcs: each, h: high }, opacity) {
+    const { it, pen } = this, { tokens, heads } = it.sizes, middle = y + high / 2;
+    const at = (i) => x + each * (i + 0.5);
+    const query = ["scores", "context"].includes(it.pointed?.kind) ? it.pointed.r : tokens - 1;
+    for (let h = 0; h < heads; h++) {
+      const side = h % 2 ? 1 : -1, from = middle + side * 10;
+      for (let j = 0; j <= query; j++) {
+        const share = it.tensors.weights[(h * tokens + query) * tokens + j], aside = query === j ? 22 : 0;
+        if (share < 0.01) continue;
+        const turn = from + side * 1.3 * Math.max(0.35, (query - j) / tokens) * (high / 2 - 14);
+        Object.assign(pen, { globalAlpha: opacity, strokeStyle: this.heads[h], lineWidth: 1 + 8 * share });
+        pen.beginPath(); pen.moveTo(at(query), from);
+        pen.bezierCurveTo(at(query) + aside, turn, at(j) - aside, turn, at(j), from);
+        pen.stroke();
+      }
+      this.write(`head ${h}`, x + 24, middle + side * (high / 2 - 8), this.fonts.words, this.ink);
+    }
+    it.scene.words.slice(0, tokens).forEach((word, i) =>
+      this.write(word, at(i), middle, this.fonts[i === query ? "bold" : "words"], this.ink));
+  }
+
+  // What a number that is pointed at comes from (solid) and goes to (dashed).
+  marks(laid) {
+    const { it } = this;
+    if (!it.pointed || it.hold) return;
+    for (const place of it.kin.from) this.frame(place, this.accent);
+    for (const place of it.kin.to) this.frame(place, this.ink, [3, 2]);
+    const [x, y, w, h] = laid.at(it.pointed.k);
+    this.frame([x - 1, y - 1, w + 2, h + 2]);
+  }
+
+  // Every step in small, as it is now: what changes under a hand lights up here as well.
+  miniatures(wide) {
+    const { it, pen, small, dots } = this;
+    small.setTransform(dots, 0, 0, dots, 0, 0);
+    small.clearRect(0, 0, wide * LAST, STRIP);
+    this.pen = small;
+    for (let n = 1; n <= LAST; n++) {
+      const laid = it.steps[n], kinds = LEFT[n][0].map(kindOf);
+      const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
+      const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
+      const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);
+      const middle = [wide * (n - 0.5) - (x + w / 2) * scale, STRIP / 2 - (y + h / 2) * scale];
+      small.setTransform(dots * scale, 0, 0, dots * scale, ...middle.map((v) => v * dots));
+      for (const cell of left) this.square(cell, ...laid.at(cell.k), 1, n, true);
+    }
+    this.pen = pen;
+  }
+}
