@@ -94,13 +94,11 @@ def _with_cause(
     recording: Recording, finding: Finding, name: str, *rights: torch.Tensor
 ) -> Finding:
     """Add to a finding what forward makes of a right tensor, by whatever name, if it makes it."""
+    tensors = [each.squeeze() for each in reversed(recording.tensors) if each.dim() > 1]
+    tensors = [each for each in tensors if each.dim() > 1]
     for right in rights:
-        for tensor in reversed(recording.tensors):
-            if tensor.dim() < 2 or tensor.numel() > right.numel():
-                continue
-            part = tensor.squeeze()
-            if code := applied(part, right, name) or applied(part.mT, right, name):
-                return replace(finding, text=together(finding.text, wording("is_made", code=code)))
+        if code := applied([*tensors, *(each.mT for each in tensors)], right, name):
+            return replace(finding, text=together(finding.text, wording("is_made", code=code)))
     return finding
 
 
@@ -297,7 +295,7 @@ def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
     if not kept.all() and close(mine[..., kept, :], heads[..., kept, :]):
         return say("heads_lost", some=int(kept.sum()), num_heads=case.num_heads)
     finding, grouped = say("context_changed"), right["context"]["context"]
-    if code := applied(mine.transpose(1, 2), grouped, "context"):
+    if code := applied([mine.transpose(1, 2)], grouped, "context"):
         return replace(finding, text=together(finding.text, wording("is_made", code=code)))
     rights = grouped, right["reformat"]["context"], combined
     return _with_cause(recording, finding, "context", *rights)

@@ -153,7 +153,7 @@ class Recording:
             return matrices
         order = torch.cat([places.reshape(-1, *square)[:, 0, 0] for places, _ in scores])
         order = order // (square[0] * square[1])
-        if len(order.unique()) != len(matrices):
+        if not len(order.unique()) == len(order) == len(matrices):
             return matrices
         in_order = torch.empty_like(matrices)
         in_order[order] = matrices
