@@ -1,7 +1,7 @@
 """Try what a function may have done with what it was given, and see its own numbers come out."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,9 +91,9 @@ def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
             if code := _moved(part, tensor, name, letters):
                 return code
         for name, tensor, _ in given:
-            if code := applied(part, tensor, name):
+            if code := applied([part], tensor, name):
                 return say("it_is", code=code).text
-        if code := applied(part, right, "it"):
+        if code := applied([part], right, "it"):
             return say("applied", code=code).text
         for code, product in _products(given):
             if _same(part, product):
@@ -101,10 +101,12 @@ def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
     return ""
 
 
-def applied(part: torch.Tensor, tensor: torch.Tensor, name: str) -> str:
-    """The code that makes a part of one tensor, if one of the usual things does; else ""."""
-    codes = (c for c, change in APPLIED.items() if _same(part, attempt(change, tensor)))
-    return next((code.format(name) for code in codes), "")
+def applied(parts: Iterable[torch.Tensor], tensor: torch.Tensor, name: str) -> str:
+    """The code that makes one of some parts of a tensor, if a usual thing does; else ""."""
+    with clock_paused():
+        made = [(code, attempt(change, tensor)) for code, change in APPLIED.items()]
+        codes = (code for part in parts for code, other in made if _same(part, other))
+        return next((code.format(name) for code in codes), "")
 
 
 def _same(part: torch.Tensor, other: torch.Tensor | Failure) -> bool:

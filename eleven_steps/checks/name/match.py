@@ -111,16 +111,12 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
             yield from (say(name, step, case=main) for name in names)
         return
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-    came, hidden = _shape_returned(out, recording), _hidden(outputs, wrong, where)
+    shapes = [] if raised else [tuple(each.shape) for each in (out, recording.right.out)]
+    odd = len({*shapes}) > 1
+    came = say("shape_returned", came=shapes[0], right=shapes[1]).text if odd else ""
+    hidden = _hidden(outputs, wrong, where)
     hidden = "" if raised or finding.name == "in_half" else hidden  # which is never quite right
     yield replace(finding, text=together(finding.text, came, dropped(used), reads, hidden))
-
-
-def _shape_returned(out: torch.Tensor | Failure, recording: Recording) -> str:
-    right = recording.right.out
-    if isinstance(out, Failure) or out.shape == right.shape:
-        return ""
-    return say("shape_returned", came=tuple(out.shape), right=tuple(right.shape)).text
 
 
 def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:

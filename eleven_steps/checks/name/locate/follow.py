@@ -13,6 +13,7 @@ import torch
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.name.causes import applied
 from eleven_steps.checks.name.locate.by_weights import HIDDEN, weigh
+from eleven_steps.checks.name.locate.made import rounded, with_cause
 from eleven_steps.checks.name.locate.recording import (
     NAMES,
     NEAR,
@@ -29,8 +30,6 @@ from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close
 from eleven_steps.checks.run.recorder import Held
 from helpers.trace import STEPS
 
-HALVES = torch.bfloat16, torch.float16
-
 
 def follow(recording: Recording) -> Finding | None:
     """Name the first step that is not right, or return None where all of them are.
@@ -40,7 +39,7 @@ def follow(recording: Recording) -> Finding | None:
     """
     if recording.case.variant:
         return _as_far(recording)
-    for question in (_rounded, _projected, scored, _weighed, _gathered, _combined):
+    for question in (rounded, _projected, scored, _weighed, _gathered, _combined):
         if finding := question(recording):
             return finding
     return _returned(recording)
@@ -66,42 +65,12 @@ def _as_far(recording: Recording) -> Finding | None:
     return say("right_as_far", number + 1, number=number, name=name, next=number + 1, what=what)
 
 
-def _rounded(recording: Recording) -> Finding | None:
-    """Where numbers become such as half precision has: they are random, so none is by itself."""
-    for held in recording.held:
-        some = held.tensor[held.tensor.isfinite() & (held.tensor % 0.125 != 0)]
-        kinds = (k for k in HALVES if torch.equal(some.to(k).to(some.dtype), some))
-        if held.made_of and len(some) > 8 and (kind := next(kinds, None)):
-            step = 11 if "out_proj" in held.made_of else 8
-            if held.made_of <= {"W_query", "W_key"}:
-                step = 7 if recording.scores_there else 5
-            if len(held.made_of) == 1:
-                name = NAMES.get(*held.made_of)
-                step = step if name is None or recording.reached("transpose", name) else 2
-            return say("in_half", step, dtype=kind)
-    return None
-
-
 def _projected(recording: Recording) -> Finding | None:
     """Step 2: the three projections are there."""
     lost = (layer for layer, name in NAMES.items() if not recording.made(name))
     layer = next(lost, "")
     finding = say("projection_absent", layer=layer)
-    return _with_cause(recording, finding, "x", recording.case.x) if layer else None
-
-
-def _with_cause(
-    recording: Recording, finding: Finding, name: str, *rights: torch.Tensor
-) -> Finding:
-    """Add to a finding what forward makes of a right tensor, by whatever name, if it makes it."""
-    for right in rights:
-        for tensor in reversed(recording.tensors):
-            if tensor.dim() < 2 or tensor.numel() > right.numel():
-                continue
-            part = tensor.squeeze()
-            if code := applied(part, right, name) or applied(part.mT, right, name):
-                return replace(finding, text=together(finding.text, wording("is_made", code=code)))
-    return finding
+    return with_cause(recording, finding, "x", recording.case.x) if layer else None
 
 
 def scored(recording: Recording) -> Finding | None:
@@ -178,7 +147,7 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
         step, after = (product, " after step 4") if grouped else (2, "")
         finding = say("changed_on_the_way", step, name=name, after=after, layer=layer)
         rights = [recording.right[each][name] for each in ("project", "transpose")]
-        return _with_cause(recording, finding, name, *rights)
+        return with_cause(recording, finding, name, *rights)
     if held.tensor.dim() < 2 or recording.by_element:
         return None
     kind = arranged(origin[0].mT if turned else origin[0], recording.case)
@@ -201,7 +170,7 @@ def _handed_on(recording: Recording, held: Held, turned: bool) -> Finding | None
     if grouped:
         line = "weights_by_values" if product == 8 else "queries_by_keys"
         finding = say("mixed_before_product", product, name=name, line=wording(line))
-        return _with_cause(recording, finding, name, recording.right["transpose"][name])
+        return with_cause(recording, finding, name, recording.right["transpose"][name])
     return say("not_grouped" if viewed else "heads_not_neighbours", name=name)
 
 
@@ -229,7 +198,7 @@ def _weighed(recording: Recording) -> Finding | None:
     finding = weigh(used, scores, weights, [each.reshape(-1, *square) for each in matrices])
     idle = made and recording.gathers and recording.case.head_dim > 1
     if idle and finding.name != "row_sums":
-        return _with_cause(recording, say("weights_not_used"), "weights", right)
+        return with_cause(recording, say("weights_not_used"), "weights", right)
     return finding
 
 
@@ -297,10 +266,10 @@ def _changed(recording: Recording, handed: torch.Tensor) -> Finding:
     if not kept.all() and close(mine[..., kept, :], heads[..., kept, :]):
         return say("heads_lost", some=int(kept.sum()), num_heads=case.num_heads)
     finding, grouped = say("context_changed"), right["context"]["context"]
-    if code := applied(mine.transpose(1, 2), grouped, "context"):
+    if code := applied([mine.transpose(1, 2)], grouped, "context"):
         return replace(finding, text=together(finding.text, wording("is_made", code=code)))
     rights = grouped, right["reformat"]["context"], combined
-    return _with_cause(recording, finding, "context", *rights)
+    return with_cause(recording, finding, "context", *rights)
 
 
 def _returned(recording: Recording) -> Finding | None:
@@ -314,7 +283,7 @@ def _returned(recording: Recording) -> Finding | None:
     finding = say("out_changed" if exact(recording.tensors, right, False) else "out_not_right")
     like = likeness(out, right) if isinstance(out, torch.Tensor) else ""
     finding = replace(finding, text=together(finding.text, like))
-    return finding if like else _with_cause(recording, finding, "out", right)
+    return finding if like else with_cause(recording, finding, "out", right)
 
 
 def _and(names: Iterable[str]) -> str:

@@ -51,9 +51,8 @@ class Recording:
     def made(self, name: str) -> bool:
         """Whether the right queries, keys or values of step 2 are there."""
         wanted = self.right["project"][name]
-        layers = {layer for layer, made in NAMES.items() if made == name}
-        fused = {*NAMES}  # all three, side by side in one tensor
-        pieces = [held.tensor for held in self.held if held.made_of in (layers, fused)]
+        layers = {layer for layer, made in NAMES.items() if made == name}, {*NAMES}  # or fused
+        pieces = [held.tensor for held in self.held if held.made_of in layers]
         return exact(self.tensors, wanted, False) or contained(wanted, pieces, self.factors)
 
     def reached(self, step: str, name: str) -> bool:
@@ -153,7 +152,7 @@ class Recording:
             return matrices
         order = torch.cat([places.reshape(-1, *square)[:, 0, 0] for places, _ in scores])
         order = order // (square[0] * square[1])
-        if len(order.unique()) != len(matrices):
+        if not len(order.unique()) == len(order) == len(matrices):
             return matrices
         in_order = torch.empty_like(matrices)
         in_order[order] = matrices
@@ -171,8 +170,7 @@ class Recording:
         return handed
 
 
-# One tensor among the numbers of others. All numbers of a case are random, so that each says which
-# token, head and feature it is of.
+# One tensor among others' numbers: all are random, so each says which token and feature it is of.
 
 
 def place(
@@ -189,7 +187,7 @@ def place(
         (places in the flat right tensor, in tensor's shape; the factor), or None where some
         number is not among the right ones.
     """
-    if not tensor.numel() or not tensor.isfinite().all():
+    if not (tensor.numel() and tensor.isfinite().all()):
         return None
     largest = float(tensor.abs().max() / right.abs().max())
     values, order = right.flatten().sort()
@@ -252,9 +250,8 @@ def arranged(places: torch.Tensor, case: Case) -> str:
         return "mixed"
     sequence, number = token // case.num_tokens, token % case.num_tokens
     if (sequence != sequence[..., :1, :1]).any():
-        if rows == case.b != case.num_tokens:
-            return "sequences"
-        return "mingled" if (within == torch.arange(columns)).all() else "mixed"
+        kind = "sequences" if rows == case.b != case.num_tokens else "mingled"
+        return kind if kind == "sequences" or (within == torch.arange(columns)).all() else "mixed"
     if (within != torch.arange(columns)).any():
         ascending = columns == 1 or (within.diff(dim=-1) > 0).all()
         return "part" if columns < case.head_dim and ascending else "mixed"
