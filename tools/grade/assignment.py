@@ -198,7 +198,9 @@ def main() -> int:
     options = parser.parse_args()
     sources = options.folder / "source" / options.name
     sources.mkdir(parents=True, exist_ok=True)
-    (options.folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
+    config = options.folder / "nbgrader_config.py"
+    if not config.exists():  # the instructor's own settings stay
+        config.write_text(CONFIG, "utf-8")
     asking = with_exercises(map(path_of, options.notebooks or COURSE))
     for path, notebook in asking.items():
         nbformat.write(source_version(notebook), sources / path.name)
