@@ -312,7 +312,8 @@ def test_the_shell_says_right_wrong_or_not_judged(model, capsys):
     assert (right["verdict"], right["step"]) == ("right", None)
     assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 6, "mask")
     assert "causal=False" in wrong["note"] and wrong["mistakes"] == ["no_mask"]
-    assert shell.main([f"{model}:Right", "--call", "module(x, x, x, attn_mask=hidden)[0]"]) == 0
+    call = "module(*[x.transpose(0, 1)] * 3, attn_mask=hidden)[0].transpose(0, 1)"
+    assert shell.main([f"{model}:Right", "--call", call]) == 0
     capsys.readouterr()
     assert shell.main(["somebodys.model:Odd"]) == 2
     assert "? somebodys.model:Odd: not judged" in capsys.readouterr().out

@@ -45,9 +45,13 @@ def judge_returned(cls: Any, number: int) -> Finding | None:
     """The same of a forward that returns the tensor of a step: the weights, 7, or a later one."""
     outs = four_outputs(cls, DROPPING)
     finding = _acting(outs)
-    if finding or number > 7 or not outs:
+    if finding or not outs:
         return finding
     still, _, first, second = outs
+    if first.isnan().any():  # a dropped -inf is NaN
+        return say("dropout_on_scores")
+    if number > 7:
+        return None
     scores = play(DROPPING)["scores"]["scores"] / DROPPING.head_dim**0.5
     return _weighed(first, second, still, scores)
 

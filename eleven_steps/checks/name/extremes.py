@@ -71,13 +71,11 @@ def stressed(outputs: Outputs) -> Iterator[Finding]:
     blank[:, 1] = 0
     low = torch.tensor([[-300.0], [-300.0], [200.0], [-300.0]])
     passes = _stress(case, -60.0, 75.0), _stress(case, low, 0.0), Pass(blank)
-    mine, right, planted = (
-        [seen.out for seen in each]
-        for each in (
-            once(outputs.cls, case, *passes),
-            once_right(case, *passes),
-            once_right(case, *passes, mistakes=(late,)),
-        )
+    # A module for each: it keeps the weights of a pass, and may keep more.
+    mine = [once(outputs.cls, case, each)[0].out for each in passes]
+    right, planted = (
+        [once_right(case, each, mistakes=names)[0].out for each in passes]
+        for names in ((), (late,))
     )
     at = next((i for i in range(3) if not close(mine[i], right[i])), None)
     if at is None:

@@ -96,7 +96,8 @@ def scored(recording: Recording) -> Finding | None:
     if recording.scores and (some := len(_heads(recording))) < recording.case.num_heads:
         return say("heads_left_out", some=some, num_heads=recording.case.num_heads)
     for product in () if recording.scores else recording.products[:1]:
-        return say("others_meet", layers=_and(product.layers & NAMES.keys()))
+        if all(len(side.made_of) > 1 for side in (product.left, product.right)):
+            return say("others_meet", layers=_and(product.layers & NAMES.keys()))
     wanted = recording.right["scores"]["scores"]
     made = [each.call.gave[0].tensor for each in recording.scores]
     pieces = [place(each, wanted, recording.factors) for each in made]
