@@ -52,6 +52,13 @@ class ThreeLast(Fused):
         return qkv.unflatten(-1, (self.heads, -1, 3)).permute(4, 0, 2, 1, 3)
 
 
+class Twice(Fused):
+    """The weights' dropout acts on the output as well, as in the block around attention."""
+
+    def forward(self, x):
+        return self.drop(super().forward(x))
+
+
 class InADictionary(Fused):
     def forward(self, x):
         return {"weights": torch.zeros(len(x), x.shape[1], x.shape[1]), "out": super().forward(x)}
@@ -104,6 +111,8 @@ class ByHead(nn.Module):
 class Tensors(nn.Module):
     """Raw parameters, heads in front, as einsum likes them; x three times; weights returned too."""
 
+    least = -torch.inf
+
     def __init__(self, d_model, n_heads, d_head, dropout=0.0):
         super().__init__()
         shape = n_heads, d_model, d_head
@@ -118,7 +127,7 @@ class Tensors(nn.Module):
             for each in ((query, self.W_Q), (key, self.W_K), (value, self.W_V))
         )
         hidden = torch.zeros_like(future(q)) if mask is None else mask == 0
-        weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(hidden, self.least).softmax(-1)
         out = torch.einsum("bhnd,hdm->bnm", self.dropout(weights) @ v, self.W_O) + self.b_O
         return out, weights
 
@@ -142,6 +151,7 @@ def first(dim, heads, dropout, bias):
         (Fused, "qkv = c_attn (3 h d i); out_proj = c_proj; forward(x)"),
         (HeadsFirst, "(h 3 d i)"),
         (ThreeLast, "(h d 3 i)"),
+        (Twice, "Left aside, since it acts on the output: drop."),
         (InADictionary, "forward(x)"),
         (Transposed, "qkv = c_attn (i 3 h d); out_proj = c_proj (h d o)"),
         (ByHead, "W_query = heads.*.query"),
@@ -186,6 +196,25 @@ class ThreeBeforeTokens(Fused):
         return qkv.reshape(shape).transpose(2, 3).unbind(1)
 
 
+class LastAlone(Twice):
+    """Dropout acts on the output, and nowhere else."""
+
+    def forward(self, x):
+        q, k, v = self.cut(self.c_attn(x))
+        out = attend(q, k, v, future(x))
+        return self.drop(self.c_proj(out.transpose(1, 2).flatten(2)))
+
+
+class TransposedUnscaled(Transposed):
+    forward = Unscaled.forward
+
+
+class Tiny(Tensors):
+    """Only with a mask handed over can it be seen."""
+
+    least = 1e-9
+
+
 class Open(Tensors):
     def forward(self, query, key, value, mask=None):
         return super().forward(query, key, value)
@@ -195,9 +224,12 @@ class Open(Tensors):
     ("build", "step", "mistake"),
     [
         (Unscaled, 7, "no_scale"),
+        (TransposedUnscaled, 7, "no_scale"),
+        (LastAlone, 7, "dropout_missing"),
         (OneLayout, 5, None),
         (ThreeBeforeTokens, 2, None),
         (Open, 6, "no_mask"),
+        (Tiny, 6, "mask_zero"),
     ],
 )
 def test_no_reading_makes_a_wrong_class_right(build, step, mistake):

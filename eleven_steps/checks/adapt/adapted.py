@@ -28,6 +28,17 @@ class Called(nn.Module):
         return self.call(self.inner, x, hidden)
 
 
+class _Skipped:
+    """A hook that hands on what came in, at the last of so many calls in a forward."""
+
+    def __init__(self, times: int):
+        self.times, self.calls = times, 0
+
+    def __call__(self, module: nn.Module, args: tuple, out: torch.Tensor) -> torch.Tensor | None:
+        self.calls += 1
+        return None if self.calls % self.times else args[0]
+
+
 class Adapted(nn.Module):
     """What adapted makes: the lecture's four layers, whose weights are lent to a module inside.
 
@@ -72,6 +83,9 @@ class Adapted(nn.Module):
         if lost := [each.weight for each in self.places if not each_of(each.weight, names)]:
             raise ValueError(f"there is no {lost[0]}")
         self.called = Called(inner, type(self).call)
+        self.set_aside = self.dropped_last(given | more) if dropout else {}
+        for name, times in self.set_aside.items():
+            inner.get_submodule(name).register_forward_hook(_Skipped(times))
 
     def forward(self, x: torch.Tensor) -> Any:
         """Take x (b, num_tokens, d_in) through the module inside, with our weights in it."""
@@ -92,6 +106,26 @@ class Adapted(nn.Module):
             return self.out_proj(out)
         has_bias = each_of(f"inner.{last[0].bias}", lent) if last[0].bias else False
         return out if has_bias else out + self.out_proj.bias
+
+    def dropped_last(self, given: dict[str, Any]) -> dict[str, int]:
+        """Which nn.Dropout of the module acts on what it returns, and how often each is called.
+
+        It belongs to the block around attention, as GPT-2's resid_dropout, and is not judged. It is
+        looked for in another module, so that nothing of this one is kept or drawn.
+        """
+        calls: dict[str, list[torch.Tensor]] = {}
+        with torch.random.fork_rng(devices=()):
+            other = built(type(self).build, given)[0]
+            for name, each in other.named_modules():
+                if isinstance(each, nn.Dropout):
+                    keep = calls.setdefault(name, []).append
+                    each.register_forward_hook(lambda _, args, out, keep=keep: keep(out))
+            x, hidden = torch.ones(1, 2, self.width), torch.ones(2, 2, dtype=torch.bool).triu(1)
+            first = getattr(self.called.call, "first", False)
+            x = x.transpose(0, 1) if first else x
+            out = output(attempt(type(self).call, other, x, hidden), self.out_proj.out_features)
+        memory = out.data_ptr() if isinstance(out, torch.Tensor) else None
+        return {name: len(o) for name, o in calls.items() if o and o[-1].data_ptr() == memory}
 
     def lent(self) -> dict[str, torch.Tensor]:
         """Our weights and biases as the module inside keeps them, by name."""

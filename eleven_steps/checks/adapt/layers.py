@@ -147,7 +147,7 @@ def _four_alike(weights: list[str]) -> list[str]:
 
 
 def layouts_of(
-    role: str, shape: tuple[int, ...], each_head: bool, sizes: dict[str, int], linear: bool
+    role: str, shape: tuple[int, ...], each_head: bool, sizes: dict[str, int], last: bool | None
 ) -> list[str]:
     """The layouts that a weight of a shape can have.
 
@@ -156,13 +156,13 @@ def layouts_of(
         shape: of one parameter.
         each_head: whether it is of one head.
         sizes: of the letters.
-        linear: whether it is an nn.Linear's, whose inputs come last.
+        last: whether its inputs come last, as an nn.Linear's; None if its module does not say.
     """
     fitting = []
     for layout in LAYOUTS[role]:
         letters = layout.split()
         inputs_last = letters[0] == "o" or letters[-1] == "i"
-        if linear and not inputs_last or each_head and letters[0] != "h":
+        if last not in (None, inputs_last) or each_head and letters[0] != "h":
             continue
         if _merges([sizes[letter] for letter in letters[each_head:]], shape):
             fitting.append(layout)
@@ -196,9 +196,11 @@ def places(
     modules = dict(module.named_modules())
     for role, pattern in weights.items():
         name = each_of(pattern, parameters)[0]
-        linear = isinstance(modules.get(name.rpartition(".")[0]), nn.Linear)
+        owner = modules.get(name.rpartition(".")[0])
+        last = {"Conv1D": False}.get(type(owner).__name__)  # GPT-2's, (inputs, outputs)
+        last = True if isinstance(owner, nn.Linear) else last
         shape = tuple(parameters[name].shape)
-        fitting = layouts_of(role, shape, "*" in pattern, sizes[role], linear)
+        fitting = layouts_of(role, shape, "*" in pattern, sizes[role], last)
         layouts = [told[role]] if role in told else fitting
         bias = bias_of(pattern, parameters)
         choices.append([Place(role, pattern, bias, layout) for layout in layouts])

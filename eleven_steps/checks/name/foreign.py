@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -142,7 +142,13 @@ def _judged(asked: Asked) -> Outcome:
         verdicts.append(replace(verdict, note=together(verdict.note, _note(reading, verdict))))
         if verdict.passed:
             break
-    return max(verdicts, key=lambda each: (each.passed, bool(each.mistakes), each.step or 0))
+    return max(verdicts, key=_worth)
+
+
+def _worth(verdict: Outcome) -> tuple[bool, bool, int, int]:
+    """How much a verdict explains: of two at one step the one with fewer mistakes."""
+    known = len(verdict.mistakes)
+    return verdict.passed, bool(known), verdict.step or 0, -known
 
 
 # Ways to read a class
@@ -165,9 +171,12 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
         raise Unread(wording("unread_call", error=every[0][1].told))
     reached = {reading: _reached(reading, main) for reading in runs}
     most = max(reached.values())
+    farthest = [each for each in runs if reached[each] == most]
+    # A mask that can be handed over is; without it nothing of what is done with it is seen.
+    masked = [each for each in farthest if getattr(each.call, "mask", "")] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
-    return list(islice((each for each in runs if reached[each] == most), FEW))
+    return masked[:FEW]
 
 
 def _same(out: Any, other: Any) -> bool:
@@ -263,4 +272,13 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
             without.append(f"{heads} ({why})")
     note = wording("not_tried", those="; ".join(without)) if without else ""
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
-    return together(reading.told, note, hint)
+    return together(reading.told, _left_aside(reading, cases.main), note, hint)
+
+
+def _left_aside(reading: type[Adapted], case: Case) -> str:
+    """Which dropout is not judged, in a sentence; "" if all is."""
+    if "dropout" not in reading.asked:
+        return ""
+    first = case.d_in, case.d_out, case.context_length, 0.5, case.num_heads
+    names = getattr(attempt(reading, *first, **sizes(case)), "set_aside", ())
+    return wording("left_aside", names=", ".join(names)) if names else ""
