@@ -54,7 +54,7 @@ def test_an_exercise_of_another_edition_is_kept(path):
     progress.write(path, ["gone.7", *progress.read(path)])
     check("mask.2", 10)
     assert done(path) == ["gone.7", "scores.2", "mask.2"]
-    assert progress.picture().title.startswith("2 of")
+    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond")
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,14 @@ def test_two_notebooks_at_once_lose_nothing(path):
 
 def test_the_picture_says_in_words_what_is_done(path):
     empty = progress.picture()
-    assert empty.title == f"0 of {len(EXERCISES)} exercises are done" and "✓" not in empty.svg
+    beyond = len(EXERCISES) - len(progress.EVENING)
+    done = "Done: {} of the evening's 14 exercises (strong edge), {} of {} beyond"
+    assert empty.title == done.format(0, 0, beyond) and "✓" not in empty.svg
     assert empty == progress.picture()
     for name in ("scores.2", "shape.1"):
         progress.record(name)
     picture = progress.picture()
-    assert picture.title == f"2 of {len(EXERCISES)} exercises are done"
+    assert picture.title == done.format(1, 1, beyond)
     assert picture.description == "Done: shape.1, scores.2."
     assert picture.svg.count("✓") == 2
     for name in EXERCISES:

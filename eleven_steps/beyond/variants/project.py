@@ -83,20 +83,18 @@ class Latent(Part):
             raise ValueError("Latent makes keys for every head: no GroupedHeads is expected beside")
 
     def learn(self, mha):  # noqa: D102
-        made, bias = self.key_dim or mha.head_dim, mha.W_key.bias is not None
-        mha.key_dim = made + self.rope_dim
+        keys, bias = mha.num_heads * (self.key_dim or mha.head_dim), mha.W_key.bias is not None
+        mha.key_dim = keys // mha.num_heads + self.rope_dim
         mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
         mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
         mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
-        mha.W_key = nn.Linear(self.latent_dim, mha.num_heads * made, bias)
-        mha.W_value = nn.Linear(self.latent_dim, mha.d_out, bias)
+        mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, n, bias) for n in (keys, mha.d_out))
 
     def project(self, call: Call):
         """Squeeze x into latents, keep those, and make keys and values from them."""
         mha, heads = call.mha, (call.mha.num_heads, -1)
         latents, shared = mha.W_down(call.x).split([self.latent_dim, self.rope_dim], dim=-1)
-        latents = mha.latent_norm(latents)  # (b, num_tokens, latent_dim)
-        latents, shared = call.change("project_latents", latents, shared)
+        latents, shared = call.change("project_latents", mha.latent_norm(latents), shared)
         (queries,) = call.change("project_queries", mha.W_query(call.x))
         keys = mha.W_key(latents).unflatten(-1, heads)  # (b, num_keys, num_heads, head_dim)
         shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)  # one for all heads
