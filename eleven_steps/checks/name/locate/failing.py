@@ -66,6 +66,8 @@ def failing_step(recording: Recording, failure: Failure) -> int:
     if done == 2 and recording.scores and (early := scored(recording)):
         return early.step
     spoken = [n for words, steps in DOES if tried.does(*words) for n in steps]
+    if done == 8 and tried.name:
+        spoken.append(11)  # whatever else is done to the output
     step = next((n for n in (*spoken, tried.worded) if n in NEXT[done]), NEXT[done][0])
     return _at_size(recording, tried, step)
 
