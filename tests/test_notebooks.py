@@ -85,6 +85,8 @@ def test_links_lead_somewhere_and_to_the_neighbours(path):
     linked = {Path(file).name for file in files}
     assert set(NAMES[place + 1 : place + 2]) <= linked
     assert set(NAMES[max(place - 1, 0) : place]) <= linked
+    last = [Path(link).name for link in LINK.findall(renew.read(path).cells[-1].source)]
+    assert last[:1] == (NAMES[place + 1 : place + 2] or last[:1]), "Next leads on"
 
 
 def words_in(text):

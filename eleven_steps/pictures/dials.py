@@ -8,6 +8,7 @@ from eleven_steps.pictures import svg
 from eleven_steps.pictures.vectors import Arrow, arrow_line, arrow_names
 
 RADIUS, UNIT, ROOM = 96, 72, 56  # pixels: of a dial, of a length of 1, beside a dial
+KEY = "#0f8a8c"  # of no head, and clear on light and on dark
 
 
 def draw_dials(
@@ -47,7 +48,10 @@ def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
         return side / 2 + x * UNIT, RADIUS + 18 - y * UNIT
 
     x, y = place(0, 0)
-    arrows = [Arrow("query", query.tolist(), look="strong"), Arrow("key", key.tolist())]
+    arrows = [
+        Arrow("query", query.tolist(), look="strong"),
+        Arrow("key", key.tolist(), look="dashed", colour=KEY),
+    ]
     ends = [place(*(0.4 * each / each.norm()).tolist()) for each in (query, key)]
     turned = int(query[0] * key[1] - query[1] * key[0] < 0)
     body = (

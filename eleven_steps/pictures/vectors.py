@@ -30,12 +30,14 @@ class Arrow:
         end: the vector's two numbers.
         look: plain, strong or dashed.
         start: where it begins, if not at the origin.
+        colour: of its line and its head; its name is in INK.
     """
 
     name: str
     end: Sequence[float]
     look: str = "plain"
     start: Sequence[float] = (0.0, 0.0)
+    colour: str = svg.INK
 
     def __post_init__(self):
         if len(self.end) != 2 or not all(map(math.isfinite, self.end)):
@@ -134,7 +136,7 @@ def arrow_line(arrow: Arrow, place) -> str:
     (x0, y0), (x, y) = place(*arrow.start), place(*arrow.end)
     long = math.hypot(x - x0, y - y0)
     if long < 1:
-        return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{svg.INK}"/>'
+        return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{arrow.colour}"/>'
     along, across = ((x - x0) / long, (y - y0) / long), ((y0 - y) / long, (x - x0) / long)
     # Short arrows have small heads: many large ones at one place are a blot.
     back = min(9, long if arrow.look == "strong" else long / 4)
@@ -146,7 +148,7 @@ def arrow_line(arrow: Arrow, place) -> str:
     neck = x - back / 2 * along[0], y - back / 2 * along[1]
     return (
         f'<path d="M{x0:.1f} {y0:.1f}L{neck[0]:.1f} {neck[1]:.1f}" {LOOKS[arrow.look]} '
-        f'fill="none" style="stroke:{svg.INK}"/><path d="{head}" style="fill:{svg.INK}"/>'
+        f'fill="none" style="stroke:{arrow.colour}"/><path d="{head}" style="fill:{arrow.colour}"/>'
     )
 
 

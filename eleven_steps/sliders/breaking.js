@@ -113,11 +113,10 @@ function sentence(words, word) {
 // A row of what was tried: the changed lines, which lead back there, and what each lamp said.
 function row(lines, state, current, choose) {
   const changed = lines.map(({ before, texts, after }, k) =>
-    state.chosen[k] && `${before}${texts[state.chosen[k]]}${after}`).filter(Boolean).join("   ");
+    state.chosen[k] && `${before}${texts[state.chosen[k]]}${after}`).filter(Boolean).join("\n");
   const again = button(changed, () => choose(state.chosen), { ariaCurrent: String(current) });
   const said = LAMPS.map((name, k) => `${SIGNS[state.notices[k]]} ${name}`);
-  return made("tr", { className: seenBy(state) < 2 ? "few" : "" },
-    ...[again, ...said].map((each) => made("td", {}, each)));
+  return made("tr", {}, ...[again, ...said].map((each) => made("td", {}, each)));
 }
 
 export default { render };

@@ -42,7 +42,7 @@ function render({ model, el }) {
 }
 
 // A slider with its label and its value. It counts through the values it has at the moment; where
-// there is but one, there is nothing to move.
+// there is but one, it says so and rests.
 function slider(label, moved) {
   const id = `film-${Math.random().toString(36).slice(2)}`;
   let values = [];
@@ -56,8 +56,9 @@ function slider(label, moved) {
       values = offered;
       input.max = values.length - 1;
       input.value = values.indexOf(value);
-      input.hidden = values.length === 1;
-      input.style.setProperty("--last", input.max);
+      input.disabled = values.length === 1;
+      input.title = input.disabled ? "the only value where the others stand" : "";
+      input.style.setProperty("--last", Math.max(1, input.max));
       input.setAttribute("aria-valuetext", value);
       output.textContent = value;
     },

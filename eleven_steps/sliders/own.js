@@ -11,27 +11,22 @@ function render({ model, el }) {
   const told = made("p", { className: "says" }, ...says.split("`").map((text, k) =>
     (k % 2 ? made("code", { textContent: text }) : text)));
   const sheet = made("div", { className: "sheet", ariaLive: "polite" }), place = made("div", { className: "voice" });
-  let at = steps.findIndex(({ state }) => state !== "done");
-  if (at < 0) at = steps.length - 1;
   const show = (k) => {
     tiles.forEach((tile, i) => { tile.ariaPressed = String(i === k); });
     sheet.replaceChildren(...opened(steps[k], k));
   };
-  const tiles = steps.map((step, k) => tile(step, k, colours, () => show(at = k)));
+  const tiles = steps.map((step, k) => tile(step, k, colours, () => show(k)));
   const row = made("div", { className: "tiles", role: "group", ariaLabel: "The eleven steps" }, ...tiles);
   el.classList.add("live", "own");
-  el.replaceChildren(told, row, sheet, place);
+  el.replaceChildren(told, place, row, sheet);
   onKeys(row, (key) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
     tiles[tiles.indexOf(document.activeElement) + by]?.focus();
     return Boolean(by);
   });
   if (voice) speak(place, voice, colours);
-  show(at);
-  return onRoom(el, () => {
-    steady([sheet], steps.keys(), show);
-    show(at);
-  });
+  const open = steps.findIndex(({ state }) => state !== "done");
+  show(open < 0 ? steps.length - 1 : open);
 }
 
 // A tile: a step's number, how far it is right, and its numbers as colours.
@@ -74,13 +69,13 @@ function speak(place, voice, colours) {
     query = words.length - 1;
     draw();
   }));
-  const heads = all.map((head) => {
+  const heads = all.map((head, k) => {
     const [layer, number] = head.split(",");
     const each = button(`layer ${layer}, head ${number}`, () => {
       off = off === head ? null : head;
       draw();
     });
-    each.style.setProperty("--head", colours[number]);
+    each.style.setProperty("--head", colours[k]);
     return each;
   });
   const draw = () => {
@@ -100,7 +95,8 @@ function speak(place, voice, colours) {
   draw();
 }
 
-// The words, and the arcs from one of them: those of the first layer above, of the second below.
+// The words, and the arcs from one of them: those of the first layer above, of the second below. A
+// colour is of one head in one layer.
 function arcs(svg, words, heads, all, query, colours, chosen) {
   const at = [];
   let x = 8;
@@ -116,15 +112,17 @@ function arcs(svg, words, heads, all, query, colours, chosen) {
     const far = Math.abs(at[query] - at[j]), lift = y + way * Math.min(HIGH - 16, 18 + far / 5 + 7 * head) * 1.3;
     const path = j === query ? `M${at[j] - 7} ${y} C${at[j] - 24} ${y + way * 34} ${at[j] + 24} ${y + way * 34} ${at[j] + 7} ${y}`
       : `M${at[query]} ${y} C${at[query]} ${lift} ${at[j]} ${lift} ${at[j]} ${y}`;
-    return `<path d="${path}" fill="none" stroke="${colours[head]}" stroke-width="${1 + 6 * share}" opacity="0.85"><title
+    return `<path d="${path}" fill="none" style="--head:${colours[k]}" stroke-width="${1 + 6 * share}" opacity="0.85"><title
       >layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}</title></path>`;
   };
   svg.setAttribute("viewBox", `0 0 ${x} ${2 * middle}`);
   svg.style.width = `${x}px`;
   svg.ariaLabel = `Whom ${words[query]} reads`;
-  svg.innerHTML = heads.flatMap((look, k) => look?.[query].map(arc(k)) ?? []).join("") + words.map((word, i) =>
+  const layers = new Set(all.map((head) => Number(head.split(",")[0])));
+  svg.innerHTML = [...layers].map((layer) =>
+    `<text class="layer" y="${layer ? 2 * middle - 3 : 12}">layer ${layer}</text>`).join("") + heads.flatMap((look, k) => look?.[query].map(arc(k)) ?? []).join("") + words.map((word, i) =>
     `<text x="${at[i]}" y="${middle + 5}" text-anchor="middle" class="${i === query ? "query" : ""}">${word}</text>`).join("");
-  svg.querySelectorAll("text").forEach((text, i) => text.addEventListener("click", () => chosen(i)));
+  svg.querySelectorAll("text:not(.layer)").forEach((text, i) => text.addEventListener("click", () => chosen(i)));
 }
 
 // The likeliest next words, and how likely the best one was with all heads.

@@ -47,7 +47,7 @@ class Own(Live):
         still: what the last step that is right makes of the whiteboard.
     """
 
-    _esm = script("parts", "listen", "fit", "own")
+    _esm = script("parts", "listen", "own")
     _css = style("look", "own")
     data = traitlets.Dict().tag(sync=True)
 
