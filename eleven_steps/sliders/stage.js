@@ -165,8 +165,8 @@ class Stage {
     const more = pairs.length > most ? ` + … (${pairs.length} products)` : "";
     const bias = kind === "out" ? ` + ${written(this.weights.bias[c])}` : "";
     const says = {
-      x: () => `feature ${c} of ${this.token(r)}; it reaches ${this.token(r)}` +
-        (r < tokens - 1 ? " and those after it" : ""),
+      x: () => `feature ${c} of ${this.token(r)}; ` + (step === 5 ? "no mask yet: every token meets it"
+        : `it reaches ${this.token(r)}${step > 5 && r < tokens - 1 ? " and those after it" : ""}`),
       masked: () => (c > r ? `${this.token(c)} comes after ${this.token(r)}`
         : `the score stays: ${this.token(c)} is not after ${this.token(r)}`),
       weights: () =>
@@ -193,9 +193,20 @@ class Stage {
     const laid = this.steps[step], of = (each) => factors(this, each, step).flat();
     const row = ({ kind, h, r }) => step === 7 && kind === cell.kind && h === cell.h && r === cell.r;
     const ghosts = laid.ghosts.filter((k) => k === cell.k || row(this.list[k]));
-    const reaches = (each) => (cell.kind === "x" ? reached(cell, each) : of(each).includes(cell));
+    const moved = this.movable(cell, step) && this.moved(cell);
+    const reaches = (each) => (moved ? each !== cell && this.value(each, step) !== this.value(each, step, moved)
+      : of(each).includes(cell));
     return { from: [...of(cell).map(({ k }) => laid.at(k)), ...ghosts.map((k) => laid.at(k, laid.start))],
       to: laid.shown.filter(reaches).map(({ k }) => laid.at(k)) };
+  }
+
+  // All numbers as they would be with another number here.
+  moved({ kind, at }) {
+    const list = this.weights[kind] ?? this.input, before = list[at];
+    list[at] += 1;
+    const tensors = forward(this.input, this.weights, this.sizes);
+    list[at] = before;
+    return tensors;
   }
 
   // Take hold of a number: what was before stays known for as long as it is held.
@@ -225,7 +236,7 @@ class Stage {
     const { step } = this, { cell, before } = this.hold, now = this.value(cell, step), delta = now - before;
     const made = this.steps[step].shown.filter(({ kind }) => kind !== "x" && !kind.includes("_"));
     const moved = made.filter((each) => Math.abs(this.change(each, step)) > 1e-9).length;
-    const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 ? ""
+    const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 || step < 6 ? ""
       : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
     this.tell(`<b>${this.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> ` +
       `<span class="${way}">${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}</span> ` +
