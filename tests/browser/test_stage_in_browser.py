@@ -229,9 +229,10 @@ REACHED = """step => {
   stage.show(step);
   const named = k => stage.elements[k].dataset.cell, { shown } = stage.steps[step];
   return shown.filter(({ kind }) => kind === 'x').map(cell => {
-    const places = stage.relatives(cell, step).to.map(String);
-    const at = ({ k }) => String(stage.steps[step].at(k));
-    const framed = shown.filter(each => places.includes(at(each))).map(({ k }) => named(k));
+    const frames = stage.relatives(cell, step).to, at = ({ k }) => stage.steps[step].at(k);
+    const inside = ([a, b]) => frames.some(([x, y, w, h]) => a > x - 1 && b > y - 1
+      && a < x + w - 1 && b < y + h - 1);
+    const framed = shown.filter(each => inside(at(each))).map(({ k }) => named(k));
     stage.take(cell);
     stage.move(stage.value(cell, step) + 0.3);
     const moved = shown.filter(each => each !== cell && stage.change(each, step));
@@ -285,9 +286,9 @@ def test_the_title_asks_before_and_answers_after(page, stage):
     page.emulate_media(reduced_motion="reduce")
     title = stage.locator(".title")
     expect(title).to_contain_text("?")
-    page.get_by_role("button", name="Step 5").click()
+    page.get_by_role("button", name="Play step 5").click()
     expect(title).to_contain_text("18 scores")
-    page.get_by_role("button", name="Step 6").click()
+    page.get_by_role("button", name="Play step 6").click()
     expect(stage).to_have_attribute("data-step", "6")
     page.get_by_role("slider", name="num_tokens").press("ArrowRight")
     expect(title).to_contain_text("6 of 16")
