@@ -165,8 +165,8 @@ class Stage {
     const more = pairs.length > most ? ` + … (${pairs.length} products)` : "";
     const bias = kind === "out" ? ` + ${written(this.weights.bias[c])}` : "";
     const says = {
-      x: () => `feature ${c} of ${this.token(r)}; it reaches ${this.token(r)}` +
-        (r < tokens - 1 ? " and those after it" : ""),
+      x: () => `feature ${c} of ${this.token(r)}; ` + (step === 5 ? "no mask yet: every token meets it"
+        : `it reaches ${this.token(r)}${step > 5 && r < tokens - 1 ? " and those after it" : ""}`),
       masked: () => (c > r ? `${this.token(c)} comes after ${this.token(r)}`
         : `the score stays: ${this.token(c)} is not after ${this.token(r)}`),
       weights: () =>
@@ -192,10 +192,22 @@ class Stage {
   relatives(cell, step) {
     const laid = this.steps[step], of = (each) => factors(this, each, step).flat();
     const row = ({ kind, h, r }) => step === 7 && kind === cell.kind && h === cell.h && r === cell.r;
-    const ghosts = laid.ghosts.filter((k) => k === cell.k || row(this.list[k]));
-    const reaches = (each) => (cell.kind === "x" ? reached(cell, each) : of(each).includes(cell));
-    return { from: [...of(cell).map(({ k }) => laid.at(k)), ...ghosts.map((k) => laid.at(k, laid.start))],
-      to: laid.shown.filter(reaches).map(({ k }) => laid.at(k)) };
+    const ghosts = laid.ghosts.filter((k) => k === cell.k || row(this.list[k])), from = of(cell);
+    const other = this.movable(cell, step) && this.moved(cell);
+    const moves = (each) => each !== cell && this.value(each, step) !== this.value(each, step, other);
+    const reaches = other ? moves : (each) => of(each).includes(cell);
+    const framed = (which) => joined(laid.shown.filter(which).map(({ k }) => laid.at(k)));
+    return { to: framed(reaches), from: [...framed((each) => from.includes(each)),
+      ...joined(ghosts.map((k) => laid.at(k, laid.start)))] };
+  }
+
+  // All numbers as they would be with another number here.
+  moved({ kind, at }) {
+    const list = this.weights[kind] ?? this.input, before = list[at];
+    list[at] += 1;
+    const tensors = forward(this.input, this.weights, this.sizes);
+    list[at] = before;
+    return tensors;
   }
 
   // Take hold of a number: what was before stays known for as long as it is held.
@@ -225,16 +237,16 @@ class Stage {
     const { step } = this, { cell, before } = this.hold, now = this.value(cell, step), delta = now - before;
     const made = this.steps[step].shown.filter(({ kind }) => kind !== "x" && !kind.includes("_"));
     const moved = made.filter((each) => Math.abs(this.change(each, step)) > 1e-9).length;
-    const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 ? ""
+    const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 || step < 6 ? ""
       : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
     this.tell(`<b>${this.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> ` +
       `<span class="${way}">${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}</span> ` +
       (step > 1 ? `<i>here it moves ${moved} of ${count(made.length, "number")}${blind}</i>` : ""));
-    const [x, y, w] = this.steps[step].at(cell.k);
-    const left = clamp(x + w / 2 - 60, 0, this.across - 120);
+    const [x, y, w, h] = this.steps[step].at(cell.k);
+    const left = x > 130 ? x - 104 : x + w + 4; // beside it, and off what stands at its row
     const textContent = `${written(before)} → ${written(now)}`;
     Object.assign(this.call, { textContent, className: `call ${way}`, hidden: false });
-    this.call.style.transform = `translate(${left}px, ${Math.max(0, y - 26)}px)`;
+    this.call.style.transform = `translate(${left}px, ${y + h / 2 - 11}px)`;
   }
 
   release() {
@@ -330,8 +342,8 @@ class Stage {
   playing(which) {
     this.running = which;
     const n = this.p >= LAST ? 1 : Math.floor(this.p + 1e-6) + 1;
-    this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Step ${which ? this.step : n}`;
-    this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ All";
+    this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
+    this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play all";
   }
 
   paced(speed) {
@@ -367,20 +379,20 @@ class Stage {
         <div class="choices">${choices.join("")}</div></div>
       <div class="desk"><pre class="code" tabindex="0"></pre><button class="back">Back to the start</button>
         <div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
-      <div class="board" tabindex="0" role="application"
-        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><div class="cells"></div>
-        <div class="call" hidden></div></div></div>
-      <div class="card" aria-live="off"></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
         <button class="pace"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
           aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
-        <div class="handle"></div></div></div>`;
+        <div class="handle"></div></div></div>
+      <div class="board" tabindex="0" role="application"
+        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
+        <div class="field"><canvas></canvas><div class="cells"></div>
+        <div class="call" hidden></div></div></div>
+      <div class="card" aria-live="off"></div>`;
     const parts = "title choices code back knobs board field cells card one all pace strip handle call";
     for (const name of parts.split(" ")) this[name] = this.root.querySelector(`.${name}`);
     this.tiles = [...this.root.querySelectorAll(".tile")];
-    [this.canvas, this.small] = this.root.querySelectorAll("canvas");
+    [this.small, this.canvas] = this.root.querySelectorAll("canvas");
     const said = { role: "group", class: "stage", "data-stage": "",
       "aria-label": "The stage: eleven steps of multi-head attention, one after the other",
       "data-lm-suppress-shortcuts": true }; // keys are none of JupyterLab's

@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17.5, LARGEST = 76, HEAT = 6; // pixels; HEAT: cells of colour only
-const LINE = 16, TALL = 387, TALL_NARROW = 660;
+const LINE = 16, TALL = 387, NARROW = 1000; // pixels; NARROW: width and height together
 
 const grid = (rows, gapX = 0, gapY = 0) => ({ rows, gapX, gapY });
 const row = (kids, gap = 0) => grid([kids], gap);
@@ -66,6 +66,8 @@ class Plan {
     return this.words([[[`${name} `, "bold"], [shape, "code"]], [[letters, "code"]]], more);
   }
 
+  hint() { return this.words([[[`drag a ${this.colours ? "strip" : "number"}, or ↑ ↓`, "hint"]]]); }
+
   // A block of cells with names at its rows and columns, a title above and a foot below.
   block(kind, lies, b, wide, high, more = {}) {
     const { rows = [], columns = [], title = "", foot = "", between = 0 } = more;
@@ -98,7 +100,7 @@ class Plan {
   dock(step) {
     const wide = this.colours ? 4 : this.narrow ? 30 : 35;
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { rows: this.names });
-    const parts = [col([this.header("x", 1), x, this.words([[["drag a number, or ↑ ↓", "hint"]]])], 4)];
+    const parts = [col([this.header("x", 1), x, this.hint()], 4)];
     if (step > 4 && step < 8) {
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6);
       const until = this.narrow ? "values wait" : "values wait for step 8";
@@ -126,8 +128,7 @@ class Plan {
       [`head_dim = ${this.dim}`, `d_out / num_heads = ${this.dOut} / ${this.heads}`]];
     const table = grid(facts.map(([fact, why]) => [this.words([[[fact, "code"]]], { out: true }),
       this.words([[[why, "words"]]], { out: true })]), 16, 9);
-    const hint = this.words([[["drag a number up or down, or ↑ ↓", "hint"]]]);
-    const left = col([this.header("x", 1), x, hint], 6);
+    const left = col([this.header("x", 1), x, this.hint()], 6);
     return beside ? row([left, table], 44) : col([left, table], 44);
   }
 
@@ -185,7 +186,7 @@ class Plan {
 function fit(plan, step, width, height) {
   const { it, colours } = plan, named = step > 4 && step < 9 && it.scene.words || []; // over columns
   const least = Math.max(it.least, ...named.map((word) => it.width(word) + 2));
-  const flows = [[1, true], [1, false], [2, true], [2, false], [3, true], [3, false]];
+  const flows = range(it.narrow ? 12 : 6, (k) => [1 + (k >> 1), k % 2 === 0]); // lines, and whether beside
   const trees = flows.map(([lines, beside]) => plan.tree(step, beside, lines));
   const products = [[1, 1], [0, 1], [1, 0], [0, 0]], pairs = [[1, 1], [0, 0]];
   for (const [across, down] of FACTORS[step] && step > 2 ? products : pairs) {
@@ -207,14 +208,15 @@ function fit(plan, step, width, height) {
 // Lay out every step for the room there is: the places of its cells when it begins to happen and
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it, before) {
-  const plan = new Plan(it), { room, narrow } = it, tall = narrow ? TALL_NARROW : TALL;
+  const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
   const plans = range(LAST, (k) => {
     const dock = k > 0 && plan.dock(k + 1);
     if (dock) measure(dock, {});
     const aside = dock && !narrow ? dock.w + 24 : 0, above = dock && narrow ? dock.h + 18 : 0;
     let tree = null; // where nothing fits it has to be scrolled
-    for (let more = 1; !tree; more *= 1.25) {
-      tree = fit(plan, k + 1, (room - aside - 10) * more, (tall - above - 4) * Math.max(1, more / 2));
+    for (let more = 1; !tree; more *= 1.25) { // narrow, it grows downwards as long as that helps
+      const [wider, higher] = narrow ? [Math.max(1, more / 4), more] : [more, Math.max(1, more / 2)];
+      tree = fit(plan, k + 1, (room - aside - 10) * wider, tall * higher - above - 4);
     }
     return { tree, dock, aside, above, need: Math.max(room, aside + tree.w + 10, (dock.w ?? 0) + 4) };
   });

@@ -152,9 +152,3 @@ function factors({ sizes, first, list, headDim: dim }, { kind, r, c, h }, step) 
   }
   return [];
 }
-
-// Whether a number of x reaches a cell.
-function reached(x, { kind, r, c }) {
-  if (PARTS.includes(kind)) return x.r === r;
-  return kind === "scores" ? x.r === r || x.r === c && c <= r : ["context", "out"].includes(kind) && x.r <= r;
-}

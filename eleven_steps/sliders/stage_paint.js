@@ -1,6 +1,7 @@
 // How the stage is painted: where cells are on their way, what happens between them, what is marked.
 
 const TURN = 0.4; // of a step: until then its operands come, afterwards it happens
+const COVERED = 0.45; // how strong the colour of −∞ is
 const STRIP = 48; // pixels: how high the miniatures are
 
 const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
@@ -9,6 +10,19 @@ const around = (boxes) => {
   const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((each) => each[z])));
   return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((each) => each[z] + each[z + 2])) - [x, y][z])];
 };
+
+// Places in a row or a column as one: cells may be too small for frames of their own.
+function joined(places) {
+  const frames = [];
+  for (const place of places) {
+    const last = frames.at(-1), apart = last ? last.map((v, z) => Math.abs(v - place[z])) : [];
+    const grows = [0, 1].find((z) => apart[1 - z] < 0.1 && apart[3 - z] < 0.1 &&
+      Math.abs(last[z] + last[z + 2] - place[z]) < 0.1);
+    if (grows === undefined) frames.push([...place]);
+    else last[grows + 2] += place[grows + 2];
+  }
+  return frames;
+}
 
 // What is told apart while a step happens: rows or heads that travel one by one.
 const PIECES = { 3: "r", 4: "h", 9: "r", 10: "r" };
@@ -96,9 +110,9 @@ class Painter {
   }
 
   paint() {
-    const { it, pen } = this, n = it.step, t = it.p - n + 1, u = clamp((t - TURN) / (1 - TURN));
-    const laid = it.steps[n], before = it.steps[n - 1], moment = { n, t, u, laid, before };
-    const going = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN);
+    const { it, pen } = this, n = it.step, t = Math.round(1e6 * (it.p - n + 1)) / 1e6;
+    const u = clamp((t - TURN) / (1 - TURN)), laid = it.steps[n], before = it.steps[n - 1];
+    const moment = { n, t, u, laid, before }, going = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN);
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     this.fill(0, 0, it.across, it.high, this.paper);
     pen.textBaseline = "middle";
@@ -109,7 +123,7 @@ class Painter {
     for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
     if (u > 0) for (const k of laid.ghosts) {
       const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
-      this.square(it.list[k], x, y, w, h, 0.6 * clamp(3 * u), n - 1);
+      this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
     for (const cell of t < 1 ? laid.active : laid.shown) {
       const [x, y, w, h, o] = where(it, moment, cell);
@@ -179,7 +193,7 @@ class Painter {
     const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
     if (size > 1e-9) return [delta > 0 ? this.up : this.down, 0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hold) return [this.band, 1];
-    if (value === -Infinity) return [this.ink, 0.78];
+    if (value === -Infinity) return [this.soft, COVERED];
     return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
   }
 
@@ -214,7 +228,7 @@ class Painter {
     const two = moved && h >= 30, px = (each) => `${each}px ${this.family}`, middle = x + w / 2;
     if (two) this.write(written(value - delta, short), middle, y + h * 0.27, px(LEAST_FONT), this.soft);
     const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
-    const ink = it.hold ? (moved ? this.ink : this.soft) : value === -Infinity ? this.paper : this.ink;
+    const ink = it.hold && !moved ? this.soft : this.ink;
     this.write(written(value, short), middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
   }
 
@@ -255,7 +269,7 @@ class Painter {
       const fallen = (moment.u - landing(it.sizes.tokens, cell.r, cell.c)) / 0.3;
       if (cell.kind !== "scores" || cell.c <= cell.r || fallen <= 0 || fallen >= 1) continue;
       const [x, y, w, h] = where(it, moment, cell);
-      this.fill(x + 0.5, y - 70 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.ink, 0.78 * clamp(2 * fallen));
+      this.fill(x + 0.5, y - 70 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.soft, COVERED * clamp(2 * fallen));
     }
   }
 
