@@ -281,6 +281,7 @@ WRONG = [
     ("by_hand.1", "general W_v", "d_v x d", "nn.Linear stores"),
     ("by_hand.2", "D", "Add", "not added"),
     ("by_hand.6", "argument", "num_heads", "from one head"),
+    ("by_hand.7", "mha", MultiHeadAttention, "a class that is never called"),
     ("by_hand.7", "mha", mha(d_out=64 * 6), "d_out = 384"),
     ("by_hand.7", "mha", mha(num_heads=64), "num_heads = 64"),
     ("by_hand.7", "mha", mha(qkv_bias=True), "qkv_bias is on"),

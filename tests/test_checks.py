@@ -66,5 +66,5 @@ def test_the_message_gives_the_sizes_and_the_place():
     verdict = check_attention(carrier("functional", "scale_sqrt_d_out"))
     assert verdict.message == (
         "Step 7 (softmax): The scores are divided by the square root of d_out (40); it should be "
-        "the square root of head_dim (8). Look at the line before the softmax."
+        "the square root of head_dim (8). Look at what the softmax is given."
     )

@@ -106,6 +106,19 @@ def half_of_head_dim(masked, head_dim):
     return torch.softmax(masked / head_dim**1 / 2, dim=-1)
 
 
+def topk_of_more(rates, future, top_keys):
+    best = rates.masked_fill(future, -INF).topk(top_keys, dim=-1).indices
+    return future | torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
+
+
+def faded(table, decays):
+    return table * torch.exp(-decays).view(-1, 1, 1)
+
+
+def asks(query, table):
+    return query @ table, table
+
+
 def typed_heads(queries, num_heads):
     b, num_tokens, d_out = queries.shape
     return queries.view(b, num_tokens, 2, -1)
@@ -146,7 +159,16 @@ FALSE = [
         "transposed",
     ),
     ("transpose.3", keys_of_queries, "`keys` is the `queries` that your", "comes back"),
-    ("softmax.1", lambda m, d: (m // d**0.5).softmax(-1), "inf // 2", "dim"),
+    ("softmax.1", lambda m, d: (m // d**0.5).softmax(-1), "`//` and `%` do", "dim"),
+    ("softmax.1", lambda m, d: (m * d**0.5).softmax(1), "along dim=1", "//"),
+    ("project.3", lambda x, k: k(x).mT, "after `.permute(0, 2, 1)`", "W_key.weight @"),
+    ("since.13", topk_of_more, "take `min(top_keys, num_tokens)`", "on the whiteboard"),
+    (
+        "since.14",
+        lambda t, q, k, v, d: asks(q, faded(t, d) + k.mT @ v),
+        "in another order",
+        "shape",
+    ),
     ("project.1", half_biased, "`keys` holds", "No bias is added"),
     ("project.1", half_biased, "Every row is off by the same numbers, as by a bias", "queries"),
     ("project.3", lambda x, k: x @ k.weight.T, "No bias is added", "W_query"),

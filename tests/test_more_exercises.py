@@ -300,6 +300,21 @@ def test_what_is_let_through_is_listed_and_the_first_explained():
     assert "1 of 10" in tried("the_test.1", shape_alone).message  # the mask that is not cut raises
 
 
+def same_seed(cls):
+    """Compare with the course's class, both drawn from one seed."""
+    made = []
+    for each in (cls, MultiHeadAttention):
+        torch.manual_seed(1)
+        made.append(each(5, 12, 9, 0.0, 3)(torch.ones(2, 7, 5)))
+    return close(*made)
+
+
+def test_a_test_that_relies_on_the_seed_is_told():
+    said = "The same seed gives such a class other weights"
+    assert said in tried("the_test.1", same_seed).message
+    assert said not in tried("the_test.1", needs_a_mask).message
+
+
 def test_a_right_class_that_is_rejected_is_described():
     outcome = tried("the_test.1", needs_a_mask)
     assert outcome.kind == "value" and "rejects 2 of 3 right classes" in outcome.message

@@ -76,7 +76,7 @@ as it stands, and says at which step it goes wrong:
 $ python -m eleven_steps.checks model.py:CausalSelfAttention
 ✗ model.py:CausalSelfAttention: wrong
   Step 7 (softmax): The scores are divided by the square root of d_out (40); it should be the square
-  root of head_dim (8). Look at the line before the softmax.
+  root of head_dim (8). Look at what the softmax is given.
 ```
 """
 

@@ -36,7 +36,7 @@ from eleven_steps.checks.name.say import (
 )
 from eleven_steps.checks.name.shown import shown_with
 from eleven_steps.checks.run.ask import ask, kind_of
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, type_name
 from helpers.attention import MultiHeadAttention
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
@@ -159,7 +159,8 @@ def judge_part(part: Part, answer: Any) -> Finding:
     if isinstance(part, Words):
         return judge_words(part, answer)
     if type(answer) is not MultiHeadAttention:
-        return say("other_type", wanted=wording("a_module"), came=came(answer))
+        class_alone = wording("a_class_alone") if type_name(answer) == "type" else ""
+        return say("other_type", wanted=wording("a_module"), came=class_alone or came(answer))
     for name, wanted in part.arguments.items():
         size = answer.dropout.p if name == "dropout" else getattr(answer, name)
         if size != wanted:

@@ -95,6 +95,8 @@ def made_of(part: torch.Tensor, right: torch.Tensor, given: Given) -> str:
                 return say("it_is", code=code).text
         if code := applied([part], right, "it"):
             return say("applied", code=code).text
+        if order := turned(part, right):
+            return say("axes_in_order", order=order).text
         for code, product in _products(given):
             if _same(part, product):
                 return say("it_is", code=code).text
@@ -129,6 +131,14 @@ def _moved(part: torch.Tensor, tensor: torch.Tensor, name: str, letters: str) ->
         if not plain and len(axes) == len(order):
             return say("it_is_moved", code=code, axes=", ".join(axes[each] for each in order)).text
     return ""
+
+
+def turned(part: torch.Tensor, right: torch.Tensor) -> tuple[int, ...]:
+    """The order of axes in which what is right is what came; empty if there is none."""
+    if part.numel() != right.numel() or part.dim() != right.dim():
+        return ()
+    orders = list(itertools.permutations(range(right.dim())))[1:]
+    return next((order for order in orders if _same(part, right.permute(order))), ())
 
 
 def _products(given: Given) -> Iterator[tuple[str, torch.Tensor | Failure]]:

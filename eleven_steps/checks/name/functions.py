@@ -18,7 +18,9 @@ from eleven_steps.checks.name.raised import say_raised
 from eleven_steps.checks.name.related import (
     agree,
     is_tensor,
+    nan_cause,
     related,
+    reordered,
     same_everywhere,
     same_tensor,
 )
@@ -142,7 +144,8 @@ def _tensor_fault(
     if part.dtype != right.dtype:
         return say("other_dtype", dtype=part.dtype, right=right.dtype, **values)
     if part.isnan().any():
-        return say("holds_nan", at=part.isnan().nonzero()[0].tolist(), **values)
+        at, cause = part.isnan().nonzero()[0].tolist(), nan_cause(part, scene)
+        return say("holds_nan", at=at, cause=cause, **values)
     wrong = part != right if right.dtype == torch.bool else ~torch.isclose(part, right, 1e-4, 1e-5)
     if not wrong.any():
         return None
@@ -227,7 +230,7 @@ def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | 
             if task.planted and index == 0:
                 return say("not_repaired")
             return Finding(None, slip.sentence, slip.mistake, "mistake")
-    return None
+    return reordered(task.names, returned, map(task.answer, scenes))
 
 
 def _from_outside(

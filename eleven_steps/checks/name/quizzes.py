@@ -9,7 +9,7 @@ from typing import Any
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Order, Quiz
-from eleven_steps.checks.know.exercises.questions import RIGHT, WRONG, source_of
+from eleven_steps.checks.know.exercises.questions import REDRAWN, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.know.serving import constructor_of, serve
 from eleven_steps.checks.name.say import Finding, came, say, say_slip
@@ -112,7 +112,8 @@ def judge_test(test: Any) -> Finding:
     rejected = [each for each in RIGHT if verdicts[each] is not True]
     missed = [each for each in WRONG if verdicts[each] is True]
     if rejected:
-        return _rejects(rejected, len(WRONG) - len(missed), verdicts[rejected[0]])
+        finding = _rejects(rejected, len(WRONG) - len(missed), verdicts[rejected[0]])
+        return finding if len(rejected) == len(RIGHT) else _drawn_once(test, finding)
     if missed:
         return _lets_through(missed)
     return say("test_right", wrong=len(WRONG), right=len(RIGHT))
@@ -139,6 +140,14 @@ def _rejects(rejected: list[str], caught: int, first: Any) -> Finding:
         wrong=len(WRONG),
         caught=caught,
     )
+
+
+def _drawn_once(test: Any, finding: Finding) -> Finding:
+    """Say of a test that it rejects classes for the numbers they happen to draw, if it does."""
+    verdicts = _verdicts(test, [REDRAWN])
+    if isinstance(verdicts, Failure) or verdicts[0] is True:
+        return finding
+    return replace(finding, text=say("test_of_one_draw", said=finding.text).text)
 
 
 def _lets_through(missed: list[str]) -> Finding:

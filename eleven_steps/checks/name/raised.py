@@ -27,6 +27,7 @@ EXPLAINED = {
     "must be Tensor, not int": "number_for_tensor",
     "length of the desired ordering": "every_axis",
     "bitwise_xor": "no_power",
+    "selected index k out of range": "topk_at_most",
 }
 
 

@@ -8,9 +8,9 @@ import torch
 
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.causes import Given, made_of, whole
+from eleven_steps.checks.name.causes import Given, made_of, turned, whole
 from eleven_steps.checks.name.locate.by_weights import fit, weigh
-from eleven_steps.checks.name.say import say
+from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LOOSE, Case, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
 from helpers.trace import SHAPES, STEPS
@@ -48,6 +48,17 @@ def agree(one: Any, other: Any) -> bool:
     if one.dtype == torch.bool:
         return torch.equal(one, other)
     return torch.allclose(one.detach(), other, 1e-4, 1e-5, equal_nan=True)
+
+
+def reordered(
+    names: Sequence[str], returned: Sequence[Parts], rights: Iterable[Parts]
+) -> Finding | None:
+    """Say that all parts are right in every case, in one other order than asked for."""
+    rights = list(rights)
+    for order in list(itertools.permutations(range(len(names))))[1:]:
+        if same_everywhere(returned, (tuple(right[i] for i in order) for right in rights)):
+            return say("parts_in_order", names=", ".join(names))
+    return None
 
 
 def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -102,6 +113,22 @@ def related(
     if step == "mask" and part.shape == right.shape and (hides := as_mask(part, right)):
         return hides
     return likeness(part, right) or _right_for_some(part, right, SHAPES[step])
+
+
+def nan_cause(part: torch.Tensor, scene: Scene) -> str:
+    """Say what made NaN, by where it stands beside the hidden scores; else all that may."""
+    masked = scene.steps.get("mask", {}).get("masked")
+    if masked is None or masked.shape != part.shape:
+        return wording("nan_comes_of")
+    hidden, nan = masked == -torch.inf, part.isnan()
+    if torch.equal(nan, hidden):
+        for dim in (0, 1):
+            sums = part.nan_to_num().sum(dim)
+            if close(sums, (~hidden).any(dim).float()):
+                return wording("nan_of_other_axis", dim=dim)
+        return wording("nan_where_hidden")
+    rows = hidden.any(-1, keepdim=True).expand_as(nan)
+    return wording("nan_in_hidden_rows" if torch.equal(nan, rows) else "nan_comes_of")
 
 
 def exchanged(case: Case) -> set[tuple[int, ...]]:
@@ -191,10 +218,8 @@ def likeness(part: torch.Tensor, right: torch.Tensor) -> str:
     if part.numel() != right.numel() or not part.isfinite().all() or not right.isfinite().all():
         return ""
     mine, wanted = part.flatten(), right.flatten()
-    for order in list(itertools.permutations(range(right.dim())))[1:]:
-        turned = right.permute(order)
-        if turned.shape == part.shape and close(part, turned):
-            return say("axes_in_order", order=order).text
+    if order := turned(part, right):
+        return say("axes_in_order", order=order).text
     if same_shape and (like := _beside(part, right)):
         return like
     if not close(mine.sort().values, wanted.sort().values):

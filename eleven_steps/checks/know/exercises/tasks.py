@@ -46,6 +46,11 @@ _CASES = {
         replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88"),
     ),
     "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, called="with a window of 1"), *_SINCE[2:]),
+    "topk": (
+        _NEAR,
+        Case(1, 2, 3, 16, 4, 8, seed=8, called="in a text of 2 tokens, with top_keys = 3"),
+        *_SINCE[2:],
+    ),
     "cache": (
         Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2"),
         Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6"),
@@ -85,7 +90,8 @@ def _slips(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator
         *lines, name = [entry] if type(entry) is str else entry
         sentence = said.get(name.removeprefix("$"), name)
         known = " " not in name and not name.startswith("$")
-        slip = Slip(named(name).told, None, name) if known else Slip(sentence)
+        told = lines.pop() if lines and lines[-1].endswith(".") else ""
+        slip = Slip(told or named(name).told, None, name) if known else Slip(sentence)
         yield from (replace(slip, returns=Code(line, let)) for line in lines)
         if not lines:
             yield slip
