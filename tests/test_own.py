@@ -8,6 +8,7 @@ from eleven_steps.beyond.grammar import WORDS, read
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.checks import read_class, wrong_class
 from eleven_steps.sliders.lesson import run
+from eleven_steps.sliders.stage import unpacked
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 from helpers.trace import trace
 
@@ -69,8 +70,21 @@ def test_the_tensors_are_its_own(one_thread):
             assert torch.allclose(tensor, right[step.name][name], atol=1e-5)
     wrong = reading.steps[6].tensors["weights"]
     assert torch.allclose(wrong.sum(dim=-2), torch.ones(1, 2, 3), atol=1e-5)
-    framed = sliders.explore_class(reading).data["steps"][6]["tensors"][0]["tables"]
-    assert [sum(map(sum, table["differs"])) for table in framed] == [6, 6]
+    own = sliders.explore_class(reading).data["stage"]["own"]
+    assert own["open"] == 7 and own["state"] == "wrong" and not own["other"]
+    weights = own["tensors"]["weights"]
+    assert torch.equal(unpacked(weights["numbers"]).view(1, 2, 3, 3), wrong)
+    assert sum(weights["differs"]) == 12
+
+
+def test_what_has_another_shape_stands_in_tables(one_thread):
+    view = sliders.explore_class(read_class(wrong_class("view_straight")))
+    assert [each["title"] for each in view.data["tables"]] == [
+        f"{name} (1, 2, 3, 3)" for name in ("queries", "keys", "values")
+    ]
+    assert view.data["stage"]["own"]["open"] == 3 and "tensors" not in view.data["stage"]["own"]
+    view = sliders.explore_class(read_class(FusedMultiHeadAttention))
+    assert view.data["stage"]["own"]["open"] is None and view.data["stage"]["own"]["other"]
 
 
 def next_shares(model, tokens, off):

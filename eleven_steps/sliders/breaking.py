@@ -196,19 +196,17 @@ def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return ~torch.isclose(made, right, rtol=0.0, atol=SAME)
 
 
-def tables(
-    made: torch.Tensor | str, right: torch.Tensor, axis: str = "head"
-) -> list[dict[str, Any]]:
+def tables(made: torch.Tensor | str, right: torch.Tensor) -> list[dict[str, Any]]:
     """Return a tensor (1, ..., rows, columns) as tables of texts, and which of them differ.
 
-    An axis counts the tables of a tensor with four dimensions, where its shape is right.
+    The tables of a tensor with four dimensions are its heads, where its shape is right.
     """
     if isinstance(made, str):
         return []
     comparable = made.shape == right.shape
     differs = differing(made, right) if comparable else torch.zeros_like(made, dtype=torch.bool)
     every = zip(*(each.reshape(-1, *made.shape[-2:]) for each in (made, differs)), strict=True)
-    named = axis if comparable else "table"
+    named = "head" if comparable else "table"
     return [
         {
             "name": f"{named} {k}" if made.dim() == 4 else "",

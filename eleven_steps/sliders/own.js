@@ -1,61 +1,19 @@
-// A learner's own class: a tile for each step, the tables of one, and what the class says once it
-// is right. Python worked everything out; this chooses.
+// A learner's own class: what is said of it, what it says once it is right, and the stage as far as it
+// has come. Python worked everything out; this chooses.
 
-const MARKS = { done: "✓", wrong: "✗", next: "next", dark: "" };
-const STATES = { done: "right", wrong: "not right", next: "comes next", dark: "not looked at yet" };
 const ROOM = 26, HIGH = 84; // pixels: between words, and above or below them
-const WIDE = 72, DEEP = 44; // of a tile's picture
 
 function render({ model, el }) {
-  const { says, steps, voice, colours } = model.get("data");
+  const { says, tables: instead, voice, stage } = model.get("data");
   const told = made("p", { className: "says" }, ...says.split("`").map((text, k) =>
     (k % 2 ? made("code", { textContent: text }) : text)));
-  const sheet = made("div", { className: "sheet", ariaLive: "polite" }), place = made("div", { className: "voice" });
-  const show = (k) => {
-    tiles.forEach((tile, i) => { tile.ariaPressed = String(i === k); });
-    sheet.replaceChildren(...opened(steps[k], k));
-  };
-  const tiles = steps.map((step, k) => tile(step, k, colours, () => show(k)));
-  const row = made("div", { className: "tiles", role: "group", ariaLabel: "The eleven steps" }, ...tiles);
+  const place = made("div");
   el.classList.add("live", "own");
-  el.replaceChildren(told, place, row, sheet);
-  onKeys(row, (key) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[key];
-    tiles[tiles.indexOf(document.activeElement) + by]?.focus();
-    return Boolean(by);
-  });
-  if (voice) speak(place, voice, colours);
-  const open = steps.findIndex(({ state }) => state !== "done");
-  show(open < 0 ? steps.length - 1 : open);
-}
-
-// A tile: a step's number, how far it is right, and its numbers as colours.
-function tile({ name, state, tensors }, k, colours, act) {
-  const canvas = made("canvas", { width: WIDE, height: DEEP }), pen = canvas.getContext("2d");
-  const all = tensors.flatMap((each) => each.tables);
-  all.forEach(({ name: called, rows, differs }, t) => {
-    const left = WIDE * t / all.length, w = (WIDE / all.length - 3) / rows[0].length, h = DEEP / rows.length;
-    const [, of, number] = called.match(/^(head|token) (\d)/) ?? [];
-    rows.forEach((row, i) => row.forEach((text, j) => {
-      const size = Math.abs(Number(text.replace("−", "-"))) || 0; // −∞ and NaN stay empty
-      pen.globalAlpha = 0.12 + 0.88 * Math.min(1, size);
-      pen.fillStyle = colours[of === "token" ? i : number] ?? "#64748b";
-      pen.fillRect(left + j * w, i * h, w - Math.min(1, w / 4), h - 1);
-      if (!differs[i][j]) return;
-      Object.assign(pen, { globalAlpha: 1, strokeStyle: "#c2255c", lineWidth: 2 });
-      pen.strokeRect(left + j * w + 1, i * h + 1, w - 3, h - 3);
-    }));
-  });
-  const tile = button("", act, { ariaLabel: `${k + 1} ${name}: ${STATES[state]}` });
-  tile.dataset.state = state;
-  tile.append(canvas, made("span", { textContent: `${k + 1} ${name}` }), made("b", { textContent: MARKS[state] }));
-  return tile;
-}
-
-function opened({ name, letters, state, tensors }, k) {
-  const box = made("div", {}, ...tensors.map((each) => tables(`${each.name} ${each.shape}`, each.tables)));
-  if (!tensors.length && state === "done") box.textContent = "Your code takes another way, without this tensor.";
-  return [made("h4", { textContent: `Step ${k + 1}, ${name}: ${STATES[state]}. ${letters} is expected.` }), box];
+  el.replaceChildren(told, place);
+  if (voice) speak(place, voice, stage.colours);
+  const shown = mount(el, stage);
+  el.append(...instead.map(({ title, all }) => tables(title, all)));
+  return () => shown.leave();
 }
 
 // What the class says: sentences to tap, arcs of the word that is pointed at, the next word, heads to

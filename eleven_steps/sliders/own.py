@@ -12,11 +12,11 @@ from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.beyond.grammar import WORDS, read, write
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
-from eleven_steps.pictures import HEAD_COLOURS
-from eleven_steps.sliders.breaking import tables
+from eleven_steps.sliders.breaking import differing, tables
+from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live, script, style
-from eleven_steps.sliders.stage import still
-from helpers.trace import SHAPES, STEPS
+from eleven_steps.sliders.stage import SCRIPTS, START, packed, page, scene_of, still
+from helpers.trace import STEPS
 
 SENTENCES = (
     "Anna met Bert . Anna met",
@@ -43,12 +43,12 @@ class Own(Live):
     """Show how far a class is right, in its own tensors; once it is, let it read sentences.
 
     Attributes:
-        data: what the page gets: the steps with their tables, and all that the class says.
+        data: what the page gets: the stage, tables of what has no place there, what the class says.
         still: what the last step that is right makes of the whiteboard.
     """
 
-    _esm = script("parts", "listen", "own")
-    _css = style("look", "own")
+    _esm = script("parts", *SCRIPTS, "own")
+    _css = style("look", "stage", "own")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):
@@ -65,9 +65,9 @@ class Own(Live):
         super().__init__(
             data={
                 "says": says,
-                "steps": [drawn(step) for step in reading.steps],
+                "stage": staged(reading.steps),
+                "tables": [each for step in reading.steps for each in misplaced(step)],
                 "voice": voice,
-                "colours": HEAD_COLOURS,
             }
         )
 
@@ -92,19 +92,42 @@ def explore_class(reading: Read) -> Own:
     return Own(reading)
 
 
-def drawn(step: Any) -> dict[str, Any]:
-    """Return a step as the page shows it: its own tensors as tables."""
-    letters = SHAPES[step.name]
-    axis = "token" if letters.startswith("(b, num_tokens, num_heads") else "head"
-    tensors = [
-        {
-            "name": name,
-            "shape": str(tuple(tensor.shape)),
-            "tables": tables(tensor, step.right[name], axis),
+def staged(steps: Sequence[Any]) -> dict[str, Any]:
+    """Return the stage of a class: its whiteboard as far as it is right, and its first wrong step."""
+    done = [step.name for step in steps if step.state == "done"]
+    rest = [step for step in steps if step.state != "done"]
+    first = rest[0] if rest else steps[-1]
+    (mha, _), size = run(), {START["dOut"]: (START["heads"],)}
+    scene = scene_of(tokens(), {START["dOut"]: mha}, size, START)
+    other = [step.name for step in steps if step.state == "done" and not step.tensors]
+    own = {"open": len(done) + 1 if rest else None, "state": first.state, "other": other}
+    if first.state == "wrong" and fits(first):
+        own["tensors"] = {
+            name: {
+                "numbers": packed(tensor),
+                "differs": differing(tensor, first.right[name]).flatten().int().tolist(),
+            }
+            for name, tensor in first.tensors.items()
         }
-        for name, tensor in step.tensors.items()
-    ]
-    return {"name": step.name, "letters": letters, "state": step.state, "tensors": tensors}
+    answered = not rest or "tensors" in own
+    return page({"whiteboard": scene}, first.name, answered, done) | {"own": own}
+
+
+def fits(step: Any) -> bool:
+    """Whether all tensors of a step are there, in the shapes that they should have."""
+    shapes = {name: tensor.shape for name, tensor in step.tensors.items()}
+    return shapes == {name: tensor.shape for name, tensor in step.right.items()}
+
+
+def misplaced(step: Any) -> Iterator[dict[str, Any]]:
+    """Yield as tables what of a wrong step has no place on the stage."""
+    if step.state != "wrong" or fits(step):
+        return
+    for name, tensor in step.tensors.items():
+        yield {
+            "title": f"{name} {tuple(tensor.shape)}",
+            "all": tables(tensor, step.right[name]),
+        }
 
 
 def spoken(cls: type) -> Iterator[dict[str, Any]]:

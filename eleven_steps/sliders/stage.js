@@ -10,7 +10,9 @@ const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
 class Stage {
   constructor(el, data, options = {}) {
-    this.data = data;
+    this.data = data; this.own = data.own; // of a class of one's own: how far it has come
+    const { open, tensors } = this.own ?? {};
+    this.end = !open ? LAST : tensors ? open : open - 1 + TURN;
     this.page(el); this.painter = new Painter(this, this.canvas, this.small);
     this.look(); this.listen(); this.paced(1);
     const step = options.step ?? data.step;
@@ -58,7 +60,15 @@ class Stage {
   get weights() { return this.every[this.sizes.dOut]; }
   get step() { return Math.max(1, Math.ceil(this.p - 1e-6)); }
 
-  compute() { this.tensors = forward(this.input, this.weights, this.sizes); }
+  compute() {
+    this.tensors = forward(this.input, this.weights, this.sizes);
+    this.right = { ...this.tensors }; this.differs = {};
+    for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
+      const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
+      ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
+      this.tensors[name] = to; this.differs[name] = off;
+    }
+  }
 
   look() {
     this.painter.look(this.root, this.data.colours);
@@ -136,7 +146,8 @@ class Stage {
       this.said = key;
       Object.assign(this.root.dataset, { step: n, answered });
       this.code.textContent = code;
-      this.title.innerHTML = `<b>${n} ${name}</b> ${TITLES[n][answered ? 1 : 0](this.facts())}`;
+      const title = TITLES[n][answered ? 1 : 0](this.facts());
+      this.title.innerHTML = `<b>${n} ${name}</b> ${answered && this.yours(n, name) || title}`;
       this.strip.setAttribute("aria-valuenow", n);
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
@@ -146,10 +157,20 @@ class Stage {
     this.cover();
   }
 
+  // What is said of a step of one's own class, where it is not just as the course's.
+  yours(n, name) {
+    const { open, other } = this.own ?? {};
+    if (other?.includes(name)) return "Your code takes another way, without this tensor.";
+    if (n !== open) return "";
+    return Object.values(this.differs).some((each) => each.includes(1)) ? "Yours: the framed numbers are not right."
+      : "Yours: right here, but not at every size.";
+  }
+
   // The card: what is said of a number, or how to begin.
   tell(text = "") {
     const frames = this.narrow ? "" : ": where it comes from (solid frames), where it goes (dashed)";
-    const html = text || `<i>Point at a number${frames}. Drag an underlined one up or down.</i>`;
+    const drag = this.own ? "" : " Drag an underlined one up or down.";
+    const html = text || `<i>Point at a number${frames}.${drag}</i>`;
     if (html !== this.told) this.card.innerHTML = this.told = html;
   }
 
@@ -173,13 +194,14 @@ class Stage {
         `exp(${written(this.tensors.masked[at])} / √${this.headDim}) / the sum of exp over its row`,
     }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
       : "the same number as before: only its place is new"));
-    const why = pairs.length ? `= ${few}${more}${bias}` : `: ${says()}`;
-    return `<b>${this.called(cell, step)} = ${text}</b> ${why}`;
+    const right = this.differs[nameOf(kind, step)] && this.value(cell, step, this.right);
+    const why = right !== undefined ? `: right is ${written(right)}` : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
+    return `<b>${this.called(cell, step)} = ${text}</b>${why}`;
   }
 
   // ------------------------------------------------------------------------------- hand
 
-  movable({ kind }, step = this.step) { return kind === "x" || step === 2 && kind.startsWith("W_"); }
+  movable({ kind }, step = this.step) { return !this.own && (kind === "x" || step === 2 && kind.startsWith("W_")); }
 
   point(cell) {
     if (this.pointed === cell) return;
@@ -304,7 +326,7 @@ class Stage {
 
   show(p) {
     const before = this.step;
-    this.p = clamp(p, TURN, LAST);
+    this.p = clamp(p, TURN, this.end);
     if (before !== this.step || this.p === this.step) this.point(null);
     this.say(); this.soon();
   }
@@ -325,11 +347,11 @@ class Stage {
 
   // Let the step happen that stands open, or the next one; "on" goes on to the last.
   play(on = false) {
-    if (this.p >= LAST) this.show(TURN);
+    if (this.p >= this.end) this.show(TURN);
     const to = Math.floor(this.p + 1e-6) + 1, seconds = SECONDS[to] ?? 1.4 + 0.45 * pieces(this, to);
     this.playing(on ? "all" : "step");
     this.go(to, 1000 * seconds * (to - this.p) / this.speed, () => {
-      if (!on || to === LAST) return this.playing(null);
+      if (!on || to >= this.end) return this.playing(null);
       this.next = setTimeout(() => this.play(true), PAUSE / this.speed);
     });
   }
@@ -341,7 +363,7 @@ class Stage {
 
   playing(which) {
     this.running = which;
-    const n = this.p >= LAST ? 1 : Math.floor(this.p + 1e-6) + 1;
+    const n = this.p >= this.end ? 1 : Math.floor(this.p + 1e-6) + 1;
     this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
     this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play all";
   }
@@ -361,16 +383,18 @@ class Stage {
     if (this.motion && by > 0) this.rush();
     this.stop();
     if (by < 0) this.go(Math.max(TURN, this.step - 1), 300 / this.speed);
-    else if (this.p < LAST) this.play();
+    else if (this.p < this.end) this.play();
   }
 
   // ------------------------------------------------------------------------------- page
 
   page(el) {
     const { steps, scenes, done = [] } = this.data, names = Object.keys(scenes);
-    const tick = (name) => (done.includes(name) ? ' <b role="img" aria-label="done">✓</b>' : "");
-    const tile = ({ name, letters }, k) => `<div class="tile" title="${letters}">${k + 1}
-      <span>${name}</span>${tick(name)}<small></small></div>`;
+    const signs = { done: "✓", wrong: "✗", next: "…" };
+    const state = (name, k) => (done.includes(name) ? "done" : k + 1 === this.own?.open ? this.own.state : "");
+    const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
+    const tile = ({ name, letters }, k) => `<div class="tile ${k < this.end ? "" : "dark"}" title="${letters}">
+      ${k + 1} <span>${name}</span>${sign(state(name, k))}<small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
     this.root = document.createElement("div");
@@ -416,6 +440,7 @@ class Stage {
       each.hidden = false;
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
       each.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
+      each.classList.toggle("wrong", Boolean(this.differs[nameOf(cell.kind, n)]?.[cell.at]));
       if (!this.movable(cell, n)) continue;
       each.setAttribute("role", "slider");
       each.tabIndex = stops.has(cell.kind) ? -1 : 0; // one stop a tensor, arrow keys go on from there
@@ -557,10 +582,3 @@ function mixture({ tokens, heads, shares, token }) {
 
 // Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.
 export function mount(el, data, options = {}) { return new Stage(el, data, options); }
-
-export default {
-  render({ model, el }) {
-    const stage = mount(el, model.get("data"));
-    return () => stage.leave();
-  },
-};

@@ -31,7 +31,7 @@ class Stage(Live):
         still: the step it opens at.
     """
 
-    _esm = script(*SCRIPTS)
+    _esm = script(*SCRIPTS, "alone")
     _css = style("stage")
     data = traitlets.Dict().tag(sync=True)
 
@@ -39,10 +39,8 @@ class Stage(Live):
         self, step: str, scenes: Sequence[str], answered: bool, done: Collection[str] = ()
     ):
         self.still = still(step)
-        each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
-        begin = {"scene": scenes[0], "step": step, "answered": answered, "done": sorted(done)}
-        super().__init__(data={"scenes": made, **begin, "steps": each, "colours": HEAD_COLOURS})
+        super().__init__(data=page(made, step, answered, done))
 
     def states(self) -> tuple[str, str, str]:
         """Return what there is to move, and the numbers of every state."""
@@ -77,6 +75,13 @@ def explore_stage(
         raise ValueError(f"there is no scene {scene!r}: expected {', '.join(SCENES)} or both")
     scenes = SCENES if scene == "both" else (scene,)
     return Stage(step, scenes, answered, done)
+
+
+def page(scenes: dict, step: str, answered: bool, done: Collection[str]) -> dict[str, Any]:
+    """Return all that the page gets."""
+    each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
+    begin = {"scene": next(iter(scenes)), "step": step, "answered": answered, "done": sorted(done)}
+    return {"scenes": scenes, **begin, "steps": each, "colours": HEAD_COLOURS}
 
 
 def whiteboard() -> dict[str, Any]:

@@ -66,7 +66,10 @@ class Plan {
     return this.words([[[`${name} `, "bold"], [shape, "code"]], [[letters, "code"]]], more);
   }
 
-  hint() { return this.words([[[`drag a ${this.colours ? "strip" : "number"}, or ↑ ↓`, "hint"]]]); }
+  hint() {
+    const text = `drag a ${this.colours ? "strip" : "number"}, or ↑ ↓`;
+    return this.words([[[this.it.own ? "" : text, "hint"]]]);
+  }
 
   // A block of cells with names at its rows and columns, a title above and a foot below.
   block(kind, lies, b, wide, high, more = {}) {
@@ -148,7 +151,7 @@ class Plan {
       this.tensor(kindOf(name), to, "o", lines, { out: true, between: step === 7 ? 11 : 0,
         titles: !many || k === (to === "token" ? 2 : 0) })];
     });
-    const drag = [cells ? " drag, too" : "", "hint"];
+    const drag = [cells && !this.it.own ? " drag, too" : "", "hint"];
     const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"], drag]])
       : this.header(before[0], step - 1);
     const last = this.header(made.join(", "), step, { out: true });

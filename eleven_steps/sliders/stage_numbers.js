@@ -92,11 +92,13 @@ function forms({ dIn, dOut, heads, tokens }) {
 export function trace(scene, sizes, x) {
   const every = forward(x, decoded(scene.weights[sizes.dOut]), { ...sizes, dIn: scene.dIn });
   const lies = forms({ ...sizes, dIn: scene.dIn });
-  const ordered = (flat, { blocks, rows, columns, at }) => range(blocks, (b) =>
-    range(rows, (r) => range(columns, (c) => flat[at(b, r, c)]))).flat(2);
   return LEFT.slice(1).map(([names, form]) => Object.fromEntries(names.map((name) =>
-    [name, ordered(every[name], lies[form]).map((v) => (v === -Infinity ? "-inf" : v))])));
+    [name, ordered(lies[form]).map((k) => (every[name][k] === -Infinity ? "-inf" : every[name][k]))])));
 }
+
+// Where the numbers of a tensor stand in the flat list, in the order that torch has them in.
+const ordered = ({ blocks, rows, columns, at }) =>
+  range(blocks, (b) => range(rows, (r) => range(columns, (c) => at(b, r, c)))).flat(2);
 
 // As the pictures of the course write numbers: five characters at the most.
 function written(value, short = false) {

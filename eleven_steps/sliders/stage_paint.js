@@ -352,7 +352,7 @@ class Painter {
     small.setTransform(dots, 0, 0, dots, 0, 0);
     small.clearRect(0, 0, wide * LAST, STRIP);
     this.pen = small;
-    for (let n = 1; n <= LAST; n++) {
+    for (let n = 1; n <= it.end; n++) {
       const laid = it.steps[n], kinds = LEFT[n][0].map(kindOf);
       const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
       const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));

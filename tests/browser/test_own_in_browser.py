@@ -71,14 +71,21 @@ def test_a_line_is_broken_by_hand(page, show):
 
 def test_a_class_speaks_once_it_is_right(page, show):
     place = show(sliders.explore_class(read_class(wrong_class("softmax_over_queries"))))
-    tiles = place.locator(".tiles button")
-    assert [tile.get_attribute("data-state") for tile in tiles.all()] == (
-        ["done"] * 6 + ["wrong"] + ["dark"] * 4
-    )
-    expect(place.locator("td.differs")).to_have_count(12)
+    stage, marked = place.locator("[data-stage]"), place.locator(".cells .wrong:visible")
+    for state, many in (("done", 6), ("wrong", 1), ("dark", 4)):
+        expect(stage.locator(f".tiles .{state}")).to_have_count(many)
+    expect(stage).to_have_attribute("data-step", "7")
+    expect(marked).to_have_count(12)
     expect(place.locator(".sentences")).to_have_count(0)
-    tiles.nth(4).click()
-    expect(place.locator(".sheet h4")).to_contain_text("Step 5, scores: right")
+    stage.locator("[data-cell='weights.0.0.0.0']").hover()
+    expect(stage.locator(".card")).to_contain_text("weights[0, 0, 0, 0] = 0.34: right is 1.00")
+    playhead = stage.get_by_role("slider")
+    playhead.press("ArrowRight")  # no further than it is right
+    expect(stage).to_have_attribute("data-step", "7")
+    playhead.press("Home")
+    expect(stage).to_have_attribute("data-step", "1")
+    playhead.press("End")
+    expect(stage).to_have_attribute("data-step", "7")
     place = show(sliders.explore_class(read_class(MultiHeadAttention)))
     first = place.locator(".next div").first
     expect(first).to_contain_text("Bert0.99")
