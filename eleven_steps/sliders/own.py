@@ -93,7 +93,7 @@ def explore_class(reading: Read) -> Own:
 
 
 def staged(steps: Sequence[Any]) -> dict[str, Any]:
-    """Return the stage of a class: its whiteboard as far as it is right, and its first wrong step."""
+    """Return the stage of a class: as far as it is right, and its first wrong step."""
     done = [step.name for step in steps if step.state == "done"]
     rest = [step for step in steps if step.state != "done"]
     first = rest[0] if rest else steps[-1]

@@ -162,8 +162,8 @@ class Stage {
     const { open, other } = this.own ?? {};
     if (other?.includes(name)) return "Your code takes another way, without this tensor.";
     if (n !== open) return "";
-    return Object.values(this.differs).some((each) => each.includes(1)) ? "Yours: the framed numbers are not right."
-      : "Yours: right here, but not at every size.";
+    const framed = Object.values(this.differs).some((each) => each.includes(1));
+    return framed ? "Yours: the framed numbers are not right." : "Yours: right here, but not at every size.";
   }
 
   // The card: what is said of a number, or how to begin.
@@ -195,13 +195,16 @@ class Stage {
     }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
       : "the same number as before: only its place is new"));
     const right = this.differs[nameOf(kind, step)] && this.value(cell, step, this.right);
-    const why = right !== undefined ? `: right is ${written(right)}` : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
+    const why = right !== undefined ? `: right is ${written(right)}`
+      : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
     return `<b>${this.called(cell, step)} = ${text}</b>${why}`;
   }
 
   // ------------------------------------------------------------------------------- hand
 
-  movable({ kind }, step = this.step) { return !this.own && (kind === "x" || step === 2 && kind.startsWith("W_")); }
+  movable({ kind }, step = this.step) {
+    return !this.own && (kind === "x" || step === 2 && kind.startsWith("W_"));
+  }
 
   point(cell) {
     if (this.pointed === cell) return;
