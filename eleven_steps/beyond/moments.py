@@ -77,6 +77,7 @@ class Sentence:
             present one.
         steps: the layer's eleven steps, as helpers.trace.trace returns them.
         meanings: what the model reads each of its words from, (words, d_out).
+        model: the model that the layer is of.
     """
 
     words: list[str]
@@ -84,6 +85,7 @@ class Sentence:
     head: int
     steps: list[Step]
     meanings: torch.Tensor
+    model: TinyModel
 
     def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
         """Draw one head of scores, masked scores or weights (1, num_heads, num_tokens,
@@ -110,7 +112,7 @@ def load_sentence(sentence: str = MEETING) -> Sentence:
     everywhere = torch.ones_like(tokens, dtype=torch.bool)
     head = int(prefix_matching(weights, tokens, everywhere).argmax())
     meanings = model.unembedding.weight.detach()
-    return Sentence(write(tokens[0]), model.layers[1], head, steps, meanings)
+    return Sentence(write(tokens[0]), model.layers[1], head, steps, meanings, model)
 
 
 def load_facts() -> dict[str, str]:

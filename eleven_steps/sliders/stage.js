@@ -23,14 +23,16 @@ class Stage {
 
   // Take a scene as it comes: its x and weights, which a hand may change, stand here anew.
   choose(name) {
-    this.name = name; this.scene = this.data.scenes[name];
+    this.name = name; this.scene = { ...this.data.scenes[name] };
+    this.reader = this.scene.model && new Reader(this.scene.model);
     this.wide = this.scene.dIn > 12; // too wide for numbers: features are colours
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
     this.begin(); this.set();
   }
 
   begin() {
-    this.input = floats(this.scene.x);
+    this.scene.words &&= [...this.data.scenes[this.name].words]; // as they were at first
+    this.input = floats(this.scene.x); this.spell();
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
     this.back.disabled = true;
@@ -57,12 +59,31 @@ class Stage {
     this.sliders(); this.arrange();
   }
 
+  // A select for each word, and below them what comes next.
+  spell() {
+    const { words = [] } = this.scene, option = (word) => `<option>${word}</option>`;
+    const all = this.reader?.vocabulary.map(option).join("");
+    const select = (_, i) => `<select aria-label="word ${i}" data-word="${i}">${all}</select>`;
+    this.words.innerHTML = words.map(select).join("");
+    words.forEach((word, i) => { this.words.children[i].value = word; });
+  }
+
+  // Swap a word: the model reads the sentence anew.
+  swap(i, word) {
+    this.scene.words[i] = word; this.input = this.reader.read(this.scene.words);
+    this.back.disabled = false; this.set();
+  }
+
   get weights() { return this.every[this.sizes.dOut]; }
   get step() { return Math.max(1, Math.ceil(this.p - 1e-6)); }
 
   compute() {
     this.tensors = forward(this.input, this.weights, this.sizes);
     this.right = { ...this.tensors }; this.differs = {};
+    const { tokens } = this.sizes;
+    const next = this.reader?.next(this.input, this.tensors.out, tokens - 1) ?? [];
+    const said = next.map(([word, share]) => `<b style="--share:${share}">${word} ${share.toFixed(2)}</b>`);
+    this.next.innerHTML = said.length ? `next word: ${said.join(" ")}` : "";
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
       ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
@@ -284,7 +305,9 @@ class Stage {
   undo(all = !this.hold) {
     if (!all) this.put(this.hold.cell, this.hold.before);
     this.release();
+    const words = `${this.scene.words}`;
     if (all) this.begin();
+    if (words !== `${this.scene.words}`) return this.set();
     this.compute(); this.worth(); this.soon(); this.later(40);
   }
 
@@ -292,7 +315,7 @@ class Stage {
   key(key, { shiftKey, target }) {
     const cell = this.list[target.k], by = { ArrowUp: 1, ArrowDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
-    if (target.matches("input, button")) return false;
+    if (target.matches("input, select, button")) return false;
     if (key === "Escape") this.undo();
     else if (key === " ") this.running ? this.stop() : this.play();
     else if (cell && by) {
@@ -405,7 +428,7 @@ class Stage {
     this.root.innerHTML = `<div class="top"><div class="title" aria-live="polite"></div>
         <div class="choices">${choices.join("")}</div></div>
       <div class="desk"><pre class="code" tabindex="0"></pre><button class="back">Back to the start</button>
-        <div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
+        <div class="knobs"><div class="words"></div><output class="next"></output>${Object.entries(SIZES).map(knob).join("")}</div></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
         <button class="pace"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
@@ -416,7 +439,7 @@ class Stage {
         <div class="field"><canvas></canvas><div class="cells"></div>
         <div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div>`;
-    const parts = "title choices code back knobs board field cells card one all pace strip handle call";
+    const parts = "words next title choices code back knobs board field cells card one all pace strip handle call";
     for (const name of parts.split(" ")) this[name] = this.root.querySelector(`.${name}`);
     this.tiles = [...this.root.querySelectorAll(".tile")];
     [this.small, this.canvas] = this.root.querySelectorAll("canvas");
@@ -474,6 +497,7 @@ class Stage {
       const key = input.dataset.size, values = legal[key];
       Object.assign(input, { values, max: values.length - 1, value: values.indexOf(sizes[key]),
         disabled: !values[1] });
+      input.parentNode.hidden = Boolean(this.reader) && input.disabled; // as it was trained
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
@@ -521,8 +545,8 @@ class Stage {
       if (moved) this.go(to, 220);
       else this.go(to - 1 + TURN, 260, () => this.play());
     });
-    root.addEventListener("input", ({ target }) =>
-      this.set({ [target.dataset.size]: target.values[target.value] }));
+    root.addEventListener("input", ({ target: { dataset, values, value } }) =>
+      (dataset.word ? this.swap(Number(dataset.word), value) : this.set({ [dataset.size]: values[value] })));
     root.addEventListener("click", ({ target }) => {
       if (target === this.one || target === this.all) {
         this.running ? this.stop() : this.play(target === this.all);

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import traitlets
 
+from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
+from eleven_steps.beyond.tiny import TinyModel
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
 from eleven_steps.sliders.lesson import at_steps, run, tokens
 from eleven_steps.sliders.live import Live, script, style
@@ -20,7 +22,7 @@ from helpers.trace import SHAPES, STEPS, step_source, trace
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
 SCENES = ("whiteboard", "sentence")
-SCRIPTS = ("listen", "stage_numbers", "stage_layout", "stage_paint", "stage")
+SCRIPTS = ("listen", "stage_numbers", "stage_words", "stage_layout", "stage_paint", "stage")
 
 
 class Stage(Live):
@@ -96,7 +98,22 @@ def sentence() -> dict[str, Any]:
     layer, x = read.layer, read.steps[0].tensors["x"]
     width, heads = layer.d_out, layer.num_heads
     start = {"dOut": width, "heads": heads, "tokens": x.shape[1]}
-    return scene_of(x, {width: layer}, {width: (heads,)}, start) | {"words": read.words}
+    scene = scene_of(x, {width: layer}, {width: (heads,)}, start)
+    return scene | {"words": read.words, "model": around(read.model, x.shape[1])}
+
+
+def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
+    """Return what of the tiny model lies around its second layer, as the page reads it."""
+    first = model.layers[0]
+    return {
+        "vocabulary": WORDS,
+        "heads": first.num_heads,
+        "first": {name: packed(each) for name, each in first.named_parameters()},
+        "embedding": packed(model.embedding.weight),
+        "places": packed(model.places[:num_tokens]),
+        "unembedding": packed(model.unembedding.weight),
+        "bias": packed(model.unembedding.bias),
+    }
 
 
 def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[str, Any]:

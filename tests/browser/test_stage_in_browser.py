@@ -1,6 +1,7 @@
 """The stage in a page without a kernel, and in JupyterLab: its numbers, its places, its hand."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from lab_page import run_all
 from playwright.sync_api import expect
 from waits import settle
 
+from eleven_steps.beyond.grammar import WORDS
+from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.sliders.live import style
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
 from helpers.trace import trace
@@ -112,6 +115,31 @@ def opened(page, address):
     yielded = page.locator("[data-stage]")
     expect(yielded).to_have_attribute("data-step", "5")
     return yielded
+
+
+def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
+    page.get_by_role("button", name="sentence").click()
+    following = stage.locator(".next")
+    expect(following).to_contain_text("Bert 0.99")
+    for sentence in (
+        "Anna met Dora . Anna met",
+        "Cleo met Dora . Cleo met",
+        "the dogs near old tree met",
+    ):
+        for i, word in enumerate(sentence.split()):
+            stage.get_by_label(f"word {i}").select_option(word)
+        read = load_sentence(sentence)
+        x = torch.tensor(page.evaluate("Array.from(stage.input)"))
+        assert x.isfinite().all()
+        assert torch.allclose(x, read.steps[0].tensors["x"].flatten(), atol=1e-5)
+        tokens = torch.tensor([[WORDS.index(word) for word in sentence.split()]])
+        share, best = read.model(tokens)[0, -1].softmax(dim=-1).max(dim=-1)
+        expect(following).to_contain_text(f"{WORDS[best]} {share:.2f}")
+        expect(following).to_have_text(re.compile("^next word: .+ .+ .+$"))
+    stage.get_by_text("Back to the start").click()
+    expect(stage.get_by_label("word 2")).to_have_value("Bert")
+    expect(following).to_contain_text("Bert 0.99")
+    assert not page.faults
 
 
 def traced(scene, d_out, num_heads, x):

@@ -1,0 +1,34 @@
+// The words of the stage's sentence, which may be swapped, and the word that comes next. The layer on
+// the stage is the second of a tiny trained model of attention alone; what lies around it is here.
+
+const LIKELIEST = 3; // next words that are shown
+
+class Reader {
+  constructor({ vocabulary, heads, first, ...tensors }) {
+    Object.assign(this, { vocabulary, heads, first: decoded(first) });
+    for (const [name, text] of Object.entries(tensors)) this[name] = floats(text);
+    this.wide = this.embedding.length / vocabulary.length;
+  }
+
+  // What the layer gets of as many words as there are places, (num_tokens, wide) flat: the features of
+  // each word, and what the first layer adds, which sees the features of its place beside them.
+  read(words) {
+    const { embedding, places, wide } = this, deep = places.length / words.length;
+    const own = words.map((word) => rowOf(embedding, this.vocabulary.indexOf(word), wide));
+    const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
+    const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };
+    return forward(placed, this.first, sizes).out.map((added, k) => added + own[Math.floor(k / wide)][k % wide]);
+  }
+
+  // The likeliest words after row i of what the layer got and added, each with its share.
+  next(x, out, i) {
+    const [before, added] = [x, out].map((flat) => rowOf(flat, i, this.wide));
+    const scores = this.vocabulary.map((_, k) => this.bias[k] +
+      sum(rowOf(this.unembedding, k, this.wide).map((each, f) => each * (before[f] + added[f]))));
+    const most = Math.max(...scores), sizes = scores.map((score) => Math.exp(score - most)), whole = sum(sizes);
+    const shares = this.vocabulary.map((word, k) => [word, sizes[k] / whole]);
+    return shares.sort(([, one], [, other]) => other - one).slice(0, LIKELIEST);
+  }
+}
+
+const rowOf = (flat, i, wide) => Array.from(flat.subarray(i * wide, (i + 1) * wide));
