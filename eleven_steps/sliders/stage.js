@@ -587,9 +587,9 @@ const TITLES = [null,
     ({ tokens }) => `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. ` +
       "They become −∞."],
   [() => "How does a row of scores become shares of one whole?",
-    ({ token }) => "Every row fills up to exactly 1; −∞ gets nothing. " +
-      `${token(0).replace("t", "T")} has only itself.`],
-  [() => "What does a token take home from itself and those before it?", mixture],
+    (facts) => `Every row fills up to 1, −∞ gets nothing${most(facts, "gives", "to")}.`],
+  [() => "What does a token take home from itself and those before it?",
+    (facts) => `A mixture of values${most(facts, "takes", "from")}.`],
   [() => "The heads are done. Whose numbers should lie side by side now?",
     () => "Axes 1 and 2 have swapped back: each token's heads lie together again."],
   [({ heads, dim, dOut }) => `How do ${count(heads, "head")} of ${dim} become one row of ${dOut}?`,
@@ -597,14 +597,13 @@ const TITLES = [null,
   [() => "So far no head knows of another. Where do they meet?",
     ({ dOut }) => `Here: each number of out mixes all ${dOut} of its token's context, of all heads.`]];
 
-// What the last token takes from whom, in the head where it takes most from another.
-function mixture({ tokens, heads, shares, token }) {
+// How much the last token gives to whom, in the head where it gives most to another.
+function most({ tokens, heads, shares, token }, gives, to) {
   const last = tokens - 1;
-  if (!last) return "One token alone: its context is its own row of values.";
+  if (!last) return "; one token alone has only itself";
   const all = range(heads, (h) => range(last, (j) => [shares[(h * tokens + last) * tokens + j], h, j]));
   const [share, head, from] = all.flat().reduce((one, other) => (other[0] > one[0] ? other : one));
-  const part = `${Math.round(100 * share)} % from the values of ${token(from)}`;
-  return `A mixture: in head ${head}, ${token(last)} takes ${part}.`;
+  return `: in head ${head}, ${token(last)} ${gives} ${Math.round(100 * share)} % ${to} ${token(from)}`;
 }
 
 // Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.

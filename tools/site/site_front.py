@@ -15,7 +15,7 @@ from renew import COURSE, VIEW, read
 from eleven_steps import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| \d* \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (\d+) \|$", re.MULTILINE)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
@@ -58,8 +58,8 @@ steps. You see every number, and move what makes it.</p>
 
 ## All of it, under your hand
 
-Press Play, or drag the playhead: the same numbers travel through all eleven steps. Then drag a number
-of x, and everything after it follows.
+A small trained model reads a sentence. Swap a word: whom does the last one read now, and which word
+comes next? Then press *whiteboard*: the same eleven steps in numbers that you can drag, and Play.
 """
 ABOUT = """## To do it yourself
 
@@ -95,12 +95,13 @@ def front_page(root: Path) -> NotebookNode:
     """
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
-    stage = sliders.explore_stage("scores", "both")
+    stage = sliders.explore_stage("softmax", "both", answered=True)
+    stage.data = {**stage.data, "scene": "sentence"}  # it says at once what all of it is for
     page = new_notebook(
         cells=[
             new_markdown_cell(HERO.format(first=rows[0][0])),
             alive(stage),
-            new_markdown_cell(f"## The notebooks\n\n{cards(rows)}"),
+            new_markdown_cell(cards(rows)),
             new_markdown_cell(ABOUT + launch(root)),
         ]
     )
@@ -127,9 +128,17 @@ def alive(live: sliders.Live) -> NotebookNode:
     return new_code_cell(outputs=[new_output("display_data", data)])
 
 
-def cards(rows: list[tuple[str, str]]) -> str:
-    """Return a list with a card for each notebook: its title, a question from it, its minutes."""
-    return f'<ol class="cards">{"".join(card(*row) for row in rows)}</ol>'
+def cards(rows: list[tuple[str, str, str]]) -> str:
+    """Return the notebooks of the evening, then those beyond, a card each; rows are name, minutes
+    of the evening, if it has any, and of the whole."""
+    evening = [(name, minutes) for name, minutes, _ in rows if minutes]
+    beyond = [(name, whole) for name, minutes, whole in rows if not minutes]
+    total = sum(int(minutes) for _, minutes in evening)
+    headings = f"One evening, {total} minutes", "Beside it and beyond, as you like"
+    return "\n\n".join(
+        f'## {heading}\n\n<ol class="cards">{"".join(card(*row) for row in group)}</ol>'
+        for heading, group in zip(headings, (evening, beyond), strict=True)
+    )
 
 
 def card(name: str, minutes: str) -> str:
