@@ -1,8 +1,6 @@
 // The stage as a picture of its own.
 
-export default {
-  render({ model, el }) {
-    const stage = mount(el, model.get("data"));
-    return () => stage.leave();
-  },
-};
+export default answering(({ model, el }) => {
+  const stage = mount(el, model.get("data"));
+  return () => stage.leave();
+});

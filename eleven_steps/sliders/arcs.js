@@ -54,4 +54,4 @@ function word(event) {
   return found ? Number(found.dataset.word) : null;
 }
 
-export default { render };
+export default answering(render);

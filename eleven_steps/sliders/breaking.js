@@ -119,4 +119,4 @@ function row(lines, state, current, choose) {
   return made("tr", {}, ...[again, ...said].map((each) => made("td", {}, each)));
 }
 
-export default { render };
+export default answering(render);

@@ -123,4 +123,4 @@ function alive(it, live) {
   it.help.textContent = live ? HOW : ALONE + (document.querySelector(".jp-NotebookPanel") ? RUN : "");
 }
 
-export default { render };
+export default answering(render);

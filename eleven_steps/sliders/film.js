@@ -83,4 +83,4 @@ function nearest(positions, begun, ...wishes) {
 
 const same = (one, other) => one.every((value, i) => value === other[i]);
 
-export default { render };
+export default answering(render);

@@ -82,4 +82,4 @@ function keyed(it, part, key) {
   return true;
 }
 
-export default { render };
+export default answering(render);

@@ -83,3 +83,20 @@ function press(it, part) {
   else if (it.again) it.again();
   else pin(it, null);
 }
+
+// What a module exports. In JupyterLab Shift and Enter goes on to the cell below and scrolls there, past
+// the picture that has just been run: it is brought back whole, or from its top where it is too high.
+const answering = (render) => ({
+  render(view) {
+    const end = render(view), { el } = view;
+    const watch = new ResizeObserver(() => {
+      if (!el.clientHeight) return;
+      watch.disconnect();
+      const cell = el.closest(".jp-Cell"), room = el.closest(".jp-WindowedPanel-outer");
+      if (!room || !cell.nextElementSibling?.matches(".jp-mod-active")) return;
+      el.scrollIntoView({ block: el.clientHeight > room.clientHeight ? "start" : "nearest" });
+    });
+    watch.observe(el);
+    return end;
+  },
+});

@@ -93,4 +93,4 @@ function bars(next, before) {
   });
 }
 
-export default { render };
+export default answering(render);
