@@ -34,6 +34,7 @@ MASKS = ["since.6", "since.7", "since.11", "since.13"]  # of booleans, which kno
 # Where every way to be wrong is tried: one tensor, several, repaired, a change, booleans, flat.
 EVERY_WAY = ["scores.1", "project.1", "softmax.3", "since.3", "since.7", "learn.1", "many.1"]
 inf = torch.inf
+sdpa = nn.functional.scaled_dot_product_attention
 
 every = pytest.mark.parametrize
 
@@ -430,6 +431,8 @@ PLANTED = [
     ("since.14", "linear_asked_first", lambda t, q, k, v, d: (
         t * torch.exp(-d).view(-1, 1, 1) + k.mT @ v, q @ (t * torch.exp(-d).view(-1, 1, 1)))),
     ("many.2", "laid side by side", lambda c, o: torch.cat(parts(c, o), -1) + o.bias),
+    ("fast.1", "no_mask", lambda q, k, v, size: sdpa(q, k, v)),
+    ("fast.1", "no_scale", lambda q, k, v, size: sdpa(q, k, v, is_causal=True, scale=1.0)),
     ("out_proj.3", "out_proj_missing", lambda c, o: c),
     ("out_proj.3", "out_proj_bias_not_added", lambda c, o: c @ o.weight.T),
 ]  # fmt: skip
@@ -492,6 +495,44 @@ def test_a_usual_slip_is_named(identifier, slip, answer):
         assert named(slip).sentence in outcome.message
     else:
         assert slip in outcome.message
+
+
+SUBTRACTED = "torch.exp(scaled - largest)"
+IN_BLOCKS = [  # what is said, and what is exchanged in the solution of fast.1
+    ("The total is not rescaled", {"total * shrink": "total"}),
+    ("The context is not rescaled", {"context * shrink": "context"}),
+    ("Nothing is rescaled", {"before, largest = largest, ": "before = largest = "}),
+    ("The largest is that of the block", {"torch.maximum(largest, scaled": "(scaled"}),
+    ("The new block is measured", {SUBTRACTED: "torch.exp(scaled - scaled.amax(-1, True))"}),
+    ("each row has its own", {"scaled.amax(dim=-1, keepdim=True)": "scaled.max()"}),
+    ("exp overflows above 88", {SUBTRACTED: "scaled.exp()", "torch.exp(before - largest)": "1"}),
+    ("begin at -inf", {":1], -torch.inf": ":1], 0.0"}),
+    ("where it is shorter", {"token.split": "token[: len(token) // size * size].split"}),
+    ("the sum of the last block", {"total * shrink + ": ""}),
+    ("Divide by the total", {"context / total": "context"}),
+    ("after every block", {"    return": "        context = context / total\n    return"}),
+    ("the loop ends in its first round", {"    return": "        return"}),
+    ("holds NaN", {"before - largest": "largest - before"}),
+    (
+        "right, everywhere",
+        {
+            "total = total": "kept = total * shrink; total = total",
+            "context * shrink + powers": "context * (kept / total) + powers / total",
+            "context / total": "context",
+        },
+    ),
+]
+
+
+def test_each_slip_in_a_softmax_in_blocks_is_named():
+    solution = cells("fast.1")[1].source
+    for said, edits in IN_BLOCKS:
+        source = solution
+        for old, new in edits.items():
+            assert source.count(old) == 1, old
+            source = source.replace(old, new)
+        outcome = tried("fast.1", run(source))
+        assert said in outcome.message and "plays no part" not in outcome.message, said
 
 
 def test_each_slip_of_the_catalogue_is_tried_with_real_code():

@@ -267,8 +267,8 @@ def _like(task: Write, parts: Parts, scene: Scene) -> str:
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     """Say which tensor or layer that a function is given changes nothing in what it returns."""
     given, own = task.gets(scene), [each for each in parts if is_tensor(each)]
-    if len(given) == 1 or len(own) < len(parts):
-        return ""
+    if len(given) == 1 or len(own) < len(parts) or any(each.isnan().all() for each in own):
+        return ""  # where all is NaN, nothing can change it
     names = {id(each): name for step in scene.steps.values() for name, each in step.items()}
     names |= {id(getattr(scene.module, name)): name for name in LAYERS}
     for index, argument in enumerate(given):

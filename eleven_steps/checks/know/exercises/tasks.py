@@ -1,4 +1,4 @@
-"""The exercises of the steps, of heads that learn, of changes since the lecture, of many machines.
+"""The exercises of the steps, of speed, of trained heads, of changes since then, of many machines.
 
 TASKS maps identifiers to tasks, in the order of the course: those of functions.toml, and those of
 questions.toml that belong to one of these.
@@ -13,6 +13,7 @@ import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.catalogue import named
+from eleven_steps.checks.know.exercises.block_by_block import highest, in_blocks
 from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, as_parts
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.right import Scene
@@ -45,6 +46,13 @@ _CASES = {
         *_MANY,
         replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88"),
     ),
+    "blocks": (
+        replace(_NEAR, called="at 6 tokens, in blocks of 2"),
+        replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens, in blocks of 2"),
+        Case(5, 7, 10, 48, 6, 9, qkv_bias=True, called="at 7 tokens, in blocks of 2"),
+        Case(3, 11, 8, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
+        Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, called="where scores go beyond -104 and 88"),
+    ),
     "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, called="with a window of 1"), *_SINCE[2:]),
     "topk": (
         _NEAR,
@@ -65,6 +73,7 @@ _CASES |= {
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
 _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
+_KNOWN |= {"in_blocks": in_blocks, "highest": highest}
 
 
 class Code:
@@ -129,7 +138,7 @@ def _in_order() -> Iterator[Task]:
         if number.isdigit()
     ]
     every += [Grow("your_class.1"), *QUESTIONS.values()]
-    for group in (*STEPS, "your_class", "learn", "since", "many"):
+    for group in (*STEPS, "your_class", "fast", "learn", "since", "many"):
         own = [task for task in every if task.identifier.partition(".")[0] == group]
         yield from sorted(own, key=lambda task: int(task.identifier.partition(".")[2]))
 
