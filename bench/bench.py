@@ -3,6 +3,7 @@
     python bench/bench.py                               the tables of docs/benchmarks.md
     python bench/bench.py --quick                       small sizes, one second each
     python bench/bench.py --busy                        while the machine does other work too
+    python bench/bench.py --rows transformers --times   some rows, without memory: long texts
     python bench/bench.py --device cuda --dtype bfloat16
 
 All implementations of one size run in one process, in turn, in a new order and on new random
@@ -53,12 +54,15 @@ DRAWN = {
 }
 
 
-def installed() -> list[str]:
-    """Return the rows that can be built here."""
+def installed(words: list[str]) -> list[str]:
+    """Return the rows that can be built here: the fused class, and those with one of the words."""
     source, names = FusedMultiHeadAttention(D, D, 64, 0.0, NUM_HEADS), []
-    for name, build in ROWS.items():
+    for word in words:
+        if not any(word in name for name in ROWS):
+            raise SystemExit(f"no row has {word} in its name: {'; '.join(ROWS)}")
+    for name in (n for n in ROWS if n == bench_rows.FUSED or any(word in n for word in words)):
         try:
-            build(source)
+            ROWS[name](source)
             names.append(name)
         except ImportError as missing:
             print(f"{name} is left out: {missing}", file=sys.stderr)
@@ -111,7 +115,8 @@ def measure(
         seconds = timeit.timeit("work(x, backward)", timer=clock, number=number, globals=given)
         return seconds / number * 1e3
 
-    times = in_turn(list(works), milliseconds, options.seconds, LEAST, lambda: new(shape, options))
+    how = options.seconds, options.rounds
+    times = in_turn(list(works), milliseconds, *how, lambda: new(shape, options))
     limit = sum(statistics.median(times[name]) * count for name, count in counts.items())
     limit *= 3 if backward else 1  # the gradient of a product is two products
     about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": len(times[rows[0]])}
@@ -218,8 +223,11 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, one second each")
     parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
+    parser.add_argument("--rounds", type=int, default=LEAST, help="at least, and at least 2 (7)")
     parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
     parser.add_argument("--forward", action="store_true", help="leave out the way back")
+    parser.add_argument("--rows", nargs="+", default=[""], metavar="WORD", help="only such rows")
+    parser.add_argument("--times", action="store_true", help="leave out memory")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
@@ -233,6 +241,7 @@ def parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     options.size = options.size and [tuple(size) for size in options.size]
     options.threads = 1 if options.busy else options.threads
+    options.rounds = max(2, options.rounds)  # else there are no quartiles
     options.seconds = options.seconds or (1 if options.quick else 20)
     return options
 
@@ -246,7 +255,7 @@ def main() -> None:
     clock = "processor time" if options.busy else "wall time"
     where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
     print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
-    names, times, memory = installed(), [], []
+    names, times, memory = installed(options.rows), [], []
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     directions = (False,) if options.forward else (False, True)
     columns = ["forward, ms", "x limit", "with backward, ms", "x limit"][: 2 * len(directions)]
@@ -261,7 +270,7 @@ def main() -> None:
         print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
 
     timed = {(each["row"], each["b"], each["num_tokens"], each["backward"]) for each in times}
-    sizes = [size for size in sizes if size[1] >= 1024]
+    sizes = [size for size in sizes if size[1] >= 1024 and not options.times]
     cells = {name: [] for name in names}
     for name, size, backward in itertools.product(names, sizes, directions):
         if (name, *size, backward) in timed:

@@ -4,8 +4,12 @@ Usage: python bench/bench_processes.py [--processes 1 2 4] [--size B NUM_TOKENS 
 """
 
 import argparse
+import sys
+from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 from bench_turns import print_table
 from many_machines import equal, measure
 
