@@ -26,7 +26,7 @@ LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
 TITLE = "# Solution"  # its first line, which does not count
 LONGEST_SET_UP = 14  # statements
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
-TAGS = {"deeper", "lab", "nbval-ignore-output", "raises-exception", "set-up", "solution"}
+TAGS = {"deeper", "lab", "nbval-ignore-output", "picture", "raises-exception", "set-up", "solution"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(")
@@ -149,7 +149,7 @@ def test_code_cells_are_short_and_take_turns_with_prose(path):
     for cell in read(path).cells:
         tags = cell.metadata.get("tags", [])
         is_code, is_solution = cell.cell_type == "code", "solution" in tags
-        folded = is_solution or "set-up" in tags  # to a line
+        folded = is_solution or {"set-up", "picture"} & {*tags}  # to a line
         run = run + 1 if is_code and not folded else 0
         assert run < 3, f"three code cells in a row: {cell.source}"
         if (
@@ -171,6 +171,8 @@ def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
             first, second, *_ = cell.source.splitlines()
             assert first == TITLE + ", checked" * before
             assert second.startswith("# "), "it says in words what it does"
+        if "picture" in cell.metadata.get("tags", []):
+            assert cell.source.startswith("# Picture\n"), cell.source
         before = solution
 
 

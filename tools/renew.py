@@ -152,15 +152,15 @@ def normal_form(notebook: NotebookNode) -> str:
 def normal_metadata(cell: NotebookNode) -> NotebookNode:
     """Return the tags of a cell and what follows from them.
 
-    A solution starts out folded, and so does the set-up, which would stand before the idea, and
-    all below a heading of the depth.
+    A solution starts out folded, and so do the set-up, which would stand before the idea, what only
+    prepares a picture, and all below a heading of the depth.
     """
     metadata = NotebookNode()
     if tags := cell.metadata.get("tags"):
         metadata.tags = tags
     if "solution" in (tags or []):
         metadata.jupyter = NotebookNode(source_hidden=True, outputs_hidden=True)
-    if "set-up" in (tags or []):
+    if {"set-up", "picture"} & {*(tags or [])}:
         metadata.jupyter = NotebookNode(source_hidden=True)
     if "deeper" in (tags or []):
         metadata["jp-MarkdownHeadingCollapsed"] = True

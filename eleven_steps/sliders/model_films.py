@@ -40,7 +40,8 @@ def explore_moments(sentence: str) -> Film:
         ValueError: as eleven_steps.beyond.moments.look does for a sentence.
     """
     moments = {moment.step: moment for moment in load_moments()}
-    return film(lambda step: heads_at(moments[step], sentence), {"step": 0}, step=moments)
+    end = {"step": max(moments)}  # at the start all rows are even
+    return film(lambda step: heads_at(moments[step], sentence), end, step=moments)
 
 
 def heads_at(moment: Moment, sentence: str) -> Picture:
