@@ -3,22 +3,20 @@
 // kernel. Numbers are painted on a canvas; over each lies an element that can be found and held.
 
 const PER_PIXEL = 0.01, PER_KEY = 0.1; // what a number that is held changes by
-const SECONDS = { 1: 2.4, 2: 4.2, 5: 4.6, 6: 2.4, 7: 3, 8: 4.6, 11: 3.6 }; // 3, 4, 9, 10: by their rows
+const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 3, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
 const PAUSE = 1600; // milliseconds between steps, to read what was found
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
 class Stage {
-  constructor(el, data, options = {}) {
+  constructor(el, data) {
     this.data = data; this.own = data.own; // of a class of one's own: how far it has come
     const { open, tensors } = this.own ?? {};
     this.end = !open ? LAST : tensors ? open : open - 1 + TURN;
     this.page(el); this.painter = new Painter(this, this.canvas, this.small);
     this.look(); this.listen(); this.paced(1);
-    const step = options.step ?? data.step;
-    this.p = (data.steps.findIndex((each) => each.name === step) + 1 || Number(step)) - 1;
-    this.p += data.answered || options.answered ? 1 : TURN;
-    this.choose(options.scene ?? data.scene);
+    this.p = data.steps.findIndex(({ name }) => name === data.step) + (data.answered ? 1 : TURN);
+    this.choose(data.scene);
   }
 
   // Take a scene as it comes: its x and weights, which a hand may change, stand here anew.
@@ -47,7 +45,7 @@ class Stage {
     }
     this.release(); this.point(null);
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
-    Object.assign(this, cells(this.sizes));
+    Object.assign(this, cells(this.forms));
     this.elements = []; this.cells.replaceChildren();
     this.compute();
     const { tensors, weights } = this, parts = Math.max(...PARTS.map((name) => strongest(tensors[name])));
@@ -93,19 +91,15 @@ class Stage {
 
   look() {
     this.painter.look(this.root, this.data.colours);
-    this.least = Math.ceil(LEAST_FONT * this.painter.shortEm / 0.86);
+    this.least = Math.ceil(LEAST_FONT * this.painter.shortEm / 0.92);
   }
 
   // Lay everything out for the room there is.
   arrange() {
     this.room = this.board.clientWidth || 1068; this.narrow = this.room < 760;
-    for (const [name, most] of [["narrow", 760], ["close", 960], ["slim", 500]]) {
-      this.root.classList.toggle(name, this.room < most);
-    }
-    Object.assign(this, arrange(this, this.narrow && this.high || 0));
+    Object.assign(this, arrange(this));
     this.painter.resize(this.painter.pen, this.across, this.high);
     this.painter.resize(this.painter.small, this.strip.clientWidth, STRIP);
-    this.board.style.height = `${this.high}px`;
     this.covered = this.said = null;
     this.say(); this.soon(); this.later(0);
   }
@@ -173,7 +167,7 @@ class Stage {
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
       this.playing(this.running);
-      if (!this.pointed && !this.hold) this.tell();
+      if (!this.pointed && !this.hold && !this.running) this.tell(); // the last sum stays
     }
     this.cover();
   }
@@ -205,16 +199,20 @@ class Stage {
     const product = (pair) => pair.map((each) => written(this.value(each, step))).join("·");
     const few = pairs.slice(0, most).map(product).join(" + ");
     const more = pairs.length > most ? ` + … (${pairs.length} products)` : "";
-    const bias = kind === "out" ? ` + ${written(this.weights.bias[c])}` : "";
+    const bias = kind === "out" ? ` + ${written(this.weights.bias[c])}`.replace("+ −", "− ") : "";
     const says = {
-      x: () => `feature ${c} of ${this.token(r)}; ` + (step === 5 ? "no mask yet: every token meets it"
+      x: () => `feature ${c} of ${this.token(r)}; ` + (step === 5 ? "no mask yet: every query meets its key"
         : `it reaches ${this.token(r)}${step > 5 && r < tokens - 1 ? " and those after it" : ""}`),
       masked: () => (c > r ? `${this.token(c)} comes after ${this.token(r)}`
         : `the score stays: ${this.token(c)} is not after ${this.token(r)}`),
-      weights: () =>
-        `exp(${written(this.tensors.masked[at])} / √${this.headDim}) / the sum of exp over its row`,
+      weights: () => {
+        const row = this.tensors.masked.subarray(at - c, at + tokens - c), root = Math.sqrt(this.headDim);
+        const [own, ...all] = [row[c], ...row.subarray(0, r + 1)].map((v) => written(Math.exp(v / root)));
+        return `exp(${written(row[c])} / √${this.headDim}) = ${own}; ${own} / (${all.join(" + ")})`;
+      },
     }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
-      : "the same number as before: only its place is new"));
+      : `feature ${c} of ${this.token(r)}` + (FACTORS[step] ? `, made in step ${kind === "context" ? 8 : 2}`
+        : ": the same number as before, only its place is new")));
     const right = this.differs[nameOf(kind, step)] && this.value(cell, step, this.right);
     const why = right !== undefined ? `: right is ${written(right)}`
       : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
@@ -313,7 +311,7 @@ class Stage {
 
   // What a key does here; whether it did anything.
   key(key, { shiftKey, target }) {
-    const cell = this.list[target.k], by = { ArrowUp: 1, ArrowDown: -1 }[key];
+    const cell = this.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (target.matches("input, select, button")) return false;
     if (key === "Escape") this.undo();
@@ -378,12 +376,12 @@ class Stage {
     this.playing(on ? "all" : "step");
     this.go(to, 1000 * seconds * (to - this.p) / this.speed, () => {
       if (!on || to >= this.end) return this.playing(null);
-      this.next = setTimeout(() => this.play(true), PAUSE / this.speed);
+      this.turn = setTimeout(() => this.play(true), PAUSE / this.speed);
     });
   }
 
   stop(running = null) {
-    cancelAnimationFrame(this.motion); clearTimeout(this.next);
+    cancelAnimationFrame(this.motion); clearTimeout(this.turn);
     this.motion = null; this.playing(running);
   }
 
@@ -391,12 +389,12 @@ class Stage {
     this.running = which;
     const n = this.p >= this.end ? 1 : Math.floor(this.p + 1e-6) + 1;
     this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
-    this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play all";
+    this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";
   }
 
   paced(speed) {
     this.speed = speed;
-    this.pace.textContent = `speed ${{ 0.5: "½", 1: "1", 2: "2" }[speed]}`;
+    this.pace.textContent = `speed ${speed === 0.5 ? "½" : speed}×`;
   }
 
   // To the end of what is happening, for a hand that does not wait.
@@ -416,19 +414,23 @@ class Stage {
 
   page(el) {
     const { steps, scenes, done = [] } = this.data, names = Object.keys(scenes);
-    const signs = { done: "✓", wrong: "✗", next: "…" };
-    const state = (name, k) => (done.includes(name) ? "done" : k + 1 === this.own?.open ? this.own.state : "");
+    const signs = { done: "✓", wrong: "✗", next: "…" }, { open, state } = this.own ?? {};
     const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
-    const tile = ({ name, letters }, k) => `<div class="tile ${k < this.end ? "" : "dark"}" title="${letters}">
-      ${k + 1} <span>${name}</span>${sign(state(name, k))}<small></small></div>`;
+    const tile = ({ name, letters }, k) => `<div class="tile${k < this.end ? "" : " dark"}"
+      title="${letters}">${k + 1} <span>${name}</span>
+      ${sign(done.includes(name) ? "done" : k + 1 === open ? state : "")}<small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
-    this.root = document.createElement("div");
     const choices = names[1] ? names.map((name) => `<button>${name}</button>`) : [];
-    this.root.innerHTML = `<div class="top"><div class="title" aria-live="polite"></div>
-        <div class="choices">${choices.join("")}</div></div>
-      <div class="desk"><pre class="code" tabindex="0"></pre><button class="back">Back to the start</button>
-        <div class="knobs"><div class="words"></div><output class="next"></output>${Object.entries(SIZES).map(knob).join("")}</div></div>
+    el.classList.add("live");
+    el.insertAdjacentHTML("beforeend", `<div class="stage" data-stage role="group"
+        data-lm-suppress-shortcuts="true"
+        aria-label="The stage: eleven steps of multi-head attention, one after the other">
+      <div class="top"><div class="title" aria-live="polite"></div>
+        <div class="choices">${choices.join("")}<button class="back">Back to the start</button></div></div>
+      <div class="desk"><pre class="code" tabindex="0"></pre>
+        <div class="knobs"><div class="words"></div><output class="next"></output>
+          ${Object.entries(SIZES).map(knob).join("")}</div></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
         <button class="pace"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
@@ -438,22 +440,20 @@ class Stage {
         aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
         <div class="field"><canvas></canvas><div class="cells"></div>
         <div class="call" hidden></div></div></div>
-      <div class="card" aria-live="off"></div>`;
-    const parts = "words next title choices code back knobs board field cells card one all pace strip handle call";
+      <div class="card" aria-live="off"></div></div>`);
+    this.root = el.lastChild;
+    const parts = "words next title choices code back knobs board field cells card one all pace strip " +
+      "handle call";
     for (const name of parts.split(" ")) this[name] = this.root.querySelector(`.${name}`);
     this.tiles = [...this.root.querySelectorAll(".tile")];
     [this.small, this.canvas] = this.root.querySelectorAll("canvas");
-    const said = { role: "group", class: "stage", "data-stage": "",
-      "aria-label": "The stage: eleven steps of multi-head attention, one after the other",
-      "data-lm-suppress-shortcuts": true }; // keys are none of JupyterLab's
-    for (const [name, value] of Object.entries(said)) this.root.setAttribute(name, value);
-    el.append(this.root);
   }
 
   // Lay an element over each number of the step, where it comes to rest.
   cover() {
     const n = this.step, { shown, need, index } = this.steps[n], stops = new Set();
-    this.cells.classList.toggle("moving", this.p !== n && Math.abs(this.p - n + 1 - TURN) > 1e-6);
+    this.moving = this.p !== n && Math.abs(this.p - n + 1 - TURN) > 1e-6;
+    this.cells.classList.toggle("moving", this.moving);
     if (this.covered === n || this.scrubbing) return;
     this.covered = n;
     this.field.style.width = `${need}px`;
@@ -501,7 +501,7 @@ class Stage {
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
-    for (const button of this.choices.children) {
+    for (const button of this.choices.querySelectorAll(":not(.back)")) {
       button.setAttribute("aria-pressed", button.textContent === this.name);
     }
   }
@@ -510,11 +510,12 @@ class Stage {
     const { board, strip, root } = this, cellOf = ({ target }) => this.list[target.k] ?? null;
     onKeys(root, (key, event) => this.key(key, event));
     const take = (event) => {
-      const cell = cellOf(event);
+      if (this.moving) this.rush(); // what is on its way is there at once, and can be taken
+      const target = document.elementFromPoint(event.clientX, event.clientY), cell = cellOf({ target });
       this.point(cell);
       if (!cell || !this.movable(cell)) return null;
       event.preventDefault();
-      event.target.focus({ preventScroll: true });
+      target.focus({ preventScroll: true });
       this.take(cell);
       return this.held = { value: this.value(cell, this.step) };
     };
@@ -543,7 +544,7 @@ class Stage {
       const to = clamp(Math.round(this.reached(x + right)), 1, LAST);
       this.scrubbing = null; this.stop();
       if (moved) this.go(to, 220);
-      else this.go(to - 1 + TURN, 260, () => this.play());
+      else this.go(to - 1 + TURN, 260);
     });
     root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       (dataset.word ? this.swap(Number(dataset.word), value) : this.set({ [dataset.size]: values[value] })));
@@ -587,7 +588,7 @@ const TITLES = [null,
     ({ tokens }) => `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. ` +
       "They become −∞."],
   [() => "How does a row of scores become shares of one whole?",
-    (facts) => `Every row fills up to 1, −∞ gets nothing${most(facts, "gives", "to")}.`],
+    (facts) => `Every row adds up to 1 (here rounded), −∞ gets nothing${most(facts, "gives", "to")}.`],
   [() => "What does a token take home from itself and those before it?",
     (facts) => `A mixture of values${most(facts, "takes", "from")}.`],
   [() => "The heads are done. Whose numbers should lie side by side now?",
@@ -607,4 +608,4 @@ function most({ tokens, heads, shares, token }, gives, to) {
 }
 
 // Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.
-export function mount(el, data, options = {}) { return new Stage(el, data, options); }
+function mount(el, data) { return new Stage(el, data); }

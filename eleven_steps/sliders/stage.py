@@ -34,7 +34,7 @@ class Stage(Live):
     """
 
     _esm = script(*SCRIPTS, "alone")
-    _css = style("stage")
+    _css = style("look", "stage")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(

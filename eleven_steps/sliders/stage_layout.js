@@ -1,8 +1,11 @@
 // Where the stage's cells and words lie at each step. A step is a tree: blocks of cells and lines of
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
-const LEAST_FONT = 11, LEAST_HIGH = 17.5, LARGEST = 76, HEAT = 6; // pixels; HEAT: cells of colour only
+const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
 const LINE = 16, TALL = 387, NARROW = 1000; // pixels; NARROW: width and height together
+
+// Whether what comes in shows digits across and down, and how large its cells are where it does not.
+const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
 
 const grid = (rows, gapX = 0, gapY = 0) => ({ rows, gapX, gapY });
 const row = (kids, gap = 0) => grid([kids], gap);
@@ -66,18 +69,19 @@ class Plan {
     return this.words([[[`${name} `, "bold"], [shape, "code"]], [[letters, "code"]]], more);
   }
 
+  head(h) { return this.heads > 1 ? `head ${h}` : ""; } // where there are others
+
   hint() {
-    const text = `drag a ${this.colours ? "strip" : "number"}, or ↑ ↓`;
+    const text = `drag a ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
     return this.words([[[this.it.own ? "" : text, "hint"]]]);
   }
 
   // A block of cells with names at its rows and columns, a title above and a foot below.
   block(kind, lies, b, wide, high, more = {}) {
-    const { rows = [], columns = [], title = "", foot = "", between = 0 } = more;
-    const width = (text, font) => (text ? this.it.width(text, font) : 0);
-    return { kind, form: this.it.forms[lies], b, wide, high, ...more, names: rows, columns, title, foot,
-      between, rows: null, least: title ? width(title, "bold") + 18 : 0,
-      left: Math.max(0, ...rows.map((text) => this.it.width(text) + 6)),
+    const { names = [], columns = [], title = "", foot = "", between = 0 } = more;
+    return { kind, form: this.it.forms[lies], b, wide, high, ...more, names, columns, title, foot, between,
+      least: title ? this.it.width(title, "bold") + 18 : 0,
+      left: Math.max(0, ...names.map((text) => this.it.width(text) + 6)),
       top: (title ? 20 : 0) + (columns.length ? LINE : 0), bottom: foot ? LINE + 2 : 0 };
   }
 
@@ -87,10 +91,10 @@ class Plan {
     const token = lies === "token", head = lies === "head" || lies === "square", { titles = true } = more;
     const each = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
-      rows: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
+      names: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
       columns: lies === "square" && more.out ? this.names : [],
       foot: token && titles ? this.it.scene.words?.[b] ?? `token ${b}` : "",
-      title: head && titles ? `head ${b}` : "" });
+      title: head && titles ? this.head(b) : "" });
     return inLines(range(blocks, each), lines, head ? 14 : 8, 8);
   }
 
@@ -102,7 +106,7 @@ class Plan {
   // x as it stays at hand, with the values while they wait, and whom a word reads.
   dock(step) {
     const wide = this.colours ? 4 : this.narrow ? 30 : 35;
-    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { rows: this.names });
+    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
     if (step > 4 && step < 8) {
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6);
@@ -116,15 +120,19 @@ class Plan {
     return this.narrow ? inLines(parts, parts.at(-1).arcs ? parts.length : 1, 14, 8) : col(parts, 18);
   }
 
-  // The tree of a step; what comes out lies beside what comes in, or below it.
-  tree(step, beside, lines) {
-    if (step === 1) return this.opening(beside);
-    return FACTORS[step] && step > 2 ? this.product(step, beside, lines) : this.pair(step, beside, lines);
+  // Whether rows meet columns at a step, so that one lies at the left and one above.
+  meets(step) { return FACTORS[step] && step > 2; }
+
+  // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
+  trees(step) {
+    const lies = [LEFT[step], LEFT[step - 1] ?? LEFT[1]].map((left) => this.it.forms[left[1]].blocks);
+    const tree = step === 1 ? "opening" : this.meets(step) ? "product" : "pair";
+    return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
-  opening(beside) {
+  opening(step, beside) {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
-      { rows: this.it.scene.words ? this.names : this.names.map((i) => `token ${i}`) });
+      { names: this.it.scene.words ? this.names : this.names.map((i) => `token ${i}`) });
     const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
       [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
       [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
@@ -139,24 +147,29 @@ class Plan {
   pair(step, beside, lines) {
     const matrix = step === 2, [made, to] = LEFT[step];
     const [before, from] = matrix ? [MATRICES, "matrix"] : LEFT[step - 1];
-    const many = made.length > 1, several = beside ? 1 : lines, cells = matrix && !this.colours;
+    const many = made.length > 1, cells = matrix && !this.colours;
     const shape = matrix ? `(${this.dIn}, ${this.dOut})` : this.it.shape(step - 1).shape;
+    const titled = (k, lies) => ({ titles: !many || k === (lies === "token" ? 2 : 0) });
+    const [had, has] = [from, to].map((lies) => this.it.forms[lies]); // above, as wide as what is below
+    const across = Math.floor(Math.ceil(has.blocks / lines) * has.columns / had.columns / 0.8) || 1;
+    const several = beside ? lines : Math.min(lines, Math.ceil(had.blocks / across));
     const rows = made.map((name, k) => {
-      const arrow = [cells && before[k], beside || many ? "→" : "↓", many && name].filter(Boolean)
+      const arrow = [cells && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
         .map((text) => [[text, text.length > 1 ? "words" : "sign"]]);
       return [matrix && !cells ? this.words([[[before[k], "bold"]], [[`${shape}, learned`, "words"]]])
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
-          { ghost: !matrix, titles: !many || k === (from === "token" ? 2 : 0) }),
+          { ghost: !matrix, ...titled(k, from) }),
       this.words(arrow, { out: true, align: "center" }),
-      this.tensor(kindOf(name), to, "o", lines, { out: true, between: step === 7 ? 11 : 0,
-        titles: !many || k === (to === "token" ? 2 : 0) })];
+      this.tensor(kindOf(name), to, "o", lines,
+        { out: true, between: step === 7 ? 11 : 0, ...titled(k, to) })];
     });
     const drag = [cells && !this.it.own ? " drag, too" : "", "hint"];
     const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"], drag]])
       : this.header(before[0], step - 1);
     const last = this.header(made.join(", "), step, { out: true });
-    if (beside) return grid([[first, null, last], ...rows], 14, many ? 5 : 6);
-    return col(many ? [last, grid(rows, 8, 6)] : [first, ...rows[0].slice(0, 2), last, rows[0][2]], 6);
+    if (beside) return grid([[first, null, last], ...rows], 14, 8);
+    if (!many) return col([first, ...rows[0].slice(0, 2), last, rows[0][2]], 6);
+    return col([last, ...rows.flatMap(([from, arrow, to]) => [row([from, arrow], 8), to])], 6);
   }
 
   // In each head a row of one tensor meets a column of another: one lies at the left, one above.
@@ -165,17 +178,17 @@ class Plan {
     const out = { out: true }, shape = `(${this.dOut}, ${this.dOut})`;
     const title = byHead ? second.replace("keys", "keysᵀ") : `out_proj ${shape}, and a bias`;
     const each = (h) => {
-      const head = byHead ? h : -1, names = { rows: this.names };
+      const head = byHead ? h : -1, names = { names: this.names };
       const above = this.colours && !byHead ? this.words([[[title, "words"]]])
         : this.block(second, b, h, this.wide("o", b), this.colours && b === "turned" ? 4 : "hi",
           { title, plain: true, columns: b === "turned" ? this.names : [], ...(step === 8 ? names : {}) });
       const left = this.block(first, a, h, this.wide("i", a), "ho", names);
       const right = this.block(kindOf(made), to, h, this.wide("o", to), "ho",
-        { ...out, card: head, foot: made });
+        { ...out, card: head, foot: lines === 1 ? made : "" });
       right.left = above.left ?? 0;
       left.bottom = right.bottom;
-      const corner = this.words([[[byHead ? `head ${h}` : "", "bold"]], [[nameOf(first, step), "words"]]],
-        { low: true, head });
+      const corner = this.words([[[byHead ? this.head(h) : "", "bold"]], [[nameOf(first, step), "words"]]],
+        { low: true, head: this.heads > 1 ? head : -1 });
       return grid([[corner, above], [left, right]], 8, 8);
     };
     const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = range(this.it.forms[to].blocks, each);
@@ -184,64 +197,63 @@ class Plan {
   }
 }
 
-// The tree of a step in the largest cells that fit, with numbers in what comes in or, only if need
-// be, its colours alone; beside or below each other, in few lines; null if nothing fits.
+// The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
+// or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, named = step > 4 && step < 9 && it.scene.words || []; // over columns
-  const least = Math.max(it.least, ...named.map((word) => it.width(word) + 2));
-  const flows = range(it.narrow ? 12 : 6, (k) => [1 + (k >> 1), k % 2 === 0]); // lines, and whether beside
-  const trees = flows.map(([lines, beside]) => plan.tree(step, beside, lines));
-  const products = [[1, 1], [0, 1], [1, 0], [0, 0]], pairs = [[1, 1], [0, 0]];
-  for (const [across, down] of FACTORS[step] && step > 2 ? products : pairs) {
-    const find = (w) => trees.find((tree) => {
-      const ho = Math.max(LEAST_HIGH, 0.64 * w), heat = colours ? 5 : HEAT;
-      const hi = down ? Math.max(LEAST_HIGH, 0.8 * ho) : heat;
-      measure(tree, { wo: w, ho, wi: across ? Math.max(least, 0.8 * w) : HEAT, hi,
-        wm: across ? it.least : 2 * HEAT, hm: down ? LEAST_HIGH : HEAT });
-      return tree.w <= width && tree.h <= height;
+  const { it, colours } = plan, words = step > 4 && step < 9 && it.scene.words || []; // over columns
+  const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
+  const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
+  const sized = (tree, w, [across, down, heat]) => {
+    const ho = Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
+    const hi = down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
+    measure(tree,
+      { wo: w, ho, wi, hi, wm: across ? it.least : 2 * heat, hm: down ? LEAST_HIGH : heat });
+    return tree;
+  };
+  const room = Math.max(width, Math.min(...trees.map((tree) => sized(tree, least, INPUTS.at(-1)).w)));
+  for (let most = Math.max(height, 200); ; most *= 1.2) for (const input of inputs) {
+    const fits = (tree, w) => sized(tree, w, input).w <= room && tree.h <= most;
+    const small = trees.filter((tree) => fits(tree, least));
+    const sizes = small.map((tree) => {
+      let w = least;
+      for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
+      return w;
     });
-    if (!find(least)) continue;
-    let w = least;
-    for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (find(w + by)) w += by;
-    return find(w);
+    const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
+    if (k >= 0) return sized(small[k], sizes[k], input);
   }
-  return null;
 }
 
 // Lay out every step for the room there is: the places of its cells when it begins to happen and
 // when it is over, its words and frames, and how wide and high all of that is.
-function arrange(it, before) {
+function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const plans = range(LAST, (k) => {
-    const dock = k > 0 && plan.dock(k + 1);
-    if (dock) measure(dock, {});
-    const aside = dock && !narrow ? dock.w + 24 : 0, above = dock && narrow ? dock.h + 18 : 0;
-    let tree = null; // where nothing fits it has to be scrolled
-    for (let more = 1; !tree; more *= 1.25) { // narrow, it grows downwards as long as that helps
-      const [wider, higher] = narrow ? [Math.max(1, more / 4), more] : [more, Math.max(1, more / 2)];
-      tree = fit(plan, k + 1, (room - aside - 10) * wider, tall * higher - above - 4);
-    }
-    return { tree, dock, aside, above, need: Math.max(room, aside + tree.w + 10, (dock.w ?? 0) + 4) };
-  });
-  const need = Math.max(...plans.map(({ above, tree, dock }) => Math.max(above + tree.h, dock.h ?? 0) + 10));
-  const high = narrow ? Math.max(before, need) : tall; // it grows, and never jumps back
-  const steps = plans.map(({ dock, tree, aside, above, need: wide }) => {
-    const laid = new Laid(it, wide);
-    if (dock) place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (high - dock.h) / 2)), laid.leaf);
-    const spare = high - above - tree.h;
+  const steps = [null];
+  for (let step = 1; step <= LAST; step++) {
+    const dock = step > 1 ? plan.dock(step) : col([]);
+    measure(dock, {});
+    const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
+    const tree = fit(plan, step, room - aside - 8, tall - above - 10), need = above + tree.h + 10;
+    const high = narrow ? need : Math.max(need, tall), wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
+    const laid = new Laid(it, wide, high);
+    place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (high - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
-      above + Math.max(2, narrow ? Math.min(spare / 2, 20) : spare / 2), laid.leaf);
-    return laid;
-  });
-  steps.unshift(null);
-  steps.slice(1).forEach((laid, k) => laid.begin(k + 1, steps[k]?.rest));
-  return { steps, high, across: Math.max(...plans.map((each) => each.need)) };
+      above + Math.max(2, (high - above - tree.h) / 2), laid.leaf);
+    laid.begin(step, steps[step - 1]?.rest);
+    for (const label of laid.labels) { // words that stand there already do not blink
+      label.stays = steps[step - 1]?.labels.some(({ parts, x, y }) =>
+        x === label.x && y === label.y && `${parts}` === `${label.parts}`);
+    }
+    steps.push(laid);
+  }
+  const most = (name) => Math.max(...steps.slice(1).map((each) => each[name]));
+  return { steps, across: most("need"), high: most("high") };
 }
 
 // One step laid out. Places are x, y, width, height by cell; what is not there has no width.
 class Laid {
-  constructor(it, need) {
-    this.it = it; this.need = need;
+  constructor(it, need, high) {
+    Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
     Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], arcs: null });
@@ -292,10 +304,10 @@ class Laid {
   // Where cells are when the step begins to happen: those that travel where their ghosts will stay,
   // operands where they will be, and nothing of what it makes.
   begin(step, before) {
-    const made = FACTORS[step] ? LEFT[step][0].map(kindOf) : [], { rest, start } = this;
+    const { rest, start } = this;
     const seen = (k) => (places) => places?.[4 * k + 2];
     for (const { kind, k } of this.it.list) {
-      if (!seen(k)(start) && !made.includes(kind)) start.set(this.at(k), 4 * k);
+      if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
     this.active = this.it.list.filter(({ k }) => [rest, start, before].some(seen(k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));

@@ -24,7 +24,7 @@ const floats = (text) =>
   Float64Array.from(new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer));
 
 // All that the eleven steps make of x, flat: queries to values and context token by token.
-export function forward(x, weights, { dIn, dOut, heads, tokens }) {
+function forward(x, weights, { dIn, dOut, heads, tokens }) {
   const wide = dOut / heads, root = Math.sqrt(wide);
   const linear = (from, matrix, into, bias) => {
     const to = new Float64Array(tokens * dOut);
@@ -88,14 +88,6 @@ function forms({ dIn, dOut, heads, tokens }) {
   };
 }
 
-// What a step is made of, its numbers in the order that torch has them in: for the proof.
-export function trace(scene, sizes, x) {
-  const every = forward(x, decoded(scene.weights[sizes.dOut]), { ...sizes, dIn: scene.dIn });
-  const lies = forms({ ...sizes, dIn: scene.dIn });
-  return LEFT.slice(1).map(([names, form]) => Object.fromEntries(names.map((name) =>
-    [name, ordered(lies[form]).map((k) => (every[name][k] === -Infinity ? "-inf" : every[name][k]))])));
-}
-
 // Where the numbers of a tensor stand in the flat list, in the order that torch has them in.
 const ordered = ({ blocks, rows, columns, at }) =>
   range(blocks, (b) => range(rows, (r) => range(columns, (c) => at(b, r, c)))).flat(2);
@@ -108,29 +100,6 @@ function written(value, short = false) {
   return (short ? text.replace(/^(-?)0\./, "$1.") : text).replace("-", "−");
 }
 
-// One cell for each number: what it is of, its place in the flat list, token or row r, feature or
-// key c, head h (-1: of none). A score stays one cell while it is masked and made a share.
-function cells({ dIn, dOut, heads, tokens }) {
-  const list = [], first = {}, dim = dOut / heads;
-  const add = (kind, total, where) => {
-    first[kind] = list.length;
-    for (let at = 0; at < total; at++) list.push({ kind, at, k: list.length, ...where(at) });
-  };
-  const place = (columns, head) => (at) => {
-    const r = Math.floor(at / columns), c = at % columns;
-    return { r, c, h: head ? Math.floor(c / dim) : -1 };
-  };
-  const turned = (into) => (at) => ({ r: at % into, c: Math.floor(at / into), h: -1 });
-  for (const kind of [...PARTS, "context"]) add(kind, tokens * dOut, place(dOut, true));
-  add("scores", heads * tokens * tokens, (at) => ({ ...place(tokens)(at % tokens ** 2),
-    h: Math.floor(at / tokens ** 2) }));
-  for (const kind of MATRICES) add(kind, dIn * dOut, turned(dIn));
-  add("out_proj", dOut * dOut, turned(dOut));
-  add("out", tokens * dOut, place(dOut));
-  add("x", tokens * dIn, place(dIn));
-  return { list, first };
-}
-
 // The kind of cells that a tensor is of, and the name that its tensor has after a step.
 const kindOf = (name) => (name === "masked" || name === "weights" ? "scores" : name);
 
@@ -138,19 +107,33 @@ function nameOf(kind, step) {
   return kind !== "scores" || step <= 5 ? kind : step === 6 ? "masked" : "weights";
 }
 
+// The kinds that a step makes anew.
+const MADE = LEFT.map((left, step) => (FACTORS[step] ? left[0].map(kindOf) : []));
+
+// How the numbers of each kind lie, in the order that they are painted in.
+const KINDS = { ...Object.fromEntries([...PARTS, "context"].map((name) => [name, "head"])), scores: "square",
+  ...Object.fromEntries(MATRICES.map((name) => [name, "matrix"])), out_proj: "last", out: "row", x: "x" };
+
+// One cell for each number: what it is of, its place in the flat list, token or row r, feature or
+// key c, head h (-1: of none). A score stays one cell while it is masked and made a share.
+function cells(forms) {
+  const list = [], first = {};
+  for (const [kind, lies] of Object.entries(KINDS)) {
+    const { blocks, rows, columns, at } = forms[lies], from = first[kind] = list.length;
+    const byHead = lies === "head" || lies === "square";
+    for (let b = 0; b < blocks; b++) for (let r = 0; r < rows; r++) for (let j = 0; j < columns; j++) {
+      const place = at(b, r, j), c = lies === "head" ? b * columns + j : j;
+      list[from + place] = { kind, at: place, k: from + place, r, c, h: byHead ? b : -1 };
+    }
+  }
+  return { list, first };
+}
+
 // What a cell is the sum of products of at a step, pair by pair: cells of a row and of a column.
-function factors({ sizes, first, list, headDim: dim }, { kind, r, c, h }, step) {
-  const { dIn, dOut, tokens } = sizes, of = (name, at) => list[first[name] + at];
-  const matrix = MATRICES[PARTS.indexOf(kind)];
-  if (step === 2 && matrix) return range(dIn, (j) => [of("x", r * dIn + j), of(matrix, c * dIn + j)]);
-  if (step === 5 && kind === "scores") {
-    return range(dim, (e) => [of("queries", r * dOut + h * dim + e), of("keys", c * dOut + h * dim + e)]);
-  }
-  if (step === 8 && kind === "context") {
-    return range(r + 1, (j) => [of("scores", (h * tokens + r) * tokens + j), of("values", j * dOut + c)]);
-  }
-  if (step === 11 && kind === "out") {
-    return range(dOut, (f) => [of("context", r * dOut + f), of("out_proj", c * dOut + f)]);
-  }
-  return [];
+function factors({ forms, first, list, headDim }, { kind, r, c, h }, step) {
+  if (!MADE[step].includes(kind)) return [];
+  const [[one, a], [other, b]] = FACTORS[step], matrix = MATRICES[PARTS.indexOf(kind)] ?? other;
+  const column = step === 8 ? c % headDim : c, inner = step === 8 ? r + 1 : forms[a].columns;
+  return range(inner, (j) => [list[first[one] + forms[a].at(h, r, j)],
+    list[first[matrix] + forms[b].at(h, j, column)]]);
 }

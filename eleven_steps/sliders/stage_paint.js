@@ -31,12 +31,12 @@ const pieces = ({ sizes }, n) => (PIECES[n] ? sizes[n === 4 ? "heads" : "tokens"
 // Numbers are made one by one, the first ones slowly: how many stand at u.
 function sweep({ sizes: { tokens, dOut } }, n, u) {
   const all = tokens * (n === 5 ? tokens : dOut);
-  return all * u ** Math.max(1, Math.log(all) / Math.log(5)) + (u >= 1);
+  return all * u ** Math.max(1, Math.log(all) / Math.log(2.5)) + (u >= 1);
 }
 
 // How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
 function progress(it, { kind, r, c, h }, n, u) {
-  const { tokens, dOut } = it.sizes, made = FACTORS[n] && LEFT[n][0].map(kindOf).includes(kind);
+  const { tokens, dOut } = it.sizes, made = MADE[n].includes(kind);
   if (made && n === 8) return +(u >= (r + 0.97) / tokens);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
   if (!PIECES[n]) return ease(2.5 * u);
@@ -80,15 +80,16 @@ class Painter {
 
   // The colours and fonts of the page, as a canvas needs them.
   look(root, heads) {
-    const style = getComputedStyle(root), read = (name) => style.getPropertyValue(`--${name}`).trim();
-    for (const name of ["paper", "ink", "soft", "line", "accent", "up", "down", "band", "grey"]) {
-      this[name] = read(name);
+    const { canvas } = this.pen, read = (name) => getComputedStyle(root).getPropertyValue(`--${name}`);
+    for (const name of ["paper", "ink", "soft", "line", "hold", "right", "wrong", "band", "grey"]) {
+      canvas.style.color = `var(--${name})`;
+      this[name] = getComputedStyle(canvas).color;
     }
     this.heads = heads; this.family = read("digits");
     const words = `12px ${this.family}`;
     this.fonts = { words, hint: words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
       sign: `22px ${this.family}` };
-    this.inks = { words: this.soft, hint: this.accent, bold: this.ink, code: this.ink, sign: this.soft };
+    this.inks = { words: this.soft, hint: this.hold, bold: this.ink, code: this.ink, sign: this.soft };
     this.widths = new Map();
     this.pen.font = `100px ${this.family}`;
     [this.em, this.shortEm] = ["−0.00", "−.00"].map((text) => this.pen.measureText(text).width / 100);
@@ -112,7 +113,9 @@ class Painter {
   paint() {
     const { it, pen } = this, n = it.step, t = Math.round(1e6 * (it.p - n + 1)) / 1e6;
     const u = clamp((t - TURN) / (1 - TURN)), laid = it.steps[n], before = it.steps[n - 1];
-    const moment = { n, t, u, laid, before }, going = clamp(1 - t / TURN), coming = n === 1 ? 1 : clamp(t / TURN);
+    const moment = { n, t, u, laid, before }, going = clamp(1 - 2 * t / TURN); // words go, others come
+    const coming = n === 1 ? 1 : clamp(2 * t / TURN - 1);
+    it.board.style.height = `${between([(before ?? laid).high], [laid.high], ease(t / TURN))[0]}px`;
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     this.fill(0, 0, it.across, it.high, this.paper);
     pen.textBaseline = "middle";
@@ -156,8 +159,8 @@ class Painter {
   // The words of a step: of what comes in, and of what has come out.
   labels(laid, coming, made) {
     this.pen.textAlign = "left";
-    for (const { parts, x, y, indent, out, head } of laid.labels) {
-      const opacity = out ? made : coming;
+    for (const { parts, x, y, indent, out, head, stays } of laid.labels) {
+      const opacity = out ? made : stays ? 1 : coming;
       if (!opacity) continue;
       if (indent) this.fill(x, y + 3, 10, 10, this.heads[head], opacity);
       this.pen.globalAlpha = opacity;
@@ -182,7 +185,7 @@ class Painter {
   // The font a number is written in where cells are so large, and whether without its leading zero.
   sizeOf(w, h) {
     if (this.sized?.[0] === w && this.sized[1] === h) return this.sized[2];
-    const full = Math.min(0.63 * h, 0.8 * w / this.em), short = Math.min(0.63 * h, 0.86 * w / this.shortEm);
+    const full = Math.min(0.65 * h, 0.8 * w / this.em), short = Math.min(0.65 * h, 0.92 * w / this.shortEm);
     const size = full >= LEAST_FONT ? Math.min(full, 21) : short >= LEAST_FONT ? Math.min(short, 12) : 0;
     this.sized = [w, h, [Math.floor(2 * size) / 2, full < LEAST_FONT]];
     return this.sized[2];
@@ -191,7 +194,7 @@ class Painter {
   // The colour of a number and how strong it is.
   shade(cell, step, value, delta) {
     const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
-    if (size > 1e-9) return [delta > 0 ? this.up : this.down, 0.1 + 0.4 * clamp(2 * size / most)];
+    if (size > 1e-9) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
     return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
@@ -219,17 +222,19 @@ class Painter {
     pen.globalAlpha = opacity;
     if (moved) { // which way, and how far
       const long = Math.max(2, (strength - 0.1) * 2.5 * (h / 2 - 2)), up = delta > 0;
-      this.fill(x + w - 4, y + h / 2 - (up ? long : 0), 3, long, up ? this.up : this.down, opacity);
+      this.fill(x + w - 4, y + h / 2 - (up ? long : 0), 3, long, up ? this.right : this.wrong, opacity);
     }
     if (!size) return;
     if (it.movable(cell)) { // as a link is underlined
-      this.fill(x + 4, y + h - 3, w - 8, 1.5, this.accent, opacity);
+      this.fill(x + 4, y + h - 3, w - 8, 1.5, this.hold, opacity);
     }
-    const two = moved && h >= 30, px = (each) => `${each}px ${this.family}`, middle = x + w / 2;
-    if (two) this.write(written(value - delta, short), middle, y + h * 0.27, px(LEAST_FONT), this.soft);
+    const text = written(value, short), before = written(value - delta, short);
+    const two = moved && h >= 30 && text !== before, middle = x + w / 2;
+    const px = (each) => `${each}px ${this.family}`;
+    if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
     const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
     const ink = it.hold && !moved ? this.soft : this.ink;
-    this.write(written(value, short), middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
+    this.write(text, middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
   }
 
   // What happens between cells while a step does: a row and a column meet and become a number (2, 5,
@@ -255,7 +260,7 @@ class Painter {
           const from = around(pairs.map((pair) => at(pair[side])));
           if (!from[2]) continue;
           this.frame(from);
-          if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.accent, [], 0.15);
+          if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.hold, [], 0.15);
         }
         this.frame(to);
       }
@@ -269,7 +274,8 @@ class Painter {
       const fallen = (moment.u - landing(it.sizes.tokens, cell.r, cell.c)) / 0.3;
       if (cell.kind !== "scores" || cell.c <= cell.r || fallen <= 0 || fallen >= 1) continue;
       const [x, y, w, h] = where(it, moment, cell);
-      this.fill(x + 0.5, y - 70 * (1 - ease(fallen)) + 0.5, w - 1, h - 1, this.soft, COVERED * clamp(2 * fallen));
+      const above = 70 * (1 - ease(fallen)), opacity = COVERED * clamp(2 * fallen);
+      this.fill(x + 0.5, y - above + 0.5, w - 1, h - 1, this.soft, opacity);
     }
   }
 
@@ -340,7 +346,7 @@ class Painter {
   marks(laid) {
     const { it } = this;
     if (!it.pointed || it.hold) return;
-    for (const place of it.kin.from) this.frame(place, this.accent);
+    for (const place of it.kin.from) this.frame(place, this.hold);
     for (const place of it.kin.to) this.frame(place, this.ink, [3, 2]);
     const [x, y, w, h] = laid.at(it.pointed.k);
     this.frame([x - 1, y - 1, w + 2, h + 2]);
