@@ -588,7 +588,7 @@ const TITLES = [null,
     ({ tokens }) => `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. ` +
       "They become −∞."],
   [() => "How does a row of scores become shares of one whole?",
-    (facts) => `Every row adds up to 1 (here rounded), −∞ gets nothing${most(facts, "gives", "to")}.`],
+    (facts) => `Each row is shares of 1 (rounded here)${most(facts, "gives", "to")}.`],
   [() => "What does a token take home from itself and those before it?",
     (facts) => `A mixture of values${most(facts, "takes", "from")}.`],
   [() => "The heads are done. Whose numbers should lie side by side now?",
