@@ -172,7 +172,7 @@ def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
             assert first == TITLE + ", checked" * before
             assert second.startswith("# "), "it says in words what it does"
         if "picture" in cell.metadata.get("tags", []):
-            assert cell.source.startswith("# Picture\n"), cell.source
+            assert cell.source.startswith("# Code of the picture\n"), cell.source
         before = solution
 
 

@@ -125,7 +125,7 @@ def alive(live: sliders.Live) -> NotebookNode:
     """Return a cell whose output is a live picture, and without scripts a still."""
     view = {"model_id": live.model_id, "version_major": 2, "version_minor": 0}
     data = {VIEW: view, "image/svg+xml": live.still.svg, "text/plain": live.still.words}
-    return new_code_cell(outputs=[new_output("display_data", data)])
+    return new_code_cell(id="stage", outputs=[new_output("display_data", data)])
 
 
 def cards(rows: list[tuple[str, str, str]]) -> str:
