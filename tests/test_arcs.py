@@ -3,7 +3,7 @@ have given."""
 
 import re
 import xml.etree.ElementTree as ET
-from base64 import b64decode
+from html import unescape
 
 import pytest
 import torch
@@ -12,7 +12,8 @@ from eleven_steps import sliders
 from eleven_steps.beyond.grammar import read
 from eleven_steps.beyond.moments import load_moments, load_sentence
 from eleven_steps.beyond.tiny import patterns
-from eleven_steps.pictures import Head, draw_arcs, tell_words
+from eleven_steps.pictures import Head, draw_arcs, page_of_arcs, tell_words
+from eleven_steps.pictures.reading import width_of
 from eleven_steps.pictures.svg import head_colour
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,9 +57,7 @@ def test_the_row_of_numbers_is_the_softmax(real, heads, weights):
 
 
 def test_an_arc_leads_to_each_word_that_is_read_as_thick_as_its_share(real, heads, weights):
-    drawn = draw_arcs(heads, real.words)
-    columns = [float(g.get("d").split()[0][1:]) for g in paths_of_words(drawn)]
-    wide = columns[1] - columns[0]
+    drawn, wide = draw_arcs(heads, real.words), width_of(real.words)
     for i in range(len(real.words)):
         for head, group in enumerate(groups(drawn, "reads", i)):
             ends, lines = [], []
@@ -72,12 +71,6 @@ def test_an_arc_leads_to_each_word_that_is_read_as_thick_as_its_share(real, head
             assert ends == read_by_it
             assert lines == pytest.approx([1 + 4 * row[j].item() for j in read_by_it], abs=0.01)
             assert group[0].get("stroke") == group[0].get("fill") == head_colour(head)
-
-
-def paths_of_words(picture):
-    svg = ET.fromstring(picture.svg)
-    one = next(g for g in svg.iter() if any(each.get("class") == "word" for each in g))
-    return [each for each in one if each.get("class") == "word"]
 
 
 def test_words_tell_what_the_softmax_gave(real, heads, weights):
@@ -164,13 +157,13 @@ def test_what_does_not_fit_is_refused(real, heads):
 def test_heads_of_the_trained_model_read_a_sentence():
     every = patterns(load_moments()[-1].model, read(LONG))
     arcs = sliders.explore_sentence(LONG, (0, 2), (1, 1))
-    names = [line.partition(":")[0] for line in arcs.told[0]]
-    assert names == ["layer 0, head 2", "layer 1, head 1"] and len(arcs.told) == 14
+    names = re.findall("<figcaption>(.*?)<", arcs.page)
+    assert names == ["layer 0, head 2", "layer 1, head 1"]
     for i in range(14):
         rows = [numbers_of(row) for row in groups(arcs.still, "shares", i)]
         for row, weights in zip(rows, (every[0][0, 2], every[1][0, 1]), strict=True):
             assert row == (100 * weights[i, : i + 1]).round().int().tolist()
-    assert len(sliders.explore_sentence("Anna met").told[0]) == 5  # every head
+    assert sliders.explore_sentence("Anna met").page.count("<figcaption>") == 5  # every head
     with pytest.raises(ValueError, match="layer 1, head 2: the model's numbers of heads are"):
         sliders.explore_sentence(LONG, (1, 2))
     with pytest.raises(ValueError, match="the model does not know Zoe"):
@@ -181,15 +174,21 @@ def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown(real, h
     arcs = sliders.explore_arcs(weights, real.words, query=4)
     bundle = arcs._repr_mimebundle_()
     assert bundle["image/svg+xml"] == arcs.still.svg == draw_arcs(heads, real.words, 4).svg
-    # Live, another word may be pointed at than the one that the stored title names.
-    assert arcs.svg == draw_arcs(heads, real.words, 4, "Whom each word reads").svg
     stored = bundle["text/html"]  # it answers by style alone; what drops that leaves the still
-    assert arcs.still._repr_mimebundle_()["text/html"] + "</object><p>Point at a word" in stored
-    alive = b64decode(re.search(r'<object [^>]*base64,([^"]*)"', stored)[1]).decode()
-    assert all(
-        alive.count(f':has(.word[data-word="{i}"]:is(:hover,:focus)) ') == 2 for i in range(6)
-    )
-    assert "6 words to point at" in bundle["text/plain"] and arcs.start == 4
+    assert arcs.still._repr_mimebundle_()["text/html"] in stored
+    assert "6 words to point at" in bundle["text/plain"]
     assert repr(sliders.explore_arcs(weights, real.words, query=4)) == bundle["text/plain"]
-    arcs.told = [*arcs.told[:-1], ["other words"]]
+    arcs.page = arcs.page.replace("Bert", "Emil")
     assert repr(arcs) != bundle["text/plain"]
+
+
+def test_on_a_page_each_word_of_each_head_says_whom_it_reads(real, heads):
+    page, told = page_of_arcs(heads, real.words, 4), tell_words(heads, real.words)
+    names = [unescape(each) for each in re.findall('type="radio"[^>]* aria-label="(.*?)"', page)]
+    assert names == [told[i][head] for head in (0, 1) for i in range(6)]
+    words = re.findall('<div data-word="(.)">(.*?)</div>', page)
+    assert [(i, unescape(said)) for i, said in words] == [
+        (str(i), "".join(f"<p>{line}</p>" for line in lines)) for i, lines in enumerate(told)
+    ]
+    (chosen,) = re.findall('aria-label="([^"]*)" checked', page)
+    assert unescape(chosen) == told[4][0]

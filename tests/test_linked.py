@@ -108,15 +108,16 @@ def test_running_line_by_line_leaves_the_module_as_it_was():
 def test_the_page_holds_all_code_and_a_card_for_each_step():
     linked = sliders.explore_source()
     written = re.findall(
-        r'<span class="line"[^>]*>(.*?)</span>(?=<span class="line"|</pre>)', linked.page
+        r'<(?:span|label) class="line[^>]*>(.*?)</(?:span|label)>(?=<label|</div>)', linked.page
     )
     badge = re.compile(r'<span class="badge"[^>]*>\d+</span>')
     plain = [unescape(re.sub(r"<[^>]+>", "", badge.sub("", line))) for line in written]
     assert plain == [re.sub(r"# \d+ ", "# ", line) for line in LINES if line.strip()]
     named = re.findall(r'data-told="([^"]+)"', linked.page)
     assert set(named) == set(linked.told)
-    assert sorted(named) == sorted([*linked.told, *(f"step {step}" for step in range(1, 12))])
-    assert re.findall(r'class="card"[^>]*data-step="(\d+)"', linked.page) == [
+    steps = [f"step {step}" for step in range(1, 12)]
+    assert sorted(named) == sorted([*linked.told, *linked.told, *steps])  # parts, words, cards
+    assert re.findall(r'class="card part"[^>]*data-step="(\d+)"', linked.page) == [
         str(step) for step in range(1, 12)
     ]
 
@@ -130,7 +131,7 @@ def test_what_is_stored_is_the_code_the_map_and_a_hash_over_all_that_is_told():
     assert bundle["text/plain"].splitlines()[0] == whole.words
     words = unescape(re.sub(r"<[^>]+>", "", bundle["text/html"]))
     assert "def forward(self" in words and bundle["text/html"].count("<img alt=") == 1
-    linked.told = linked.told | {"step 8": {**linked.told["step 8"], "from": [7]}}
+    linked.lit = linked.lit | {'.part[data-told="step 8"]': {}}
     assert repr(linked) != bundle["text/plain"]
 
 
@@ -138,4 +139,4 @@ def test_code_and_trace_have_to_have_the_same_steps():
     mha, _ = sliders.run()
     steps = trace(mha, sliders.tokens())
     with pytest.raises(ValueError, match=r"the code has the steps \[1\]: those of the trace are"):
-        draw_linked("# 1 shape\nb = 1", steps)
+        draw_linked("# 1 shape\nb = 1", steps, {})

@@ -5,16 +5,14 @@ import subprocess
 
 import pytest
 
-from eleven_steps.sliders.arcs import Arcs
 from eleven_steps.sliders.breaking import Break
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film
 from eleven_steps.sliders.live import script
 from eleven_steps.sliders.own import Own
-from eleven_steps.sliders.source import LinkedSource
 from eleven_steps.sliders.stage import Stage
 
-PICTURES = [Arcs, Break, Drag, Film, LinkedSource, Own, Stage]
+PICTURES = [Break, Drag, Film, Own, Stage]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
 
 
@@ -32,40 +30,6 @@ def run_node(source, *options):
     ended = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
     assert not ended.returncode, ended.stderr
     return ended.stdout.split()
-
-
-ASKING = """
-const sent = [], shown = [];
-let hear;
-const model = { on: (_, each) => { hear = each; }, send: (each) => sent.push(each) };
-const heard = ({ n }, pending) => shown.push(`${n}${pending ? "..." : ""}`);
-const asking = ask(model, heard, () => shown.push("silent"));
-const answer = (k) => hear({ ...sent[k] });
-const wait = () => new Promise((after) => setTimeout(after, 60));
-"""
-asked = pytest.mark.parametrize(
-    ("acts", "sent", "shown"),
-    [
-        # One question at a time, then the newest of those that came meanwhile.
-        ("asking({n: 1}); asking({n: 2}); asking({n: 3}); answer(0); answer(1);", "13", "1... 3"),
-        # Another view's answer is shown, and answers no question of this one.
-        ("asking({n: 1}); hear({n: 7, turn: 0.5}); asking({n: 2}); answer(0);", "12", "7... 1..."),
-        # A kernel that is late: it is said, and nothing that was asked meanwhile is lost.
-        (
-            "asking({n: 1}); asking({n: 2}); await wait(); answer(0); answer(1); await wait();",
-            "12",
-            "silent 1... 2",
-        ),
-        ("model.send = () => { throw 0; }; asking({n: 1}); await wait();", "", "silent"),
-    ],
-)
-
-
-@asked
-def test_how_a_picture_asks(acts, sent, shown):
-    source = script("ask").replace("PATIENCE = 2000", "PATIENCE = 20") + ASKING + acts
-    source += 'console.log(sent.map(({ n }) => n).join("") || "-", ...shown);process.exit();'
-    assert run_node(source) == [sent or "-", *shown.split()]
 
 
 DRAGGING = """

@@ -128,7 +128,9 @@ def test_a_page_moves_several_sliders_at_once_or_none(turning):
 
 def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):
     state = turning.get_state()
-    assert state["names"] == ("d_out", "num_heads") and state["start"] == (6, 2)
+    assert state["names"] == ("d_out", "num_heads") and state["d_out"] == 6
+    # From (4, 4), the third position, to (4, 4) or (6, 2), and to 1, 2 or 4 heads.
+    assert state["moves"][2] == [[2, 4], [0, 1, 2]]
     assert state["labels"][1] == "number of heads (num_heads)"
     assert "render" in state["_esm"] and ".film" in state["_css"]
     assert len(state["svgs"]) == len(state["positions"]) == 7

@@ -1,24 +1,30 @@
 """Code and its map, part beside part: the lines of a step, and what stands there after them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from eleven_steps.pictures.code import BADGE, COLOURS, Source, coloured, step_in
 from eleven_steps.pictures.map import box, draw_map, shape_of, shown_of, sizes_of, small
-from eleven_steps.pictures.svg import GROUND, INK, MONO, SANS, Drawing, Picture, at, text
+from eleven_steps.pictures.stored import choice
+from eleven_steps.pictures.svg import SANS, Drawing, Picture, at, text, within
 from eleven_steps.pictures.tensors import TracedStep
 
 OPENED = '<span class="p">(</span>'  # a line that is too long may end there
 BEGINS = re.compile(r" *# (\d+) \w+$")
 WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
+HOW = (
+    "Point at a line or at a step of the map, or choose one: click it, or come here with Tab and "
+    "use the arrow keys. What belongs together lights up. Solid frames: it comes from there. "
+    "Dashed frames: it goes there."
+)
 LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
 
 
 @dataclass(frozen=True)
 class Linked:
-    """Hold code beside its map: the page that a script links, and the still of it.
+    """Hold code beside its map: the page whose parts can be pointed at, and the still of it.
 
     Args:
         source: the code.
@@ -40,12 +46,15 @@ class Linked:
         return still | {"text/html": self.source.html + still["text/html"]}
 
 
-def draw_linked(code: str, steps: Sequence[TracedStep]) -> Linked:
+def draw_linked(
+    code: str, steps: Sequence[TracedStep], told: Mapping[str, Sequence[str]]
+) -> Linked:
     """Lay the lines of each step beside what the step makes.
 
     Args:
         code: a function whose steps begin with comments, "# 5 scores" for one.
         steps: those of a trace, in order.
+        told: lines of words, by "line 9" or "step 2".
 
     Raises:
         ValueError: the steps are not those of the code, or a tensor is too large for its place.
@@ -61,10 +70,14 @@ def draw_linked(code: str, steps: Sequence[TracedStep]) -> Linked:
         row(step, [(at, line) for at, line in lines if step_at[at] == step], card)
         for step, card in zip([0, *numbers], beside, strict=True)
     )
+    every = "".join(
+        f'<div data-told="{name}">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
+        for name, lines in told.items()
+    )
     page = (
-        f'<div class="board" role="group" aria-label="The code and its map">'
-        f'<div class="highlight" style="{COLOURS}">{rows}</div>'
-        f'<div class="told"><p class="help"></p><div class="words"><p></p><p></p></div></div></div>'
+        f'<div class="linked"><div class="highlight" role="radiogroup" style="{COLOURS}" '
+        f'aria-label="The code and its map">{rows}</div>'
+        f'<div class="told"><p class="help">{HOW}</p>{every}</div></div>'
     )
     return Linked(Source(code), draw_map(steps), page)
 
@@ -88,11 +101,11 @@ def row(step: int, lines: Sequence[tuple[int, str]], beside: str) -> str:
             continue  # rows stand apart
         line = line.replace(OPENED, f"{OPENED}<wbr>")
         told = f"step {step}" if number else f"line {place}"
-        button = f' role="button" tabindex="-1" data-told="{told}"' if step else ""
         badge = f'<span class="badge" style="{BADGE}">{number}</span>' if number else ""
-        written += f'<span class="line"{button}>{badge}{line}</span>'
+        part = f'<label class="line part" data-told="{told}">{choice()}{badge}{line}</label>'
+        written += part if step else f'<span class="line">{line}</span>'
     where = f' data-step="{step}"' if step else ""
-    return f'<div class="row"><pre{where}>{written}</pre>{beside}</div>'
+    return f'<div class="row"><div class="code"{where}>{written}</div>{beside}</div>'
 
 
 def card(step: TracedStep, num_heads: int) -> str:
@@ -111,10 +124,9 @@ def card(step: TracedStep, num_heads: int) -> str:
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)
     words = f"{name}: {', '.join(step.tensors)} {shape_of(step)}"
-    svg = as_svg(Drawing(drawn, WIDTH, height), words)
     return (
-        f'<div class="card" role="button" tabindex="-1" data-step="{step.number}" '
-        f'data-told="step {step.number}">{svg}</div>'
+        f'<label class="card part" data-step="{step.number}" data-told="step {step.number}">'
+        f"{choice()}{within(Drawing(drawn, WIDTH, height), words, 11)}</label>"
     )
 
 
@@ -127,16 +139,5 @@ def legend(num_heads: int) -> str:
         name = f"head {head}" if num_heads <= 4 else str(head)
         drawn += at(head * each, 20, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
         drawn += text(name, head * each + 4 * len(name), 33, "middle")
-    svg = as_svg(Drawing(drawn, WIDTH, 40), "The map: a cell is one number, a colour is a head")
-    return f'<div class="legend">{svg}</div>'
-
-
-def as_svg(drawing: Drawing, words: str) -> str:
-    """Return a drawing as a picture within the page, named, on the page's ground."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(words)}" '
-        f'width="{drawing.width:g}" height="{drawing.height:g}" '
-        f'viewBox="0 0 {drawing.width:g} {drawing.height:g}" style="max-width:100%;height:auto">'
-        f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
-        f'<g style="fill:{INK};font:11px {MONO}">{drawing.body}</g></svg>'
-    )
+    words = "The map: a cell is one number, a colour is a head"
+    return f'<div class="legend">{within(Drawing(drawn, WIDTH, 40), words, 11)}</div>'

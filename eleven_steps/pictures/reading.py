@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
+from eleven_steps.pictures.stored import choice
 from eleven_steps.pictures.weights import check_words
 
 MOST_WORDS = 20
@@ -15,8 +17,11 @@ FADED = 0.15  # opacity of the arcs of the words that are not pointed at
 NARROWEST = svg.CHARACTER * 4  # a column holds "100"
 WORD_HEIGHT = 24
 TIP = 7  # height of an arrow's tip
+HOW = (
+    "Arcs lead from a word to those it reads, the thicker the larger the share. Point at a word, "
+    "or choose one: click it, or come here with Tab and use the arrow keys."
+)
 FRAME = f'fill="none" stroke-width="2" style="stroke:{svg.INK}"'
-HIDDEN = 'fill="none" pointer-events="all"'  # it is not seen, and feels where one points
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,44 @@ def draw_arcs(
     )
 
 
+def page_of_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> str:
+    """Return the sentences of draw_arcs as a page whose words can be pointed at.
+
+    Args:
+        heads, words: as for draw_arcs.
+        query: the word that stands out where none is pointed at.
+
+    Raises:
+        ValueError: as draw_arcs does.
+    """
+    query, told, wide = (
+        check_reading(heads, words, query),
+        tell_words(heads, words),
+        width_of(words),
+    )
+    drawn = ""
+    for k, head in enumerate(heads):
+        places = "".join(
+            f'<label class="part" data-word="{i}" style="width:{wide:g}px">'
+            f"{choice(told[i][k], k == 0 and i == query)}</label>"
+            for i in range(len(words))
+        )
+        drawing = sentence(head, words, query)
+        drawn += (
+            f'<figure><figcaption>{head.name}</figcaption><div class="wide" '
+            f'style="--least:{drawing.width:g}px"><div class="plane">'
+            f"{svg.within(drawing, head.name)}<div>{places}</div></div></div></figure>"
+        )
+    every = "".join(
+        f'<div data-word="{i}">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
+        for i, lines in enumerate(told)
+    )
+    return (
+        f'<div class="arcs"><div role="radiogroup" aria-label="Words to point at">{drawn}</div>'
+        f'<div class="told">{every}</div><p class="help">{HOW}</p></div>'
+    )
+
+
 def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
     """Say of each word in a line a head whom it reads, the largest shares first.
 
@@ -119,11 +162,11 @@ def most_of_another(weights: torch.Tensor, query: int) -> float:
 def sentence(head: Head, words: Sequence[str], query: int) -> svg.Drawing:
     """Draw arcs, the words below them, and the weights of one word below those.
 
-    The weights of each word are drawn, those of the query alone are seen; a script shows others.
+    The weights of each word are drawn, those of the query alone are seen; a style shows others.
     """
-    wide, high = max(NARROWEST, svg.CHARACTER * max(map(len, words)) + 12), 44.0 + 4 * len(words)
+    wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
-    numbers = arcs = written = places = ""
+    numbers = arcs = written = ""
     for i, word in enumerate(words):
         off, faded = ("", "") if i == query else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
@@ -132,12 +175,14 @@ def sentence(head: Head, words: Sequence[str], query: int) -> svg.Drawing:
         drawn = in_colour(arcs_of(head.weights[i], i, wide, high), head.number)
         arcs += f'<g class="reads" data-word="{i}"{faded}>{drawn}</g>'
         written += svg.text(word, (i + 0.5) * wide, high + 16, "middle")
-        places += (
-            f'<path class="word" data-word="{i}" d="{box(i * wide, 0, wide, tall)}" {HIDDEN}/>'
-        )
     unit = svg.text("%", len(words) * wide + 4, tall - 6)
-    body = numbers + written + unit + arcs + places
+    body = numbers + written + unit + arcs
     return svg.Drawing(body, len(words) * wide + 4 + svg.CHARACTER, tall)
+
+
+def width_of(words: Sequence[str]) -> float:
+    """Return how wide the place of a word is, in pixels, the same for all words."""
+    return max(NARROWEST, svg.CHARACTER * max(map(len, words)) + 12)
 
 
 def box(x: float, y: float, width: float, height: float) -> str:

@@ -2,10 +2,12 @@
 
 import base64
 import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 LEGIBLE = 11  # pixels: no text is shown smaller
+Lit = Mapping[str, Mapping[str, str]]
 WIDE = Path(__file__).with_name("wide.css")
 
 
@@ -24,24 +26,54 @@ def image(svg: str, words: str) -> str:
     )
 
 
-def answering(svg: str, rules: str, still: str) -> str:
-    """Return a picture as HTML that answers a pointer by style sheet alone, with no script.
+def answering(page: str, lit: Lit, style: str, still: str) -> str:
+    """Return HTML that answers by style alone, before anything is run: no script, no kernel.
 
-    It is a document of its own, so that its styles stay in it. A cleaner of HTML drops <object>
-    and keeps what stands in it: the still.
+    A cleaner of HTML that drops <style> leaves the page hidden, and the still in its place.
+
+    Args:
+        page: HTML; what can be pointed at is a label of the class part, with a choice() in it.
+        lit: by the selector of a part what changes while it is pointed at, and how that looks then.
+        style: what else the page looks like.
+        still: HTML of what is shown elsewhere.
     """
-    width, height = (re.search(rf' {side}="([\d.]+)"', svg)[1] for side in ("width", "height"))
-    alive = svg.replace("</desc>", f"</desc><style>{rules}</style>", 1)
-    return (
-        f'<object type="image/svg+xml" style="width:{width}px;height:{height}px" '
-        f'data="data:image/svg+xml;base64,{base64.b64encode(alive.encode()).decode()}">'
-        f"{still}</object>"
+    rules = "".join(
+        f"{pointed(part)}{{{''.join(f'{other}{{{look}}}' for other, look in every.items())}}}"
+        for part, every in lit.items()
     )
+    return (
+        f'<div class="answers"><div>{still}</div><div class="live page" hidden>'
+        f"<style>{bare(style)}{rules}</style>"
+        f'<form method="dialog">{page}</form></div></div>'
+    )
+
+
+def pointed(part: str) -> str:
+    """Return the selector of a page where the keys are at a part, or a pointer, or the choice."""
+    keys, pointer = ":has(:focus-visible)", ":has(.part:hover)"
+    return (
+        f".page:is(:has({part}>:focus-visible),:not({keys}):has({part}:hover),"
+        f":not({keys},{pointer}):has({part}>:checked))"
+    )
+
+
+def choice(name: str = "", chosen: bool = False) -> str:
+    """Return what makes a part a choice of its page, by mouse, finger and arrow keys.
+
+    A key that is pressed there is no command to JupyterLab.
+    """
+    named = f' aria-label="{escape(name)}"' * bool(name) + " checked" * chosen
+    return f'<input type="radio" name="part" data-lm-suppress-shortcuts="true"{named}>'
 
 
 def hint() -> str:
     """Return the style that says where a picture is wider than its page, in one line."""
-    return re.sub(r"(?:/\*.*?\*/|\s)+", " ", WIDE.read_text("utf-8"), flags=re.DOTALL).strip()
+    return bare(WIDE.read_text("utf-8"))
+
+
+def bare(style: str) -> str:
+    """Return a style sheet in one line, without its comments."""
+    return re.sub(r"(?:/\*.*?\*/|\s)+", " ", style, flags=re.DOTALL).strip()
 
 
 def least_width(svg: str) -> float:

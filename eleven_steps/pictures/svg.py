@@ -188,6 +188,17 @@ def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
     return Drawing(laid("below", body, gap), width, max(y - gap, 0))
 
 
+def within(drawing: Drawing, words: str, size: int = 12) -> str:
+    """Return a drawing as a part of a page, named, on the page's ground; size is of its letters."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(words)}" '
+        f'width="{drawing.width:g}" height="{drawing.height:g}" '
+        f'viewBox="0 0 {drawing.width:g} {drawing.height:g}">'
+        f'<rect width="100%" height="100%" style="fill:{GROUND}"/>'
+        f'<g style="fill:{INK};font:{size}px {MONO}">{drawing.body}</g></svg>'
+    )
+
+
 def picture(drawing: Drawing, title: str, description: str) -> Picture:
     """Finish a drawing: a title line above it, a margin around it."""
     width = max(drawing.width + 4, title_width(title))

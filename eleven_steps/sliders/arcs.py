@@ -1,68 +1,30 @@
 """A sentence whose words answer: point at one, and the arcs to those it reads stand out."""
 
-import json
 from collections.abc import Sequence
 
 import torch
-import traitlets
 
 from eleven_steps.beyond.grammar import read, write
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.beyond.tiny import check_head, patterns
-from eleven_steps.pictures import Head, draw_arcs, tell_words
-from eleven_steps.pictures.reading import FADED
-from eleven_steps.pictures.stored import answering
-from eleven_steps.sliders.live import Live, script, style
-
-POINT = "<p>Point at a word, or go to one with Tab. Run the cell, and words say it too.</p>"
+from eleven_steps.pictures import Head, draw_arcs, page_of_arcs
+from eleven_steps.sliders.live import SEEN, Answers
 
 
-class Arcs(Live):
-    """Show whom each word of a sentence reads, head by head; it needs no kernel once it stands.
+class Arcs(Answers):
+    """Show whom each word of a sentence reads, head by head.
 
-    Attributes:
-        still: the drawing as it begins, one word's arcs standing out.
-        told: for each word, a line for each head: whom it reads.
-        start: the word that stands out where none is pointed at.
+    Args:
+        heads, words, query: as for eleven_steps.pictures.draw_arcs.
     """
 
-    _esm = script("parts", "listen", "fit", "arcs")
-    _css = style("look", "fit", "arcs")
-    svg = traitlets.Unicode().tag(sync=True)
-    told = traitlets.List().tag(sync=True)
-    start = traitlets.Int().tag(sync=True)
-
     def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
-        self.still = draw_arcs(heads, words, query)
-        told = tell_words(heads, words)
-        live = draw_arcs(heads, words, query, "Whom each word reads")  # whichever is pointed at
-        super().__init__(svg=live.svg, told=told, start=query % len(words))
-
-    def stored(self) -> str:
-        """Return what answers before anything is run: the words, and a style that knows them."""
-        svg = self.svg.replace('class="word"', 'class="word" tabindex="0"')
-        still = self.still._repr_mimebundle_()["text/html"]
-        return answering(svg, rules(len(self.told)), still) + POINT
-
-    def states(self) -> tuple[str, str, str]:
-        """Return how many words answer, and all that is shown of them."""
-        every = json.dumps([self.svg, self.told, self.start])
-        return f"{len(self.told)} words to point at", "all that is shown", every
-
-
-def rules(words: int) -> str:
-    """Return the style that lets what belongs to a word stand out while it is pointed at."""
-
-    def at(word: str) -> str:
-        return f"svg:has(.word{word}:is(:hover,:focus)) "
-
-    every = (
-        f"{at('')}.reads{{opacity:{FADED}}}{at('')}.shares{{display:none}}.word{{cursor:pointer}}"
-    )
-    return every + "".join(
-        f"{at(own)}.reads{own}{{opacity:1}}{at(own)}.shares{own}{{display:inline}}"
-        for own in (f'[data-word="{i}"]' for i in range(words))
-    )
+        every = (f'[data-word="{i}"]' for i in range(len(words)))
+        lit = {f".part{word}": {f"{word}:not(.part)": SEEN} for word in every}
+        page = page_of_arcs(heads, words, query)
+        super().__init__(
+            draw_arcs(heads, words, query), page, lit, f"{len(words)} words to point at"
+        )
 
 
 def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:

@@ -1,8 +1,7 @@
 // Lines to break by hand: Python worked out what each choice of them comes to; this chooses among
 // them, and lists what one lamp alone has seen, or none.
 
-const LAMPS = ["shape", "numbers", "sentence"], SCRUB = 24; // pixels of a drag, for each text
-const KEYS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Enter: 1, " ": 1 };
+const LAMPS = ["shape", "numbers", "sentence"];
 const SIGNS = { true: "✗", false: "✓", null: "–" };
 const SAYS = { true: "wrong", false: "fine", null: "cannot tell" };
 
@@ -18,11 +17,14 @@ function render({ model, el }) {
   });
   el.classList.add("live", "break");
   el.replaceChildren(lines, made("p", { className: "help" },
-    "Click a framed part, drag it up or down, or use the arrow keys. ", back),
+    "Choose what stands in a framed part. ", back),
   made("div", { className: "lamps" }, ...lamps.map(({ part }) => part)), why, count, list);
   let { chosen } = right;
   const show = (state) => {
-    parts.forEach((part, k) => part.show(state.chosen[k]));
+    parts.forEach((part, k) => {
+      part.selectedIndex = state.chosen[k];
+      part.classList.toggle("wrong", state.chosen[k] > 0);
+    });
     lamps.forEach((each, k) => each.show(data, state, k));
     why.textContent = state.why.join(" ");
     back.disabled = state === right;
@@ -37,9 +39,9 @@ function render({ model, el }) {
       `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
     table.replaceChildren(...[...tried].reverse().map((each) => row(data.lines, each, each === state, choose)));
   };
-  const parts = data.lines.map((line, k) => written(lines, line, k, () => chosen[k], (text) =>
-    choose(chosen.map((each, i) => (i === k ? (text + line.texts.length) % line.texts.length : each)))));
-  onKeys(list, () => false);
+  const parts = data.lines.map((line, k) => written(lines, line, k, (text) =>
+    choose(chosen.map((each, i) => (i === k ? text : each)))));
+  onKeys(el, () => false);
   choose(chosen);
   return onRoom(el, () => {
     steady([lines, why, ...lamps.map(({ part }) => part)], data.states, show);
@@ -70,37 +72,13 @@ function lamp(name) {
   };
 }
 
-// A line of code, with the part of it that can be changed.
-function written(lines, { before, after, texts }, k, now, turn) {
-  const part = made("span", { className: "part", tabIndex: 0, role: "slider", ariaValueMin: 0,
-    ariaValueMax: texts.length - 1, ariaLabel: `line ${k + 1}: ${before.trim()}` });
+// A line of code, with the part of it that can be changed, which is returned.
+function written(lines, { before, after, texts }, k, turn) {
+  const part = made("select", { ariaLabel: `line ${k + 1}: ${before.trim()}` },
+    ...texts.map((text) => made("option", { textContent: text || "nothing" })));
+  part.onchange = () => turn(part.selectedIndex);
   lines.append(made("div", {}, before, part, after));
-  let dragged = false;
-  onDrag(part, () => {
-    part.focus();
-    dragged = false;
-    return { from: now() };
-  }, ({ from }, right, up) => {
-    const by = Math.round(-up / SCRUB);
-    dragged ||= by !== 0;
-    const text = (from + by % texts.length + texts.length) % texts.length;
-    if (text !== now()) turn(text);
-  }, () => { if (!dragged) turn(now() + 1); });
-  onKeys(part, (key) => {
-    const to = { Home: 0, End: texts.length - 1 }[key] ?? now() + KEYS[key];
-    if (Number.isNaN(to)) return false;
-    turn(to);
-    return true;
-  });
-  return {
-    focus: () => part.focus(),
-    show: (at) => {
-      part.replaceChildren(texts[at] || "nothing", made("small", { textContent: `${at + 1}/${texts.length}` }));
-      part.classList.toggle("wrong", at > 0);
-      part.ariaValueNow = at;
-      part.setAttribute("aria-valuetext", texts[at] || "nothing");
-    },
-  };
+  return part;
 }
 
 // The sentence with its next word, and a bar as long as the word's share.

@@ -4,6 +4,7 @@
 const HOW = "Drag a ring, or go to one with Tab and press the arrow keys.";
 const ALONE = "Without a kernel each ring moves alone, in steps.";
 const RUN = " Run the cell to move them freely."; // where there is one
+const PATIENCE = 2000; // milliseconds until a kernel that does not answer counts as none
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function render({ model, el }) {
@@ -14,9 +15,11 @@ function render({ model, el }) {
     handles: model.get("handles").map((each) => ({ ...each })),
   };
   const start = it.handles.map(({ value }) => value);
+  const { values = start, svg = model.get("svg") } = model.get("drawn"); // another view may have moved
+  it.handles.forEach((each, k) => { each.value = values[k]; });
   it.back = button("Back to the start", () => {
-    if (it.live) asking({ values: start });
-    else follow(it, { values: start, svg: model.get("svg"), says: model.get("handles").map(({ says }) => says) });
+    follow(it, { values: start, svg: model.get("svg"), says: model.get("handles").map(({ says }) => says) });
+    it.ask();
     it.handles[0].node.focus();
   });
   el.classList.add("live", "drag");
@@ -31,16 +34,24 @@ function render({ model, el }) {
     const moved = (each, k) => each.value.some((at, i) => Math.abs(at - start[k][i]) > 0.005);
     it.back.disabled = !it.handles.some(moved);
   };
-  it.lay(model.get("svg"));
-  const asking = ask(model, (answer, pending) => {
-    follow(it, answer, pending);
+  it.lay(svg);
+  // ipywidgets sends one question at a time, then the newest of those that came meanwhile.
+  let late, turn;
+  it.ask = () => {
+    turn = Math.random(); // other views of this picture may ask as well
+    clearTimeout(late);
+    late = setTimeout(() => alive(it, false), PATIENCE);
+    model.set("asked", { turn, values: it.handles.map(({ value }) => value) });
+    model.save_changes();
+  };
+  model.on("change:drawn", () => {
+    const drawn = model.get("drawn");
+    clearTimeout(late);
+    follow(it, drawn, drawn.turn !== turn);
     alive(it, true);
-  }, () => alive(it, false));
-  it.ask = () => asking({ values: it.handles.map(({ value }) => value) });
+  });
   for (const handle of it.handles) grip(it, handle);
-  alive(it, false);
-  help.textContent = "";
-  asking({});
+  it.ask();
   return onRoom(el, () => it.lay());
 }
 
@@ -84,10 +95,9 @@ function listen(it, handle) {
 // Move a handle, no further than it goes, and ask what follows.
 function move(it, handle, wanted) {
   if (!it.live) return alone(it, handle, wanted);
-  const { low, high, value } = handle;
+  const { low, high } = handle;
   handle.value = wanted.map((each, k) =>
     Math.round(100 * Math.min(Math.max(each, low[k]), high[k])) / 100);
-  if (String(handle.value) === String(value)) return;
   show(it, handle);
   it.ask();
 }

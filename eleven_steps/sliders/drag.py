@@ -28,34 +28,35 @@ class Drag(Live):
 
     Attributes:
         values: where each handle is now.
+        asked, drawn: what the page asks, and the picture that follows.
         handled: the picture as it begins, with its handles.
     """
 
-    _esm = script("parts", "ask", "listen", "fit", "drag")
+    _esm = script("parts", "listen", "fit", "drag")
     _css = style("look", "fit", "drag")
     svg = traitlets.Unicode().tag(sync=True)
     handles = traitlets.List().tag(sync=True)
     places = traitlets.List().tag(sync=True)
+    asked = traitlets.Dict().tag(sync=True)
+    drawn = traitlets.Dict().tag(sync=True)
 
     def __init__(self, draw: Callable[[Values], Handled], start: Values):
         self.draw, self.start, self.values, self.handled = draw, start, start, draw(start)
         every = [asdict(handle) for handle in self.handled.handles]
         self.still = self.handled.picture
         super().__init__(svg=self.still.svg, handles=every, places=self.alone())
-        self.on_msg(self.answer)
 
-    def answer(self, widget: Any, question: dict[str, Any], buffers: Any) -> None:
-        """Put the handles where the page says, if it does; send what follows."""
-        self.values = self.within(question.get("values", self.values))
-        now = self.draw(self.values)
-        self.send(
-            {
-                "turn": question["turn"],
-                "values": self.values,
-                "svg": now.picture.svg,
-                "says": [handle.says for handle in now.handles],
-            }
-        )
+    @traitlets.observe("asked")
+    def answer(self, change: Any) -> None:
+        """Put the handles where the page says; draw what follows."""
+        self.values = self.within(change.new["values"])
+        self.drawn = {"turn": change.new["turn"], **self.at(self.values)}
+
+    def at(self, values: Values) -> dict[str, Any]:
+        """Draw the picture with the handles at some places."""
+        now = self.draw(values)
+        says = [handle.says for handle in now.handles]
+        return {"values": values, "svg": now.picture.svg, "says": says}
 
     def within(self, values: Sequence[Sequence[float]]) -> Values:
         """Return the nearest places where the handles can be; one that is no place stays."""
@@ -85,10 +86,7 @@ class Drag(Live):
 
     def placed(self, i: int, place: list[float]) -> dict[str, Any]:
         """Draw one handle at a place, the others at rest."""
-        values = [*self.start[:i], [round(each, 2) for each in place], *self.start[i + 1 :]]
-        now = self.draw(values)
-        says = [handle.says for handle in now.handles]
-        return {"values": values, "svg": now.picture.svg, "says": says}
+        return self.at([*self.start[:i], [round(each, 2) for each in place], *self.start[i + 1 :]])
 
     def states(self) -> tuple[str, str, str]:
         """Return what can be dragged, and all that is drawn of it without a kernel."""

@@ -2,24 +2,22 @@
 // whether a kernel listens or not.
 
 function render({ model, el }) {
-  const [names, start, positions] = ["names", "start", "positions"].map((each) => model.get(each));
+  const [names, moves, positions] = ["names", "moves", "positions"].map((each) => model.get(each));
   const pictures = model.get("svgs").map(parse);
-  const chosen = () => names.map((name) => model.get(name));
-  const move = (k, value) => {
-    const now = chosen(), moved = nearest(positions, [...now.slice(0, k), value], now, start);
-    names.forEach((name, i) => model.set(name, moved[i]));
+  const move = (to) => {
+    names.forEach((name, k) => model.set(name, positions[to][k]));
     model.save_changes();
   };
-  const sliders = model.get("labels").map((label, k) => slider(label, (value) => move(k, value)));
+  const sliders = model.get("labels").map((label) => slider(label, move));
   const panel = made("div", { className: "sliders" }, ...sliders.map(({ row }) => row));
   const place = made("div");
   el.classList.add("live", "film");
   el.replaceChildren(panel, place);
   let room = 0;
   const show = () => {
-    const now = chosen(), at = positions.findIndex((each) => same(each, now));
+    const at = positions.findIndex((each) => names.every((name, k) => model.get(name) === each[k]));
     if (at < 0) return; // one slider has moved, those after it are still to follow
-    sliders.forEach((each, k) => each.show(after(positions, now.slice(0, k)), now[k]));
+    sliders.forEach((each, k) => each.show(moves[at][k], at, positions[at][k]));
     draw(at);
   };
   const draw = (at) => {
@@ -41,22 +39,22 @@ function render({ model, el }) {
   };
 }
 
-// A slider with its label and its value. It counts through the values it has at the moment; where
-// there is but one, it says so and rests.
+// A slider with its label and its value. It counts through the positions that it leads to at the
+// moment; where there is but one, it says so and rests.
 function slider(label, moved) {
   const id = `film-${Math.random().toString(36).slice(2)}`;
-  let values = [];
-  const input = made("input", { type: "range", id, min: 0, oninput: () => moved(values[input.value]) });
+  let offered = [];
+  const input = made("input", { type: "range", id, min: 0, oninput: () => moved(offered[input.value]) });
   const output = made("output", { ariaLive: "off" }); // read aloud with the slider
   const name = made("label", { htmlFor: id, textContent: label });
   output.htmlFor = id;
   return {
     row: made("div", {}, name, input, output),
-    show(offered, value) {
-      values = offered;
-      input.max = values.length - 1;
-      input.value = values.indexOf(value);
-      input.disabled = values.length === 1;
+    show(positions, at, value) {
+      offered = positions;
+      input.max = offered.length - 1;
+      input.value = offered.indexOf(at);
+      input.disabled = offered.length === 1;
       input.title = input.disabled ? "the only value where the others stand" : "";
       input.style.setProperty("--last", Math.max(1, input.max));
       input.setAttribute("aria-valuetext", value);
@@ -66,21 +64,5 @@ function slider(label, moved) {
 }
 
 const parse = (svg) => made("template", { innerHTML: svg }).content.firstChild;
-
-// What the next slider offers where those before it stand so.
-function after(positions, before) {
-  const offered = positions.filter((each) => same(each.slice(0, before.length), before));
-  return [...new Set(offered.map((each) => each[before.length]))];
-}
-
-// The position that begins so, each further slider at the first of its wishes that it has.
-function nearest(positions, begun, ...wishes) {
-  if (begun.length === positions[0].length) return begun;
-  const offered = after(positions, begun), wanted = wishes.map((wish) => wish[begun.length]);
-  const next = wanted.find((value) => offered.includes(value)) ?? offered[0];
-  return nearest(positions, [...begun, next], ...wishes);
-}
-
-const same = (one, other) => one.every((value, i) => value === other[i]);
 
 export default answering(render);

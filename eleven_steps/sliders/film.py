@@ -51,18 +51,18 @@ class Film(Live):
     positions = traitlets.List().tag(sync=True)
     names = traitlets.Tuple().tag(sync=True)
     labels = traitlets.Tuple().tag(sync=True)
-    start = traitlets.Tuple().tag(sync=True)
+    moves = traitlets.List().tag(sync=True)
 
     def __init__(
         self, pictures: Mapping[tuple, Picture], names: tuple[str, ...], start: tuple
     ) -> None:
-        self.pictures, self.still = dict(pictures), pictures[start]
+        self.pictures, self.start, self.still = dict(pictures), start, pictures[start]
         super().__init__(
             svgs=[picture.svg for picture in pictures.values()],
             positions=[list(position) for position in pictures],
             names=names,
             labels=tuple(LABELS.get(name, name) for name in names),
-            start=start,
+            moves=moves(list(pictures), start),
             **dict(zip(names, start, strict=True)),
         )
         self.observe(self.follow, names)
@@ -167,3 +167,13 @@ def nearest(positions: Iterable[tuple], begun: tuple, *wishes: Sequence[Any]) ->
         wanted = [wish[len(begun)] for wish in wishes]
         begun += (next((value for value in wanted if value in choices), choices[0]),)
     return begun
+
+
+def moves(table: list[tuple], start: tuple) -> list[list[list[int]]]:
+    """Return for each position and each of its sliders where the slider's values lead, in order."""
+
+    def led(at: tuple, k: int) -> list[int]:
+        begun = [(*at[:k], value) for value in after(table, at[:k])]
+        return [table.index(nearest(table, each, at, start)) for each in begun]
+
+    return [[led(at, k) for k in range(len(at))] for at in table]

@@ -4,6 +4,7 @@
 
 const MARGIN = 5; // around a picture that answers, as in the style
 const LEGIBLE = 11, LINE = 16, TITLE = 18; // pixels: a text, its line, a line of the title
+const WORD = 90; // pixels: where there is less room a text is not broken
 const BOLD = 9; // pixels: a letter of the title, in a wide font
 
 // Lay a picture out for a place so many pixels wide; one that says no sizes is scrolled as it is.
@@ -58,7 +59,7 @@ function layPart(svg, part, room) {
   const inner = all.filter((each) => each.parentNode.closest("[data-lay], [data-size]") === part);
   if (!inner.length) {
     const [first, ...more] = part.children;
-    if (width <= room || more.length || first?.tagName !== "text") return [width, height];
+    if (width <= room || room < WORD || more.length || first?.tagName !== "text") return [width, height];
     const letters = first.textContent.length * room / width;
     return [room, height + breakLine(svg, first, letters, LINE)];
   }

@@ -1,4 +1,4 @@
-// How a picture listens to its reader: to keys, to what is dragged, to what is pointed at and pinned.
+// How a picture listens to its reader: to keys, and to what is dragged.
 
 // Give a part the keys that are typed in it; "keyed" says whether one asked for anything.
 function onKeys(part, keyed) {
@@ -29,59 +29,6 @@ function onDrag(part, begin, move, end = () => {}) {
     held = null;
     end();
   });
-}
-
-// Let a board's parts be pointed at and pinned. "it" holds the board, its words, how to show a part,
-// and, where there is one, the part shown at rest; "find" returns the part under a pointer, null for
-// none, undefined if what is shown stays; "keyed" is as above, for all keys but those that pin.
-function onPoint(it, find, keyed) {
-  const { board, words } = it;
-  const point = (part) => {
-    if (!it.pinned && (part ?? it.rest ?? null) !== it.current) turnTo(it, part);
-  };
-  board.addEventListener("pointermove", (event) => {
-    const part = event.pointerType === "touch" ? undefined : find(event);
-    if (part !== undefined) point(part);
-  });
-  board.addEventListener("pointerleave", () => point(null));
-  board.addEventListener("click", (event) => {
-    const part = find(event);
-    if (part !== undefined) press(it, part);
-  });
-  // Where a mouse points, everything would be read aloud; with the keys, what is asked for.
-  const aloud = (how) => { words.ariaLive = how ? "polite" : "off"; };
-  board.addEventListener("focusin", (event) => aloud(event.target.matches(":focus-visible")));
-  board.addEventListener("focusout", (event) => {
-    if (board.contains(event.relatedTarget)) return;
-    aloud(false);
-    point(null);
-  });
-  onKeys(board, (key, event) => {
-    aloud(true);
-    if (keyed(key, event)) return true;
-    if (key === "Escape") pin(it, null);
-    else if (key === "Enter" || key === " ") press(it, it.current);
-    else return false;
-    return true;
-  });
-}
-
-function turnTo(it, part) {
-  it.current = part ?? it.rest ?? null;
-  it.show(it.current);
-}
-
-// Pin a part, or free all.
-function pin(it, part) {
-  it.pinned = part !== null;
-  turnTo(it, part);
-}
-
-// Pin a part; one that is pinned already is freed, or does what it can do.
-function press(it, part) {
-  if (!it.pinned || part !== it.current) pin(it, part);
-  else if (it.again) it.again();
-  else pin(it, null);
 }
 
 // What a module exports. In JupyterLab Shift and Enter goes on to the cell below and scrolls there, past

@@ -6,10 +6,11 @@ from typing import Any
 
 import anywidget
 
-from eleven_steps.pictures.stored import hint
+from eleven_steps.pictures.stored import Lit, answering, hint
 
 HERE = Path(__file__).parent
 ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
+SEEN = "visibility:visible;opacity:1"  # of what a picture that answers by style alone lights
 
 
 class Live(anywidget.AnyWidget):
@@ -27,9 +28,7 @@ class Live(anywidget.AnyWidget):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        says, over, every = self.states()
-        digest = hashlib.sha256(every.encode()).hexdigest()[:16]
-        return f"{self.still.words}\n{says}\nhash over {over}: {digest}"
+        return in_words(self.still, *self.states())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         view = super()._repr_mimebundle_(**kwargs)
@@ -40,6 +39,34 @@ class Live(anywidget.AnyWidget):
     def stored(self) -> str:
         """Return as HTML what is shown where no view is: the still, unless a class has more."""
         return self.still._repr_mimebundle_()["text/html"] + ASLEEP
+
+
+class Answers:
+    """Hold a picture that answers by style alone, without a script and before anything is run.
+
+    Args:
+        still: the picture where styles are dropped.
+        page, lit: as eleven_steps.pictures.stored.answering takes them.
+        says: how much there is to point at.
+    """
+
+    def __init__(self, still: Any, page: str, lit: Lit, says: str):
+        self.still, self.page, self.lit, self.says = still, page, lit, says
+
+    def __repr__(self) -> str:
+        return in_words(self.still, self.says, "all that is shown", repr([self.page, self.lit]))
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        still = self.still._repr_mimebundle_()
+        look = style("look", "answers") + hint()
+        html = answering(self.page, self.lit, look, still["text/html"])
+        return {**still, "text/html": html, "text/plain": repr(self)}
+
+
+def in_words(still: Any, says: str, over: str, every: str) -> str:
+    """Say what a picture shows at first, what more there is, and a hash over all of that."""
+    digest = hashlib.sha256(every.encode()).hexdigest()[:16]
+    return f"{still.words}\n{says}\nhash over {over}: {digest}"
 
 
 def style(*names: str) -> str:

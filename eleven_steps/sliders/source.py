@@ -1,20 +1,22 @@
 """The code of forward and its map, linked: each line says what it reads and what it makes."""
 
 import ast
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import traitlets
 from torch import nn
 
 from eleven_steps.pictures import draw_linked, draw_source, steps_of
 from eleven_steps.sliders.lesson import run, tokens
-from eleven_steps.sliders.live import Live, script, style
+from eleven_steps.sliders.live import SEEN, Answers
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
+
+OWN = "border-color:var(--hold);outline:2px solid var(--hold)"
+FROM, TO = "border-color:var(--ink)", "border:2px dashed var(--ink)"
+HERE = "box-shadow:inset 4px 0 var(--hold)"
 
 
 @dataclass(frozen=True)
@@ -35,33 +37,38 @@ class Line:
     returns: bool
 
 
-class LinkedSource(Live):
+class LinkedSource(Answers):
     """Show the code of forward beside its map: point at one, and the other lights up.
 
     Attributes:
-        still: the code and the map as they are drawn.
+        told: by "line 9" or "step 2" its step, those it comes from and goes to, and words.
     """
-
-    _esm = script("listen", "linked")
-    _css = style("look", "linked")
-    page = traitlets.Unicode().tag(sync=True)
-    told = traitlets.Dict().tag(sync=True)
 
     def __init__(self):
         (mha, _), x, code = run(), tokens(), shown_code()
-        self.still = draw_linked(code, trace(mha, x))
-        super().__init__(page=self.still.page, told=tell(run_by_line(code, mha, x)))
-
-    def states(self) -> tuple[str, str, str]:
-        """Return how many lines and steps answer, and all that is shown of them."""
-        every = json.dumps([self.page, self.told])
-        says = f"{len(self.told) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
-        return says, "all that is shown", every
+        self.told = tell(run_by_line(code, mha, x))
+        words = {name: each["words"] for name, each in self.told.items()}
+        still = draw_linked(code, trace(mha, x), words)
+        says = f"{len(words) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
+        parts = {f'[data-told="{name}"]': told for name, told in self.told.items()}
+        lit = {f".part{part}": lights(part, told) for part, told in parts.items()}
+        super().__init__(still, still.page, lit, says)
 
 
 def explore_source() -> LinkedSource:
     """Point at a line of forward or at a step of its map: both light up, and shapes are told."""
     return LinkedSource()
+
+
+def lights(part: str, told: dict[str, Any]) -> dict[str, str]:
+    """Return what changes while a part is pointed at: frames, a bar beside a line, words."""
+    ways = (([told["step"]], OWN), (told["from"], FROM), (told["to"], TO))
+    frames = {
+        ",".join(f'.row>[data-step="{step}"]' for step in steps): look
+        for steps, look in ways
+        if steps
+    }
+    return frames | {f".line{part}": HERE, f".told>{part}": SEEN}
 
 
 def shown_code() -> str:

@@ -84,7 +84,7 @@ def served(tmp_path_factory, lab, folder, gallery):
     return lab
 
 
-ARCS = 11  # where explore_arcs stands among the bundles: what answers by style alone
+PAGES = [11, 12]  # of the bundles, what answers by style alone, where styles are not dropped
 
 # Images may be decoded late: all are there only then.
 DECODED = "async images => { for (const image of images) await image.decode(); }"
@@ -94,11 +94,11 @@ def check_seen(page, gallery, where=".jp-OutputArea-output"):
     """Find each picture of the gallery as an image, and return the images."""
     wanted = [cell.outputs[0].data["text/plain"].splitlines()[0] for cell in gallery.cells[1:]]
     images = page.locator(f"{where} img:visible")
-    alive = page.locator(f"{where} object:visible").count()  # in place of its image
+    alive = page.locator(f"{where} .page:visible").count()  # in place of their images
     expect(images).to_have_count(len(wanted) - alive)
     images.evaluate_all(DECODED)
     seen = [picture["label"] for picture in see(page, where)]
-    assert [label for label in wanted if label not in seen] == wanted[ARCS : ARCS + alive]
+    assert [label for label in wanted if label not in seen] == [wanted[k] for k in PAGES[:alive]]
     text = page.locator("body").inner_text()
     assert not re.search(r"base64|<img|&lt;|Error displaying|model not found", text)
     return images
@@ -132,7 +132,7 @@ def test_jupyter(served, gallery, page, opens, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(5)
+        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(4)
     expect(page.locator("#probe")).to_have_count(int(trust == "trusted"))
 
 
