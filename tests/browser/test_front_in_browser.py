@@ -35,6 +35,7 @@ def test_nothing_is_wrong_by_axe_a_number_moves_and_its_step_happens(opened):
     expect(stage.locator(".next")).to_contain_text("Bert 0.99")
     stage.get_by_text("whiteboard").click()
     x = stage.locator("[data-cell='x.0.0.0']")
+    x.evaluate("x => x.scrollIntoView({ block: 'center' })")
     box = x.bounding_box()
     opened.mouse.move(box["x"] + 9, box["y"] + 9)
     opened.mouse.down()
