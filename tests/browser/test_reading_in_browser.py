@@ -5,7 +5,7 @@ import re
 import pytest
 from lab_page import make_dark, open_7, open_notebook, run_all, unfold
 from playwright.sync_api import expect
-from waits import soon
+from waits import resize, soon
 
 SHORT = 10  # lines of an error: the learner's own, and the message
 COLOURS = "code => [...code.querySelectorAll('span')].map(e => getComputedStyle(e).color)"
@@ -72,6 +72,17 @@ def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opens):
         line.click()
         code = cells.nth(index).locator(".jp-InputArea-editor")
         expect(code).to_contain_text("assert check(")
+
+
+@pytest.mark.browser
+def test_shift_and_enter_do_not_fly_past_what_was_run(lab, page):
+    open_notebook(page, lab, "01_shape.ipynb")
+    resize(page, 1280, 800)
+    page.locator(".jp-MarkdownCell").first.click()
+    for _ in range(3):  # the title, the set-up, the stage
+        page.keyboard.press("Shift+Enter")
+    expect(page.locator(".jp-Cell.jp-mod-active")).to_contain_text("Predict")
+    expect(page.locator("[data-stage]")).to_be_in_viewport(ratio=1)
 
 
 def check_source(page):
