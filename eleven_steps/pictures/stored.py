@@ -42,7 +42,7 @@ def answering(page: str, lit: Lit, style: str, still: str) -> str:
         for part, every in lit.items()
     )
     return (
-        f'<div class="answers"><div>{still}</div><div class="live page" hidden>'
+        f'<div class="answers"><div>{still}</div><div class="live page" hidden="hidden">'
         f"<style>{bare(style)}{rules}</style>"
         f'<form method="dialog">{page}</form></div></div>'
     )
