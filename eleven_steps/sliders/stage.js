@@ -326,7 +326,7 @@ class Stage {
     } else if (cell && aside) {
       const next = this.elements[target.k + aside];
       if (next?.hidden !== false || this.list[next.k].kind !== cell.kind) return true;
-      [target.tabIndex, next.tabIndex] = [-1, 0];
+      this.tabbed(this.list[next.k]);
       next.focus();
     } else if (target === this.board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
     else if (target !== this.strip) return false;
@@ -346,7 +346,17 @@ class Stage {
     };
     const best = laid.shown.reduce((one, other) => (far(other) < far(one) ? other : one));
     this.card.ariaLive = "polite";
-    if (far(best) < Infinity) this.point(best);
+    if (!(far(best) < Infinity)) return;
+    this.point(best);
+    if (this.movable(best)) this.tabbed(best);
+  }
+
+  // Let Tab go to this number, the one of its tensor.
+  tabbed({ kind, k }) {
+    for (const each of this.elements) {
+      if (each?.tabIndex === 0 && this.list[each.k].kind === kind) each.tabIndex = -1;
+    }
+    this.elements[k].tabIndex = 0;
   }
 
   // ------------------------------------------------------------------------------- playhead

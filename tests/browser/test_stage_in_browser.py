@@ -317,6 +317,9 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     stage.locator(".board").focus()
     page.keyboard.press("ArrowRight")
     expect(stage.locator(".card")).to_contain_text("x[0, 0,")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")
+    expect(stage.locator("[data-cell='x.0.0.1']")).to_be_focused()
 
 
 @pytest.mark.browser
