@@ -89,6 +89,12 @@ SAME = """text => {
   return [worst, count];
 }"""
 
+# Where the playhead lies on the stage at each step: what a hand holds does not move with a title.
+TOPS = """() => [...new Set(stage.tiles.map((_, k) => {
+  stage.show(k + 1);
+  return stage.strip.getBoundingClientRect().top - stage.root.getBoundingClientRect().top;
+}))]"""
+
 # The numbers of all cells that can be found, by name.
 CELLS = """() => Object.fromEntries([...document.querySelectorAll('[data-cell]:not([hidden])')]
   .map(e => [e.dataset.cell, e.dataset.value]))"""
@@ -198,6 +204,7 @@ def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 3, 6]")) == []
     page.evaluate("window.stage.choose('sentence')")
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 6]")) == []
+    assert len(page.evaluate(TOPS)) == 1
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert width < 1280 or page.locator("[data-stage]").bounding_box()["height"] <= 600
