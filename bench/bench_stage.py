@@ -1,7 +1,8 @@
 """Measure how fast the stage answers, beside another page that does the same, in one run.
 
 Usage: python bench/bench_stage.py [PAGE.html]
-Real keys change a number of x at step 5; printed is the time from the key to the second frame, and
+Real keys change a number of x at step 5; printed is the time from the key to the second frame, how
+long scripts run in it (listeners to the key, and frames: not the miniatures, which come later), and
 how many frames a second are drawn while the playhead is dragged. PAGE offers window.stageApi with
 set({d, H, n}) and setP(step), and numbers of x as [data-cell="x.0.i.j"]; rounds alternate.
 """
@@ -25,13 +26,25 @@ ROUNDS, KEYS = 4, 25
 SIZES = ({"d": 6, "H": 2, "n": 3}, {"d": 12, "H": 3, "n": 6})
 OURS = """window.stageApi = {setP: p => stage.show(p),
   set: ({d, H, n}) => stage.set({dOut: d, heads: H, tokens: n})};"""
-WATCH = """() => {
-  window.times = [];
-  addEventListener('keydown', () => {
+# Scripts are timed where they are called: by a key, or by a frame.
+WATCH = """(() => {
+  const frame = requestAnimationFrame.bind(window), listen = EventTarget.prototype.addEventListener;
+  let ran = 0;
+  const timed = act => function (...given) {
     const start = performance.now();
-    requestAnimationFrame(() => requestAnimationFrame(() => times.push(performance.now() - start)));
+    try { return act.apply(this, given); } finally { ran += performance.now() - start; }
+  };
+  window.requestAnimationFrame = act => frame(timed(act));
+  EventTarget.prototype.addEventListener = function (type, act, ...more) {
+    listen.call(this, type, type === 'keydown' ? timed(act) : act, ...more);
+  };
+  window.times = [];
+  listen.call(window, 'keydown', () => {
+    const start = performance.now();
+    ran = 0;
+    frame(() => frame(() => times.push([performance.now() - start, ran])));
   }, true);
-}"""
+})()"""
 FRAMES = """() => new Promise(say => {
   let frames = 0, began = performance.now();
   const turn = now => {
@@ -54,17 +67,19 @@ def main() -> None:
         pages = {}
         for path in (here, *map(Path, sys.argv[1:])):
             pages[path.name] = page = browser.new_page(viewport={"width": 1100, "height": 720})
+            page.add_init_script(WATCH)
             page.goto(path.resolve().as_uri())
-            page.evaluate(WATCH)
-        print("page, sizes: p50 and p95 from key to second frame (ms), frames a second")
+        print("page, sizes: key to second frame p50, p95, scripts p50 (ms); frames a second")
         for sizes in SIZES:
             times, frames = {name: [] for name in pages}, {name: [] for name in pages}
             for _ in range(ROUNDS):
                 for name, page in pages.items():
                     measure(page, sizes, times[name], frames[name])
             for name in pages:
-                cuts = statistics.quantiles(times[name], n=20)
-                print(f"{name} {sizes}: {cuts[9]:.1f} {cuts[18]:.1f}, {max(frames[name]):.0f}")
+                whole, scripts = zip(*times[name], strict=True)
+                cuts, ran = statistics.quantiles(whole, n=20), statistics.median(scripts)
+                says = f"{cuts[9]:.1f} {cuts[18]:.1f} {ran:.1f}; {max(frames[name]):.0f}"
+                print(f"{name} {sizes}: {says}")
         browser.close()
 
 

@@ -48,11 +48,10 @@ class Stage {
     Object.assign(this, cells(this.forms));
     this.elements = []; this.cells.replaceChildren();
     this.compute();
-    const { tensors, weights } = this, parts = Math.max(...PARTS.map((name) => strongest(tensors[name])));
-    this.most = Object.fromEntries([...MATRICES, "out_proj"].map((name) => [name, strongest(weights[name])]));
-    for (const name of Object.keys(tensors)) this.most[name] = strongest(tensors[name]);
-    for (const name of PARTS) this.most[name] = parts;
-    Object.assign(this.most, { masked: this.most.scores, weights: 1 });
+    this.most = Object.fromEntries(Object.entries({ ...this.weights, ...this.tensors })
+      .map(([name, each]) => [name, strongest(each)]));
+    const parts = Math.max(...PARTS.map((name) => this.most[name])), masked = this.most.scores;
+    Object.assign(this.most, { queries: parts, keys: parts, values: parts, masked, weights: 1 });
     this.tiles.forEach((tile, k) => { tile.lastChild.textContent = this.shape(k + 1).shape; });
     this.sliders(); this.arrange();
   }
@@ -72,10 +71,10 @@ class Stage {
     this.back.disabled = false; this.set();
   }
 
-  get weights() { return this.every[this.sizes.dOut]; }
   get step() { return Math.max(1, Math.ceil(this.p - 1e-6)); }
 
   compute() {
+    this.weights = this.every[this.sizes.dOut];
     this.tensors = forward(this.input, this.weights, this.sizes);
     this.right = { ...this.tensors }; this.differs = {};
     const { tokens } = this.sizes;
@@ -139,8 +138,10 @@ class Stage {
 
   // By how much a number differs from what it was when one was taken hold of.
   change(cell, step) {
-    const { hold } = this, now = hold && this.value(cell, step);
-    const before = hold && (cell === hold.cell ? hold.before : this.value(cell, step, hold.tensors));
+    const { hold } = this;
+    if (!hold) return 0;
+    const now = this.value(cell, step);
+    const before = cell === hold.cell ? hold.before : this.value(cell, step, hold.tensors);
     return now === before ? 0 : now - before;
   }
 
@@ -167,7 +168,7 @@ class Stage {
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
       this.playing(this.running);
-      if (!this.pointed && !this.hold && !this.running) this.tell(); // the last sum stays
+      if (!this.pointed && !this.hold && !(answered && this.running)) this.tell(); // the last sum stays
     }
     this.cover();
   }
@@ -265,8 +266,10 @@ class Stage {
 
   put({ kind, at }, value) {
     (this.weights[kind] ?? this.input)[at] = value;
-    this.compute(); this.worth(); this.soon(); this.later(40);
+    this.anew();
   }
+
+  anew() { this.compute(); this.worth(); this.soon(); this.later(40); }
 
   // Set the number that is held; everything after it follows.
   move(value) {
@@ -305,8 +308,8 @@ class Stage {
     this.release();
     const words = `${this.scene.words}`;
     if (all) this.begin();
-    if (words !== `${this.scene.words}`) return this.set();
-    this.compute(); this.worth(); this.soon(); this.later(40);
+    if (words !== `${this.scene.words}`) this.set();
+    else this.anew();
   }
 
   // What a key does here; whether it did anything.
@@ -323,7 +326,7 @@ class Stage {
     } else if (cell && aside) {
       const next = this.elements[target.k + aside];
       if (next?.hidden !== false || this.list[next.k].kind !== cell.kind) return true;
-      [target.tabIndex, next.tabIndex] = [-1, 0];
+      this.tabbed(this.list[next.k]);
       next.focus();
     } else if (target === this.board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
     else if (target !== this.strip) return false;
@@ -343,7 +346,17 @@ class Stage {
     };
     const best = laid.shown.reduce((one, other) => (far(other) < far(one) ? other : one));
     this.card.ariaLive = "polite";
-    if (far(best) < Infinity) this.point(best);
+    if (!(far(best) < Infinity)) return;
+    this.point(best);
+    if (this.movable(best)) this.tabbed(best);
+  }
+
+  // Let Tab go to this number, the one of its tensor.
+  tabbed({ kind, k }) {
+    for (const each of this.elements) {
+      if (each?.tabIndex === 0 && this.list[each.k].kind === kind) each.tabIndex = -1;
+    }
+    this.elements[k].tabIndex = 0;
   }
 
   // ------------------------------------------------------------------------------- playhead
@@ -457,7 +470,6 @@ class Stage {
     if (this.covered === n || this.scrubbing) return;
     this.covered = n;
     this.field.style.width = `${need}px`;
-    this.board.classList.toggle("scrolled", need > this.room + 1);
     this.elements.forEach((each) => { each.hidden = true; });
     for (const cell of shown) {
       const [x, y, w, h] = this.steps[n].at(cell.k);
@@ -555,11 +567,11 @@ class Stage {
       else if (target === this.back) this.undo(true);
       else if (target.parentNode === this.choices) this.choose(target.textContent);
     });
-    const anew = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
-    const room = new ResizeObserver(() => board.clientWidth !== this.room && anew());
+    const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
+    const room = new ResizeObserver(() => board.clientWidth !== this.room && again());
     room.observe(root);
     // The ink changes with the theme, however it is changed, and once its style sheet is there.
-    root.addEventListener("transitionend", (event) => event.target === root && anew());
+    root.addEventListener("transitionend", (event) => event.target === root && again());
     this.leave = () => { this.stop(); room.disconnect(); };
   }
 

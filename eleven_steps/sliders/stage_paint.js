@@ -119,7 +119,7 @@ class Painter {
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     this.fill(0, 0, it.across, it.high, this.paper);
     pen.textBaseline = "middle";
-    this.font = this.sized = null;
+    this.font = this.sized = null; this.moving = t < 1;
     if (before && going) this.labels(before, going, going);
     this.labels(laid, coming, clamp((t - 0.88) / 0.12));
     pen.textAlign = "center";
@@ -205,7 +205,7 @@ class Painter {
     const { it, pen } = this, value = it.value(cell, step), delta = it.change(cell, step);
     const heat = small || w < 16 || h < 14, gap = small ? 2 : w > 6 ? 0.7 : 0.25;
     const [colour, strength] = this.shade(cell, step, value, delta);
-    if (it.p < it.step && !small) { // on its way a cell covers what lies under it
+    if (this.moving && !small) { // on its way a cell covers what lies under it
       this.fill(x + 0.5, y + 0.5, w - 1, h - 1, this.paper, opacity);
     }
     pen.globalAlpha = opacity * (heat && strength < 0.6 ? 2 * strength : strength);

@@ -89,6 +89,12 @@ SAME = """text => {
   return [worst, count];
 }"""
 
+# Where the playhead lies on the stage at each step: what a hand holds does not move with a title.
+TOPS = """() => [...new Set(stage.tiles.map((_, k) => {
+  stage.show(k + 1);
+  return stage.strip.getBoundingClientRect().top - stage.root.getBoundingClientRect().top;
+}))]"""
+
 # The numbers of all cells that can be found, by name.
 CELLS = """() => Object.fromEntries([...document.querySelectorAll('[data-cell]:not([hidden])')]
   .map(e => [e.dataset.cell, e.dataset.value]))"""
@@ -198,6 +204,7 @@ def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 3, 6]")) == []
     page.evaluate("window.stage.choose('sentence')")
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 6]")) == []
+    assert len(page.evaluate(TOPS)) == 1
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert width < 1280 or page.locator("[data-stage]").bounding_box()["height"] <= 600
@@ -252,6 +259,13 @@ def test_a_number_of_x_is_dragged_and_given_back(page, stage):
     reached = {name for name in out if out[name] != first[name]}
     assert reached >= {"x.0.1.2", *(f"out.0.{i}.{f}" for i in (1, 2) for f in range(6))}
     assert not any(name.startswith(("out.0.0", "context.0.0", "x.0.0")) for name in reached)
+    page.evaluate("window.stage.show(10.7)")  # stopped midway: what is pressed is there, and taken
+    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 9, box["y"] - 21)
+    expect(x).to_have_attribute("data-value", "0.94")
+    expect(stage).to_have_attribute("data-answered", "true")
+    page.mouse.up()
     assert page.faults == []
 
 
@@ -310,6 +324,9 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     stage.locator(".board").focus()
     page.keyboard.press("ArrowRight")
     expect(stage.locator(".card")).to_contain_text("x[0, 0,")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")
+    expect(stage.locator("[data-cell='x.0.0.1']")).to_be_focused()
 
 
 @pytest.mark.browser
