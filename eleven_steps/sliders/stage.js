@@ -89,7 +89,7 @@ class Stage {
   }
 
   look() {
-    this.painter.look(this.root, this.data.colours);
+    this.painter.look(this.root, this.data.colours); this.ink = getComputedStyle(this.root).color;
     this.least = Math.ceil(LEAST_FONT * this.painter.shortEm / 0.92);
   }
 
@@ -157,13 +157,13 @@ class Stage {
   // The title asks, and answers once the step has happened.
   say() {
     const n = this.step, answered = this.p >= n - 1e-6, { name, code } = this.data.steps[n - 1];
-    const key = `${n} ${answered}`;
+    const found = answered && this.yours(n, name) || TITLES[n][+answered](this.facts());
+    const title = `<b>${n} ${name}</b> ${found}`, key = `${n} ${answered}`;
+    if (title !== this.titled) this.title.innerHTML = this.titled = title;
     if (key !== this.said) {
       this.said = key;
       Object.assign(this.root.dataset, { step: n, answered });
       this.code.textContent = code;
-      const title = TITLES[n][answered ? 1 : 0](this.facts());
-      this.title.innerHTML = `<b>${n} ${name}</b> ${answered && this.yours(n, name) || title}`;
       this.strip.setAttribute("aria-valuenow", n);
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
@@ -269,7 +269,7 @@ class Stage {
     this.anew();
   }
 
-  anew() { this.compute(); this.worth(); this.soon(); this.later(40); }
+  anew() { this.compute(); this.worth(); this.say(); this.soon(); this.later(40); }
 
   // Set the number that is held; everything after it follows.
   move(value) {
@@ -470,12 +470,12 @@ class Stage {
     if (this.covered === n || this.scrubbing) return;
     this.covered = n;
     this.field.style.width = `${need}px`;
-    this.elements.forEach((each) => { each.hidden = true; });
+    const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
+    this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
     for (const cell of shown) {
       const [x, y, w, h] = this.steps[n].at(cell.k);
       const each = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
-      each.hidden = false;
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
       each.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       each.classList.toggle("wrong", Boolean(this.differs[nameOf(cell.kind, n)]?.[cell.at]));
@@ -532,7 +532,7 @@ class Stage {
       return this.held = { value: this.value(cell, this.step) };
     };
     const letGo = () => { this.held = null; this.release(); };
-    onDrag(board, take, ({ value }, right, up) => this.move(value + up * PER_PIXEL), letGo);
+    onDrag(board, take, ({ value }, right, up) => this.hold && this.move(value + up * PER_PIXEL), letGo);
     board.addEventListener("pointerover", (event) => this.held || this.point(cellOf(event)));
     board.addEventListener("pointerleave", ({ pointerType }) => // what a finger tapped stays
       this.held || pointerType === "touch" || this.point(null));
@@ -564,15 +564,18 @@ class Stage {
       if (target === this.one || target === this.all) {
         this.running ? this.stop() : this.play(target === this.all);
       } else if (target === this.pace) this.paced({ 1: 2, 2: 0.5, 0.5: 1 }[this.speed]);
-      else if (target === this.back) this.undo(true);
+      else if (target === this.back) { this.undo(true); this.board.focus({ preventScroll: true }); }
       else if (target.parentNode === this.choices) this.choose(target.textContent);
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.room && again());
     room.observe(root);
-    // The ink changes with the theme, however it is changed, and once its style sheet is there.
+    // The ink changes with the theme, however it is changed, and once its style sheet is there; what is
+    // out of sight is not told, and looks when it is back.
     root.addEventListener("transitionend", (event) => event.target === root && again());
-    this.leave = () => { this.stop(); room.disconnect(); };
+    const sight = new IntersectionObserver(() => this.ink !== getComputedStyle(root).color && again());
+    sight.observe(root);
+    this.leave = () => { this.stop(); room.disconnect(); sight.disconnect(); };
   }
 
   reached(x) {
