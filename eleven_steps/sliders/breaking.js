@@ -37,7 +37,8 @@ function render({ model, el }) {
     const by = (most) => [...tried].filter((each) => seenBy(each) === most).length;
     count.textContent = `Tried: ${tried.size} of ${data.states.length - 1}. ` +
       `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
-    table.replaceChildren(...[...tried].reverse().map((each) => row(data.lines, each, each === state, choose)));
+    const newest = [...tried].reverse();
+    table.replaceChildren(...newest.map((each) => row(data.lines, each, each === state, choose)));
   };
   const parts = data.lines.map((line, k) => written(lines, line, k, (text) =>
     choose(chosen.map((each, i) => (i === k ? text : each)))));

@@ -21,7 +21,9 @@ function render({ model, el }) {
 function speak(place, voice, colours) {
   let at = 0, off = null, query = voice[0].words.length - 1;
   const all = voice[0].states.slice(1).map(({ off: head }) => `${head}`);
-  const next = made("div", { className: "next" }), reads = made("div", { className: "reads", innerHTML: '<svg role="img"></svg>' });
+  const next = made("div", { className: "next" });
+  const reads = made("div", { className: "reads", tabIndex: 0, role: "group",
+    ariaLabel: "Words: left and right choose one", innerHTML: '<svg role="img"></svg>' });
   const sentences = voice.map(({ words }, k) => button(`${words.join(" ")} …`, () => {
     at = k;
     query = words.length - 1;
@@ -36,12 +38,16 @@ function speak(place, voice, colours) {
     each.style.setProperty("--head", colours[k]);
     return each;
   });
+  const ask = (word) => {
+    query = Math.min(Math.max(word, 0), voice[at].words.length - 1);
+    draw();
+  };
   const draw = () => {
     const { words, states } = voice[at], now = states.find((each) => `${each.off}` === `${off}`);
     sentences.forEach((each, k) => { each.ariaPressed = String(k === at); });
     heads.forEach((each, k) => { each.ariaPressed = String(all[k] !== off); });
-    arcs(reads.firstChild, words, now.arcs.map((each, k) => (all[k] === off ? null : each)), all, query, colours,
-      (word) => { query = word; draw(); });
+    const seen = now.arcs.map((each, k) => (all[k] === off ? null : each));
+    arcs(reads.firstChild, words, seen, all, query, colours, ask);
     next.replaceChildren(...bars(now.next, off && states[0].next[0]));
     if (!now.arcs.some(Boolean)) next.append("No arcs: your code makes no weights that can be seen.");
   };
@@ -50,6 +56,11 @@ function speak(place, voice, colours) {
     made("div", { className: "sentences" }, ...sentences), made("div", { className: "heads" }, ...heads),
     made("div", { className: "speech" }, reads, next));
   onKeys(place, () => false);
+  onKeys(reads, (key) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (by) ask(query + by);
+    return Boolean(by);
+  });
   draw();
 }
 
@@ -67,20 +78,24 @@ function arcs(svg, words, heads, all, query, colours, chosen) {
   const arc = (k) => (share, j) => {
     if (share < 0.03) return "";
     const [layer, head] = all[k].split(",").map(Number), way = layer ? 1 : -1, y = middle + way * 14;
-    const far = Math.abs(at[query] - at[j]), lift = y + way * Math.min(HIGH - 16, 18 + far / 5 + 7 * head) * 1.3;
-    const path = j === query ? `M${at[j] - 7} ${y} C${at[j] - 24} ${y + way * 34} ${at[j] + 24} ${y + way * 34} ${at[j] + 7} ${y}`
-      : `M${at[query]} ${y} C${at[query]} ${lift} ${at[j]} ${lift} ${at[j]} ${y}`;
-    return `<path d="${path}" fill="none" style="--head:${colours[k]}" stroke-width="${1 + 6 * share}" opacity="0.85"><title
-      >layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}</title></path>`;
+    const far = Math.abs(at[query] - at[j]), own = j === query; // a word that reads itself has a loop
+    const lift = y + way * (own ? 34 : Math.min(HIGH - 16, 18 + far / 5 + 7 * head) * 1.3);
+    const [begin, from, to, end] = own ? [-7, -24, 24, 7].map((aside) => at[j] + aside)
+      : [at[query], at[query], at[j], at[j]];
+    return `<path d="M${begin} ${y} C${from} ${lift} ${to} ${lift} ${end} ${y}" fill="none" opacity="0.85"
+      style="--head:${colours[k]}" stroke-width="${1 + 6 * share}"><title>layer ${layer}, head ${head}:
+      ${words[j]} ${share.toFixed(2)}</title></path>`;
   };
   svg.setAttribute("viewBox", `0 0 ${x} ${2 * middle}`);
   svg.style.width = `${x}px`;
   svg.ariaLabel = `Whom ${words[query]} reads`;
   const layers = new Set(all.map((head) => Number(head.split(",")[0])));
-  svg.innerHTML = [...layers].map((layer) =>
-    `<text class="layer" y="${layer ? 2 * middle - 3 : 12}">layer ${layer}</text>`).join("") + heads.flatMap((look, k) => look?.[query].map(arc(k)) ?? []).join("") + words.map((word, i) =>
-    `<text x="${at[i]}" y="${middle + 5}" text-anchor="middle" class="${i === query ? "query" : ""}">${word}</text>`).join("");
-  svg.querySelectorAll("text:not(.layer)").forEach((text, i) => text.addEventListener("click", () => chosen(i)));
+  const label = (layer) => `<text class="layer" y="${layer ? 2 * middle - 3 : 12}">layer ${layer}</text>`;
+  const written = (word, i) => `<text x="${at[i]}" y="${middle + 5}" text-anchor="middle"
+    class="${i === query ? "query" : ""}">${word}</text>`;
+  const lines = heads.flatMap((look, k) => look?.[query].map(arc(k)) ?? []);
+  svg.innerHTML = [...[...layers].map(label), ...lines, ...words.map(written)].join("");
+  svg.querySelectorAll("text:not(.layer)").forEach((text, i) => { text.onclick = () => chosen(i); });
 }
 
 // The likeliest next words, and how likely the best one was with all heads.
@@ -89,7 +104,8 @@ function bars(next, before) {
     const was = before && (before[0] === word || !k) ? `, all heads: ${before[0]} ${before[1].toFixed(2)}` : "";
     const bar = made("i");
     bar.style.setProperty("--share", share);
-    return made("div", {}, made("b", { textContent: word }), bar, made("span", { textContent: share.toFixed(2) + was }));
+    const number = made("span", { textContent: share.toFixed(2) + was });
+    return made("div", {}, made("b", { textContent: word }), bar, number);
   });
 }
 

@@ -17,7 +17,8 @@ class Reader {
     const own = words.map((word) => rowOf(embedding, this.vocabulary.indexOf(word), wide));
     const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
     const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };
-    return forward(placed, this.first, sizes).out.map((added, k) => added + own[Math.floor(k / wide)][k % wide]);
+    const before = own.flat();
+    return forward(placed, this.first, sizes).out.map((added, k) => before[k] + added);
   }
 
   // The likeliest words after row i of what the layer got and added, each with its share.
@@ -25,8 +26,8 @@ class Reader {
     const [before, added] = [x, out].map((flat) => rowOf(flat, i, this.wide));
     const scores = this.vocabulary.map((_, k) => this.bias[k] +
       sum(rowOf(this.unembedding, k, this.wide).map((each, f) => each * (before[f] + added[f]))));
-    const most = Math.max(...scores), sizes = scores.map((score) => Math.exp(score - most)), whole = sum(sizes);
-    const shares = this.vocabulary.map((word, k) => [word, sizes[k] / whole]);
+    const most = Math.max(...scores), parts = scores.map((score) => Math.exp(score - most)), whole = sum(parts);
+    const shares = this.vocabulary.map((word, k) => [word, parts[k] / whole]);
     return shares.sort(([, one], [, other]) => other - one).slice(0, LIKELIEST);
   }
 }
