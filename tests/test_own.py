@@ -24,6 +24,16 @@ class Explodes(MultiHeadAttention):
         raise SystemExit(f"{scores.shape}")
 
 
+class EndsInNan(MultiHeadAttention):
+    def forward(self, x):
+        return super().forward(x) * torch.nan
+
+
+class ReturnsTwo(MultiHeadAttention):
+    def forward(self, x):
+        return super().forward(x), None
+
+
 class OnlyThree(MultiHeadAttention):
     """Right on the checks' classes, and nowhere near a longer text."""
 
@@ -51,6 +61,8 @@ def states(reading):
         (wrong_class("scale_sqrt_num_tokens"), "######x...."),  # right there by chance
         (wrong_class("no_transpose_back"), "########x.."),
         (wrong_class("out_proj_missing"), "##########>"),
+        (EndsInNan, "##########x"),
+        (ReturnsTwo, "##########x"),
         (FusedMultiHeadAttention, "###########"),
     ],
 )

@@ -101,7 +101,8 @@ function arcs(svg, words, heads, all, query, colours, chosen) {
 // The likeliest next words, and how likely the best one was with all heads.
 function bars(next, before) {
   return next.map(([word, share], k) => {
-    const was = before && (before[0] === word || !k) ? `, all heads: ${before[0]} ${before[1].toFixed(2)}` : "";
+    const told = before && (before[0] === word || !k);
+    const was = told ? `, all heads: ${before[0]} ${before[1].toFixed(2)}` : "";
     const bar = made("i");
     bar.style.setProperty("--share", share);
     const number = made("span", { textContent: share.toFixed(2) + was });

@@ -95,12 +95,13 @@ def explore_class(reading: Read) -> Own:
 def staged(steps: Sequence[Any]) -> dict[str, Any]:
     """Return the stage of a class: as far as it is right, and its first wrong step."""
     done = [step.name for step in steps if step.state == "done"]
-    rest = [step for step in steps if step.state != "done"]
-    first = rest[0] if rest else steps[-1]
+    wrong = [at for at, step in enumerate(steps) if step.state == "wrong"]
+    at = wrong[0] if wrong else len(done)  # as far as it goes: what is not right, or comes next
+    first = steps[min(at, len(steps) - 1)]
     (mha, _), size = run(), {START["dOut"]: (START["heads"],)}
     scene = scene_of(tokens(), {START["dOut"]: mha}, size, START)
-    other = [step.name for step in steps if step.state == "done" and not step.tensors]
-    own = {"open": len(done) + 1 if rest else None, "state": first.state, "other": other}
+    other = [step.name for step in steps[:at] if not step.tensors]
+    own = {"open": at + 1 if at < len(steps) else None, "state": first.state, "other": other}
     if first.state == "wrong" and fits(first):
         own["tensors"] = {
             name: {
@@ -109,7 +110,7 @@ def staged(steps: Sequence[Any]) -> dict[str, Any]:
             }
             for name, tensor in first.tensors.items()
         }
-    answered = not rest or "tensors" in own
+    answered = first.state == "done" or "tensors" in own
     return page({"whiteboard": scene}, first.name, answered, done) | {"own": own}
 
 

@@ -33,6 +33,7 @@ class Stage {
     this.input = floats(this.scene.x); this.spell();
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
+    this.far = 2 * Math.max(1, Math.ceil(strongest(this.input))); // as far as a hand may go
     this.back.disabled = true;
   }
 
@@ -46,6 +47,7 @@ class Stage {
     this.release(); this.point(null);
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
     Object.assign(this, cells(this.forms));
+    if (this.cells.contains(document.activeElement)) this.board.focus({ preventScroll: true });
     this.elements = []; this.cells.replaceChildren();
     this.compute();
     this.most = Object.fromEntries(Object.entries({ ...this.weights, ...this.tensors })
@@ -76,7 +78,7 @@ class Stage {
   compute() {
     this.weights = this.every[this.sizes.dOut];
     this.tensors = forward(this.input, this.weights, this.sizes);
-    this.right = { ...this.tensors }; this.differs = {};
+    this.mine = { ...this.tensors }; this.differs = {};
     const { tokens } = this.sizes;
     const next = this.reader?.next(this.input, this.tensors.out, tokens - 1) ?? [];
     const said = next.map(([word, share]) => `<b style="--share:${share}">${word} ${share.toFixed(2)}</b>`);
@@ -84,9 +86,12 @@ class Stage {
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
       ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
-      this.tensors[name] = to; this.differs[name] = off;
+      this.mine[name] = to; this.differs[name] = off;
     }
   }
+
+  // What stands at a step: where one's own class is not right, what it has made.
+  standing(step) { return step === this.own?.open ? this.mine : this.tensors; }
 
   look() {
     this.painter.look(this.root, this.data.colours); this.ink = getComputedStyle(this.root).color;
@@ -95,7 +100,7 @@ class Stage {
 
   // Lay everything out for the room there is.
   arrange() {
-    this.room = this.board.clientWidth || 1068; this.narrow = this.room < 760;
+    this.laid = this.board.clientWidth; this.room = this.laid || 1068; this.narrow = this.room < 760;
     Object.assign(this, arrange(this));
     this.painter.resize(this.painter.pen, this.across, this.high);
     this.painter.resize(this.painter.small, this.strip.clientWidth, STRIP);
@@ -132,7 +137,7 @@ class Stage {
     return { letters, shape: letters.replace(/\w+/g, (letter) => sizes[letter]) };
   }
 
-  value({ kind, at }, step, tensors = this.tensors) {
+  value({ kind, at }, step, tensors = this.standing(step)) {
     return (this.weights[kind] ?? tensors[nameOf(kind, step)])[at];
   }
 
@@ -179,7 +184,8 @@ class Stage {
     if (other?.includes(name)) return "Your code takes another way, without this tensor.";
     if (n !== open) return "";
     const framed = Object.values(this.differs).some((each) => each.includes(1));
-    return framed ? "Yours: the framed numbers are not right." : "Yours: right here, but not at every size.";
+    return framed ? "Yours: the framed numbers are not right."
+      : "Yours: these are right; what is not is said above.";
   }
 
   // The card: what is said of a number, or how to begin.
@@ -196,7 +202,7 @@ class Stage {
   // A number and its arithmetic in one line.
   explain(cell, step) {
     const { kind, r, c, at } = cell, { tokens } = this.sizes, text = written(this.value(cell, step));
-    const pairs = factors(this, cell, step), most = this.narrow ? 3 : 6;
+    const pairs = factors(this, cell, step), most = Math.max(3, Math.floor(this.room / 175));
     const product = (pair) => pair.map((each) => written(this.value(each, step))).join("·");
     const few = pairs.slice(0, most).map(product).join(" + ");
     const more = pairs.length > most ? ` + … (${pairs.length} products)` : "";
@@ -207,15 +213,17 @@ class Stage {
       masked: () => (c > r ? `${this.token(c)} comes after ${this.token(r)}`
         : `the score stays: ${this.token(c)} is not after ${this.token(r)}`),
       weights: () => {
-        const row = this.tensors.masked.subarray(at - c, at + tokens - c), root = Math.sqrt(this.headDim);
-        const [own, ...all] = [row[c], ...row.subarray(0, r + 1)].map((v) => written(Math.exp(v / root)));
-        return `exp(${written(row[c])} / √${this.headDim}) = ${own}; ${own} / (${all.join(" + ")})`;
+        const row = this.tensors.masked.subarray(at - c, at + r + 1 - c), most = Math.max(...row);
+        const part = (v) => written(Math.exp((v - most) / Math.sqrt(this.headDim)));
+        const all = Array.from(row, part).join(" + ");
+        const each = `each exp((score − ${written(most)}) / √${this.headDim})`;
+        return c > r ? "exp(−∞) = 0" : `${part(row[c])} / (${all}), ${each}`;
       },
     }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
       : `feature ${c} of ${this.token(r)}` + (FACTORS[step] ? `, made in step ${kind === "context" ? 8 : 2}`
         : ": the same number as before, only its place is new")));
-    const right = this.differs[nameOf(kind, step)] && this.value(cell, step, this.right);
-    const why = right !== undefined ? `: right is ${written(right)}`
+    const mine = step === this.own?.open && nameOf(kind, step) in this.differs;
+    const why = mine ? `: right is ${written(this.value(cell, step, this.tensors))}`
       : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
     return `<b>${this.called(cell, step)} = ${text}</b>${why}`;
   }
@@ -273,8 +281,8 @@ class Stage {
 
   // Set the number that is held; everything after it follows.
   move(value) {
-    const { cell } = this.hold, most = 2 * Math.max(1, Math.ceil(this.most[cell.kind]));
-    this.put(cell, Math.round(clamp(value, -most, most) * 100) / 100);
+    const { cell } = this.hold;
+    this.put(cell, Math.round(clamp(value, -this.far, this.far) * 100) / 100);
     this.back.disabled = false;
     this.report();
   }
@@ -402,6 +410,7 @@ class Stage {
     this.running = which;
     const n = this.p >= this.end ? 1 : Math.floor(this.p + 1e-6) + 1;
     this.one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
+    this.one.disabled = this.all.disabled = this.end <= TURN;
     this.all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";
   }
 
@@ -478,7 +487,8 @@ class Stage {
         Object.assign(document.createElement("i"), { k: cell.k }));
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
       each.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
-      each.classList.toggle("wrong", Boolean(this.differs[nameOf(cell.kind, n)]?.[cell.at]));
+      const differs = n === this.own?.open && this.differs[nameOf(cell.kind, n)]?.[cell.at];
+      each.classList.toggle("wrong", Boolean(differs));
       if (!this.movable(cell, n)) continue;
       each.setAttribute("role", "slider");
       each.tabIndex = stops.has(cell.kind) ? -1 : 0; // one stop a tensor, arrow keys go on from there
@@ -513,6 +523,7 @@ class Stage {
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
+    for (const select of this.words.children) select.disabled = select.dataset.word >= sizes.tokens;
     for (const button of this.choices.querySelectorAll(":not(.back)")) {
       button.setAttribute("aria-pressed", button.textContent === this.name);
     }
@@ -565,10 +576,12 @@ class Stage {
         this.running ? this.stop() : this.play(target === this.all);
       } else if (target === this.pace) this.paced({ 1: 2, 2: 0.5, 0.5: 1 }[this.speed]);
       else if (target === this.back) { this.undo(true); this.board.focus({ preventScroll: true }); }
-      else if (target.parentNode === this.choices) this.choose(target.textContent);
+      else if (target.parentNode === this.choices && target.textContent !== this.name) {
+        this.choose(target.textContent);
+      }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
-    const room = new ResizeObserver(() => board.clientWidth !== this.room && again());
+    const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());
     room.observe(root);
     // The ink changes with the theme, however it is changed, and once its style sheet is there; what is
     // out of sight is not told, and looks when it is back.
@@ -592,26 +605,27 @@ const TITLES = [null,
   [() => "One token plays three parts. How many numbers of x make one number of queries?",
     ({ dIn }) => `All ${dIn} numbers of one row of x make each number of queries. No other row does.`],
   [({ dOut, heads }) => `How does a row of ${dOut} become ${count(heads, "head")} without changing a number?`,
-    ({ dim, heads }) => `Features 0 to ${dim - 1} are head 0` +
-      `${heads > 1 ? `, the next ${dim} head 1` : ""}. Not one number changed.`],
+    ({ dim, heads }) => `The first ${count(dim, "feature")} of a row: head 0` +
+      `${heads > 1 ? `, the next ${dim}: head 1` : ""}. Not one number changed.`],
   [() => "Each head wants its tokens side by side. Which two axes have to swap?",
     ({ tokens, dim }) => `Axes 1 and 2 have swapped: each head is a matrix of its own, ${tokens} × ${dim}.`],
   [() => "How well does what a token looks for fit what each token shows?",
     ({ heads, tokens }) => "Every query met every key in its own head: " +
-      `${heads} × ${tokens} × ${tokens} = ${heads * tokens ** 2} scores.`],
+      `${heads} × ${tokens} × ${tokens} = ${count(heads * tokens ** 2, "score")}.`],
   [() => "Which scores look into the future?",
-    ({ tokens }) => `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. ` +
-      "They become −∞."],
+    ({ tokens }) => (tokens === 1 ? "None: one token alone has no future." : "All above the diagonal: " +
+      `${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`)],
   [() => "How does a row of scores become shares of one whole?",
     (facts) => `Each row is shares of 1 (rounded here)${most(facts, "gives", "to")}.`],
   [() => "What does a token take home from itself and those before it?",
-    (facts) => `A mixture of values${most(facts, "takes", "from")}.`],
+    (facts) => `Values in these shares${most(facts, "takes", "from")}.`],
   [() => "The heads are done. Whose numbers should lie side by side now?",
-    () => "Axes 1 and 2 have swapped back: each token's heads lie together again."],
-  [({ heads, dim, dOut }) => `How do ${count(heads, "head")} of ${dim} become one row of ${dOut}?`,
-    ({ dim }) => `They click together: features 0 to ${dim - 1} come from head 0. No number changed.`],
-  [() => "So far no head knows of another. Where do they meet?",
-    ({ dOut }) => `Here: each number of out mixes all ${dOut} of its token's context, of all heads.`]];
+    () => "Axes 1 and 2 have swapped back: all that is of one token lies together again."],
+  [({ heads, dim, dOut }) => `How does a token's row get ${heads} × ${dim} = ${dOut} features again?`,
+    ({ dim }) => `Heads side by side: the first ${count(dim, "feature")} from head 0. No number changed.`],
+  [({ heads }) => (heads > 1 ? "So far no head knows of another. Where do they meet?"
+    : "What is left to do with the context of one head?"),
+    ({ dOut }) => `Each number of out mixes all ${dOut} numbers of its token's context, from every head.`]];
 
 // How much the last token gives to whom, in the head where it gives most to another.
 function most({ tokens, heads, shares, token }, gives, to) {

@@ -109,7 +109,8 @@ class Plan {
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
     if (step > 4 && step < 8) {
-      const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6);
+      const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
+      const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6, { index });
       const until = this.narrow ? "values wait" : "values wait for step 8";
       parts.push(col([this.words([[[until, "words"]]]), waiting], 4));
     }
@@ -281,7 +282,7 @@ class Laid {
         const k = this.it.first[kind] + form.at(b, r, c);
         (ghost ? this.start : this.rest).set([left + c * w, top + r * (h + between), w, h], 4 * k);
         if (ghost) this.ghosts.push(k);
-        else this.index[k] = form.index(b, r, c);
+        else this.index[k] = (node.index ?? form.index)(b, r, c);
       }
     }
     if (card !== undefined) {

@@ -310,7 +310,7 @@ class Painter {
     it.steps[7].bars.forEach((bar, h) => {
       for (let i = 0; i < tokens; i++) {
         for (let j = 0, reached = 0; j <= i; j++) {
-          const share = it.tensors.weights[(h * tokens + i) * tokens + j];
+          const share = it.standing(n).weights[(h * tokens + i) * tokens + j];
           const long = clamp(clamp(turn - i) - reached, 0, share);
           this.fill(bar.x + reached * bar.w, bar.y + i * bar.each, Math.max(0, long * bar.w - 0.7), 7,
             this.heads[h], opacity * (0.9 - 0.6 * j / tokens));

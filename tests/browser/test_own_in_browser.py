@@ -81,6 +81,13 @@ def test_a_class_speaks_once_it_is_right(page, show):
     expect(stage).to_have_attribute("data-step", "1")
     playhead.press("End")
     expect(stage).to_have_attribute("data-step", "7")
+    place = show(sliders.explore_class(read_class(wrong_class("heads_interleaved"))))
+    expect(stage).to_have_attribute("data-step", "10")
+    assert marked.count() > 0
+    stage.get_by_role("slider").press("ArrowLeft")  # what is ticked is right
+    expect(stage).to_have_attribute("data-step", "9")
+    expect(stage).to_have_attribute("data-answered", "false")
+    expect(marked).to_have_count(0)
     place = show(sliders.explore_class(read_class(MultiHeadAttention)))
     first = place.locator(".next div").first
     expect(first).to_contain_text("Bert0.99")

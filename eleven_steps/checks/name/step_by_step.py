@@ -77,7 +77,7 @@ def read_class(cls: Any) -> Reading:
     if outcome.kind in RIGHT:
         steps = _steps(recording, last + 1)
     else:
-        wrong = (outcome.step or last + 2) - 1
+        wrong = min(outcome.step or last + 2, len(STEPS)) - 1
         steps = _steps(recording, min(wrong, last + 1), wrong)
     return Reading(cls, outcome.message, tuple(steps))
 
@@ -100,7 +100,9 @@ def _steps(recording: Recording | None, up_to: int, wrong: int | None = None) ->
             own = {name: _own(recording, each) for name, each in right.items()}
         elif recording and i == wrong:
             own = {name: _there(recording, step, name) for name in right}
-        state = "done" if i < up_to else "wrong" if i == wrong else "next" if i == up_to else "dark"
+        state = "done" if i < up_to else "wrong" if i == wrong else "dark"
+        if wrong is None and i == up_to:
+            state = "next"
         kept = {name: tensor for name, tensor in own.items() if tensor is not None}
         yield StepRead(step, state, kept, right)
 
