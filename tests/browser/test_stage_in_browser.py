@@ -126,6 +126,7 @@ def opened(page, address):
     return yielded
 
 
+@pytest.mark.browser
 def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
     page.get_by_role("button", name="sentence").click()
     following = stage.locator(".next")
