@@ -13,7 +13,7 @@ from eleven_steps.pictures.tensors import TracedStep
 
 OPENED = '<span class="p">(</span>'  # a line that is too long may end there
 BEGINS = re.compile(r" *# (\d+) \w+$")
-WIDTH, NAME, SHAPE = 256, 64, 100  # of a card, of a tensor's name in it; where its shape stands
+WIDTH, NAME, SHAPE = 236, 64, 100  # of a card, of a tensor's name in it; where its shape stands
 HOW = (
     "Point at a line or at a step of the map, or choose one: click it, or come here with Tab and "
     "use the arrow keys. What belongs together lights up. Solid frames: it comes from there. "

@@ -96,6 +96,7 @@ def compare(picture, drag, values):
         assert svg.get_attribute("aria-label") == now.picture.words
         assert [each.strip() for each in svg.locator("text").all_text_contents()] == drawn
         box, size = svg.bounding_box(), scale(picture)
+        assert size, "it has not been shown yet"
         deeper = 18 * max(svg.locator("text").first.locator("tspan").count() - 1, 0)
         for ring, handle in zip(picture.locator(".handle").all(), now.handles, strict=True):
             at = ring.bounding_box()
