@@ -8,6 +8,7 @@ what another step makes, or skipped one, or makes something else of what its ste
 import ast
 import contextlib
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,7 +102,7 @@ def _progress(reading: Reading, walked: Walk) -> int:
         if state is None or not state.grown:
             hides = walked.right.hidden is not None and bool(walked.right.hidden.any())
             return 6 if state and state.hidden == "right" and hides else 5
-        return 7
+        return 7 if state.whole else 6
     return reading.stage or 0
 
 
@@ -198,14 +199,15 @@ def _of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | No
         return Difference(2, "projection", at, place, wrong[0], None, {"who": lost})
     left = max(idle, key=lambda i: (walked.readings[i].stage or 0, i))
     after = walked.makers[left][0] if left in walked.makers else -1
+    shared = walked.back(i for i, _ in given if i != wrong[0])
     stage = walked.readings[left].stage
-    path = sorted(walked.back(op.given) | {number})
-    turns = [n for n in path if n > after and any(
-        walked.readings[i].family == "projected" and walked.readings[i].stage == stage
-        for i in walked.trace.ops[n].given
-    )]
-    own = [n for n in turns if n in walked.back(wrong)]
-    at = own[-1] if own else number
+
+    def takes(number: int) -> bool:
+        given = walked.of(walked.trace.ops[number])
+        return any(e.family == "projected" and (e.stage or 0) >= stage for e in given)
+
+    own = sorted(n for n in walked.back(wrong) - shared if n > after and takes(n))
+    at = own[0] if own else number
     return Difference(
         walked.roles[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
     )
@@ -342,7 +344,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if state.hidden == "none" and hides and state.grown:
         return found(6, "skipped", index, at=7)
     if state.hidden == "other":
-        return found(6, "hidden", op.gave[0])
+        crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
+        return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
     if abs(state.scale / root - 1) > 1e-6 and (state.grown or abs(state.scale - 1) > 1e-6):
         unscaled = state.grown and abs(before.state.scale - state.scale) < 1e-9
         return found(7, "scale", op.gave[0], factor=state.scale, before=unscaled)
@@ -492,7 +495,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
     if not name or name in OPENING or name not in usual | arithmetic | {"linear", "own"}:
         return None
-    inside = [e.id for e in ast.walk(node) if isinstance(e, ast.Name)]
+    inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[each] for each in inside if each in readings]
     kept = {name.split(".")[-1] for name in trace.layers.values()} | {
         name.partition(".")[0] for name in readings if name.startswith("self.")
@@ -528,6 +531,14 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     place = Place(0, "", ast.unparse(path[-1]) if isinstance(path[-1], ast.stmt) else "",
                   ast.unparse(node) if isinstance(node, ast.expr) else "")
     return role_of(Op(name, (), (), place), given, phase, phase > 3)
+
+
+def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is in it, but for what stands in other calls."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.Call):
+            yield child
+            yield from _outside_calls(child)
 
 
 def _attribute(node: ast.AST) -> str:

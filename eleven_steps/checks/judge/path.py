@@ -24,7 +24,7 @@ MASK = {*"masked_fill where triu tril ones zeros full arange bool ones_like zero
 MASK |= {*"logical_not logical_or logical_and invert eq ne lt gt le ge masked_scatter".split()}
 NORM = {*"softmax log_softmax sigmoid exp amax amin max min sum dropout logsumexp".split()}
 KEEP = {*"contiguous clone to float double type detach dropout requires_grad written".split()}
-SCALE = {"mul", "div", "rmul", "truediv", "rdiv", "rtruediv", "multiply", "divide"}
+SCALE = {*"mul div rmul truediv rdiv rtruediv multiply divide floordiv floor_divide".split()}
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         if layer.startswith("out_proj") or layer.startswith(("W_query", "W_key", "W_value")):
             if name != "linear" or at in ("x", "projected", "context", "out"):
                 of_out = layer.startswith("out_proj")
-                return 11 if at in ("context", "out") or of_out and at != "x" else 2
+                return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
         if at in ("x", "projected"):
             return 2
         return 11 if at in ("context", "out") or first.family != "x" else 2
@@ -283,7 +283,8 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
         child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)
     }
     for node in ast.walk(statement):
-        if isinstance(node, ast.expr) and ast.unparse(node) == place.expression:
+        stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        if isinstance(node, ast.expr) and not stored and ast.unparse(node) == place.expression:
             every = [node]
             while every[-1] in parents:
                 every.append(parents[every[-1]])

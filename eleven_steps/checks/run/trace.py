@@ -64,7 +64,7 @@ class Trace:
 
     tensors: tuple[torch.Tensor, ...]
     ops: tuple[Op, ...]
-    layers: dict[int, str]  # parameters and buffers among the tensors, by name
+    layers: dict[int, str]  # parameters among the tensors, by name
     inputs: tuple[int, ...]  # what was handed in
     returned: tuple[int | None, ...]  # what came back; None for what is no tensor
     stop: Stop | None = None
@@ -147,7 +147,8 @@ class Recorder(TorchFunctionMode):
         self.files: set[str] = set()
         self.known: dict[int, tuple[int, int, torch.Tensor]] = {}  # by id: number, version, itself
         self.module = module
-        self.layers = {self.number(t): name for name, t in _held(module)}
+        weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
+        self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
         self.inputs = [self.number(each) for each in inputs]
         kept = vars(module) if module is not None else {}
         self.sizes = {name: each for name, each in kept.items() if type(each) is int}
