@@ -16,7 +16,7 @@ from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, 
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
-from eleven_steps.checks.run.served import built
+from eleven_steps.checks.run.reply import built
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize

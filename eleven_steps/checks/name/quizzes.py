@@ -4,18 +4,15 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Choose, Order, Quiz
 from eleven_steps.checks.know.exercises.questions import REDRAWN, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.know.serving import constructor_of, serve
 from eleven_steps.checks.name.say import Finding, came, say, say_slip
-from eleven_steps.checks.run.ask import ask, ask_serving, is_remote, kind_of, used_by
+from eleven_steps.checks.run.ask import ask, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.served import built
 from helpers.trace import STEPS
 
 # The steps that a step needs, so that its line finds what it reads; else the one before.
@@ -103,7 +100,7 @@ def judge_test(test: Any) -> Finding:
     names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
     if used_by(test)["checks"]:
         return say("test_asks_check")
-    replies = _verdicts(test, names)
+    replies = ask(test, "verdicts", [source_of(each) for each in names])
     if isinstance(replies, Failure):
         return say("test_not_called", error=replies.told)
     verdicts = dict(zip(names, replies, strict=True))
@@ -117,14 +114,6 @@ def judge_test(test: Any) -> Finding:
     if missed:
         return _lets_through(missed)
     return say("test_right", wrong=len(WRONG), right=len(RIGHT))
-
-
-def _verdicts(test: Any, names: list[str]) -> Any:
-    """What a test says of these classes; where it lives elsewhere, they do not go there."""
-    if is_remote(test):
-        lines = [constructor_of(each) for each in names]
-        return ask_serving(test, partial(serve, names), "verdicts", lines)
-    return ask(test, "verdicts", [built(source_of(each)) for each in names])
 
 
 def _rejects(rejected: list[str], caught: int, first: Any) -> Finding:
@@ -144,7 +133,7 @@ def _rejects(rejected: list[str], caught: int, first: Any) -> Finding:
 
 def _drawn_once(test: Any, finding: Finding) -> Finding:
     """Say of a test that it rejects classes for the numbers they happen to draw, if it does."""
-    verdicts = _verdicts(test, [REDRAWN])
+    verdicts = ask(test, "verdicts", [source_of(REDRAWN)])
     if isinstance(verdicts, Failure) or verdicts[0] is True:
         return finding
     return replace(finding, text=say("test_of_one_draw", said=finding.text).text)

@@ -1,11 +1,10 @@
-"""What runs in the learner's process: the questions that may be asked of an answer."""
+"""The questions that may be asked of an answer; they run where it lives."""
 
 import contextlib
 import copy
 import inspect
 import io
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,28 +14,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, type_name
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.outside import readings, with_constants
+from eleven_steps.checks.run.plain import plain
 from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
-from eleven_steps.checks.run.served import Consult, served
-from eleven_steps.checks.run.wire import DEEP, decode, encode
+from helpers import attention
 
 MOST_PRINTED = 1000  # characters
-
-
-def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
-    """Answer a question that came from another process, as plain data.
-
-    Args:
-        answer: a learner's.
-        question: its name, and arguments as `encode` makes them.
-        consult: asks back; a test is tried on classes whose forward is done there.
-    """
-    arguments = decode(question["arguments"])
-    if question["question"] == "verdicts":
-        arguments = [[served(i, lines, consult) for i, lines in enumerate(arguments[0])]]
-    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
-
+TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 # The questions
 
@@ -55,7 +40,7 @@ def kind(answer: Any) -> tuple[str, str]:
 
 def value(answer: Any) -> Any:
     """What was handed over: a number, a text, a dictionary, a module of ours."""
-    return answer
+    return plain(answer)
 
 
 def call(
@@ -123,14 +108,24 @@ def record(cls: Any, case: Case) -> Record:
     return Record(tuple(calls), base[1], base[2])
 
 
-def verdicts(test: Any, classes: Sequence[type]) -> list[Any]:
-    """Call a learner's test for each of several classes.
+def built(lines: Sequence[str]) -> type:
+    """Return the MultiHeadAttention that these lines define."""
+    with clock_paused():
+        namespace = vars(attention) | {"__name__": "tested"}
+        exec(compile("\n".join(lines), TESTED, "exec"), namespace)
+    return namespace["MultiHeadAttention"]
+
+
+def verdicts(
+    test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = built
+) -> list[Any]:
+    """Call a learner's test for each of several classes, which are handed over as lines.
 
     Returns:
         For each class whether the test accepts it: it returns None or something true; a Failure
         where it raises; an ellipsis where it returns one.
     """
-    return [attempt(_accepts, test, each) for each in classes]
+    return [attempt(_accepts, test, build(lines)) for lines in sources]
 
 
 def printed(answer: Any, question: str, *arguments: Any) -> tuple[str, str]:
@@ -280,8 +275,7 @@ def _accepts(test: Any, cls: type) -> Any:
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
-        returned = function(*copy.deepcopy(tuple(arguments)))
-    return list(islice(returned, 99)) if isinstance(returned, Iterator) else returned
+        return plain(function(*copy.deepcopy(tuple(arguments))))
 
 
 def _mask(module: nn.Module, context_length: int) -> str:
