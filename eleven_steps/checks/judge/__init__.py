@@ -1,0 +1,1 @@
+"""What judges: a class is asked, what it gives is compared, and only what holds is said."""
