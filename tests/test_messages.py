@@ -389,7 +389,7 @@ PLACES_OF_SLIPS = [
     ("eleven_steps.checks.name.answers.judge_value", lambda: tried("scores.2", 43)),
     ("eleven_steps.checks.name.answers.judge_paper", lambda: tried("by_hand.2", {})),
     ("eleven_steps.checks.name.growing.constructed", lambda: tried("your_class.1", Broken)),
-    ("eleven_steps.checks.name.classes._lost", lambda: check_attention(Broken)),
+    ("eleven_steps.checks.judge.constructor._lost", lambda: check_attention(Broken)),
     ("eleven_steps.checks.name.classes.verdict", lambda: check_attention(MultiHeadAttention)),
 ]
 

@@ -1,18 +1,25 @@
 """Find out whether a class is causal multi-head attention, and if not, what is wrong."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from eleven_steps.checks.adapt.adapted import lacking
-from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.judge.constructor import (
+    absent,
+    candidates,
+    constructed,
+    faults,
+    misshapen,
+    missized,
+    odd_layer,
+    unset,
+)
 from eleven_steps.checks.name.extremes import judge_long, stressed
-from eleven_steps.checks.name.locate.failing import worded_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
-from eleven_steps.checks.name.match import Outputs, candidates, look_up, shapes_of, single
+from eleven_steps.checks.name.match import Outputs, look_up, single
 from eleven_steps.checks.name.modes import (
     judge_devices,
     judge_dtypes,
@@ -20,16 +27,13 @@ from eleven_steps.checks.name.modes import (
     judge_state,
     judge_training,
 )
-from eleven_steps.checks.name.say import Finding, Outcome, letters, say, together, verdict
-from eleven_steps.checks.run.ask import ask, is_remote, kind_of
-from eleven_steps.checks.run.cases import ADDED, LAYERS, cases_of, close, drawn
-from eleven_steps.checks.run.contract import signature
-from eleven_steps.checks.run.facts import Built, Record, Shapes
+from eleven_steps.checks.name.say import Finding, Outcome, say, verdict
+from eleven_steps.checks.run.ask import ask, is_remote
+from eleven_steps.checks.run.cases import LAYERS, cases_of, close, drawn
+from eleven_steps.checks.run.facts import Record
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
-ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
-QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 
 
 def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome:
@@ -51,17 +55,20 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(built, Finding):
         yield built
         return
-    if lost := [name for name in LAYERS if f"{name}.weight" not in built[True].shapes]:
-        yield from _lost(cls, built, lost, variant)
+    findings = list(faults(built, variant, lacks=lacking(cls)))
+    wrong = bool(findings)
+    yield from findings
+    if lost := absent(built, variant):
+        yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
-    if finding := _added_lost(built, variant):
+    if finding := missized(cls, built[True], variant):
         yield finding
         return
-    wrong = False
-    for finding in layer_findings(built, lacking(cls)):
-        wrong = True
-        yield finding
     outputs = Outputs(cls, built, variant)
+    out = outputs.out(outputs.cases.main)
+    if isinstance(out, Failure) and (finding := unset(out, built[True])):
+        yield finding
+        return
     questions = [
         _outputs,
         judge_gradients,
@@ -79,106 +86,14 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
         yield from findings
 
 
-# The constructor
-
-
-def constructed(cls: Any, variant: str = "") -> Built | Finding:
-    """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
-    sort, name = kind_of(cls)
-    if sort == "module":
-        return say("built_already")
-    if sort == "class":
-        return say("no_module", name=name)
-    if sort != "module class":
-        return say("no_class", name=name or "NoneType")
-    built = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
-    failed = next((each for each in built.values() if isinstance(each, Failure)), None)
-    if failed is None:
-        return built
-    names = ask(cls, "parameters")
-    if not isinstance(names, Failure) and names[:5] != ORDER and sorted(names[:5]) == sorted(ORDER):
-        return say("other_order", names=", ".join(names[:5]))
-    if "Module.__init__()" in failed.text or "_modules" in failed.text:
-        return say("no_super_init")
-    if failed.text.startswith("TypeError") and "argument" in failed.text:
-        return say("other_signature", signature=signature(variant), error=failed.text)
-    if "dropout probability" in failed.text:
-        return say("other_arguments", signature=signature(variant), error=failed.told)
-    return say("constructor_raises", worded_step(failed), error=failed.told)
-
-
-def _lost(cls: Any, built: Built, lost: list[str], variant: str) -> Iterator[Finding]:
-    """Say which layers are missing."""
-    if built[True].listed:
-        yield say("layers_in_plain_list")
-        return
-    only_last = lost == ["out_proj"]
-    have = ", ".join(built[True].parameters)
-    finding = say("layers_lost", 11 if only_last else 2, lost=", ".join(lost), found=have or "none")
-    if local := next((name for name in lost if name in built[True].unkept), ""):
-        hint = wording("self_not_kept", name=local)
-        finding = replace(finding, text=together(finding.text, hint))
-    yield finding if have else replace(finding, kind="unfinished")
+def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
+    """What goes wrong in a forward before the out_proj that is not there."""
     main = cases_of(variant).main
-    record = ask(cls, "record", main) if only_last else None
+    record = ask(cls, "record", main)
     if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
         earlier = follow(Recording(record, main))
         if earlier and earlier.step < 11:
             yield earlier
-
-
-def _added_lost(built: Built, variant: str) -> Finding | None:
-    """Say which layers of a change are missing."""
-    facts, added = built[True], ADDED.get(variant, ())
-    lost = [name for name in added if not facts.shapes.keys() & {name, f"{name}.weight"}]
-    if not lost:
-        return None
-    layers, have = " and ".join(added), ", ".join(facts.parameters)
-    return say("added_lost", lost=" and ".join(lost), layers=layers, found=have)
-
-
-def layer_findings(built: Built, lacks: frozenset[str] = frozenset()) -> Iterator[Finding]:
-    """Hold layers that are shared, and biases against qkv_bias, but those that it may lack."""
-    shapes = {bias: facts.shapes.keys() for bias, facts in built.items()}
-    if built[True].tied:
-        yield say("weights_tied")
-    missing, extra = QKV_BIASES - shapes[True] - lacks, QKV_BIASES & shapes[False]
-    for biases, every, some in (
-        (missing, "bias_missing", "some_biases_missing"),
-        (extra, "bias_always", "some_biases_always"),
-    ):
-        if biases:
-            name = every if biases == QKV_BIASES else some
-            yield say(name, those=", ".join(sorted(biases)))
-    if not extra and QKV_BIASES & shapes[None]:
-        yield say("bias_by_default")
-    without = [bias for bias in (True, False) if "out_proj.bias" not in shapes[bias]]
-    if without and "out_proj.weight" in shapes[True]:
-        yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
-
-
-def odd_layer(shapes: Shapes, variant: str) -> str | None:
-    """The first layer of another shape than the right one, the lecture's before others."""
-    right = shapes_of(variant)[True]
-    return next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
-
-
-def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
-    """Describe the first layer of another shape than the right one, if there is one."""
-    main, right = cases_of(variant).main, shapes_of(variant)[True]
-    name = odd_layer(shapes, variant)
-    if name is None:
-        return None
-    shape, step = shapes[name], 2
-    if name.startswith("out_proj"):
-        step = 10 if shape[-1] == main.head_dim else 11
-    elif name.startswith(("W_gate", "context_norm")):
-        step = 10
-    elif "index" in name:
-        step = 6
-    elif not variant and shape[0] == main.d_out * main.num_heads:
-        step = 1
-    return say("layer_shape", step, name=name, where=letters(main), shape=shape, right=right[name])
 
 
 def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:

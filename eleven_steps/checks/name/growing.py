@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.name.classes import constructed, examine
+from eleven_steps.checks.name.classes import examine
 from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.locate.failing import raises_at
 from eleven_steps.checks.name.locate.follow import follow
@@ -37,7 +38,6 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
-from eleven_steps.checks.name.under_way import constructor_fault, parts_to_come
 from eleven_steps.checks.run.ask import ask, once, used_by
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
 from eleven_steps.checks.run.facts import Pass, Record, Seen
@@ -70,7 +70,7 @@ def _judged(cls: Any) -> Finding:
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
-    if finding := constructor_fault(built, seen[0].kind != "open", used_by(cls)["local"]):
+    if finding := next(faults(built, begun=seen[0].kind != "open"), None):
         return finding
     finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _right_up_to(1)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it

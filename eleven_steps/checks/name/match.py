@@ -1,24 +1,27 @@
 """Look a class up among the mistakes of the catalogue, alone and in pairs, by its outputs."""
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from eleven_steps.checks.adapt.adapted import cases_for
+from eleven_steps.checks.judge.constructor import (
+    alike_in_shape,
+    constructor_raised,
+    shapes_of,
+)
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.locate.failing import failing_step, worded_step
+from eleven_steps.checks.name.locate.failing import failing_step
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
 from eleven_steps.checks.run.ask import ask, once, used_by
-from eleven_steps.checks.run.cases import SAME, Case, cases_of, close, lecture_parameters
+from eleven_steps.checks.run.cases import SAME, Case, close
 from eleven_steps.checks.run.facts import Built, Facts, Pass, Seen, Shapes
 from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import STEPS
@@ -86,7 +89,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     case = outputs.plain(biased if biased in wrong else wrong[0])
     record = ask(outputs.cls, "record", case)
     if isinstance(record, Failure):
-        yield say("constructor_raises", worded_step(record), error=record.told)
+        yield constructor_raised(outputs.cls, case, case.qkv_bias, record)
         return
     recording, out = Recording(record, case), record.seen.out
     where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
@@ -264,36 +267,3 @@ def _alike(mine: torch.Tensor | Failure, theirs: torch.Tensor | Failure) -> bool
     if not fails and mine.shape == theirs.shape:
         mine = mine.masked_fill(theirs.isnan(), torch.nan)
     return close(mine, theirs)
-
-
-def candidates(shapes: Shapes, variant: str = "") -> Iterator[str]:
-    """Yield the catalogued mistakes whose layers have these shapes, biases aside."""
-    yield from (name for name in mistakes_of(variant) if alike_in_shape(name, shapes, variant))
-
-
-def alike_in_shape(name: str, shapes: Shapes, variant: str = "") -> bool:
-    """Whether the layers of a mistake have these shapes, biases aside.
-
-    A mistake of the biases themselves is seen in the constructor, and is none of them.
-    """
-    planted, right = shapes_of(variant, name), shapes_of(variant)
-    weights = {each: shape for each, shape in shapes.items() if not each.endswith(".bias")}
-    same = planted.keys() == right.keys() and all(
-        planted[bias].keys() == right[bias].keys() for bias in right
-    )
-    return same and weights.items() <= planted[True].items()
-
-
-@functools.cache
-def shapes_of(variant: str, *mistakes: str) -> dict[bool, Shapes]:
-    """Shapes of the right class's layers by name, or of one with mistakes, by qkv_bias.
-
-    What cannot be built is left out.
-    """
-    main = cases_of(variant).main
-    modules = {bias: play(replace(main, qkv_bias=bias), *mistakes).module for bias in (False, True)}
-    return {
-        bias: {name: tuple(p.shape) for name, p in lecture_parameters(module, variant).items()}
-        for bias, module in modules.items()
-        if isinstance(module, nn.Module)
-    }

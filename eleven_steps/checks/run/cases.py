@@ -221,14 +221,21 @@ def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
 def fill(module: nn.Module, case: Case) -> None:
     """Give the layers of the lecture's names the case's weights, whatever their shapes.
 
-    Layers that are one and the same object become copies of their own first.
+    Layers that are one and the same object become copies of their own first, and so do weights
+    that two layers share.
     """
     layers = [getattr(module, name, None) for name in LAYERS]
     for index, (name, layer) in enumerate(zip(LAYERS, layers, strict=True)):
         if isinstance(layer, nn.Module) and any(layer is other for other in layers[:index]):
             setattr(module, name, copy.deepcopy(layer))
+    filled: set[int] = set()
     with torch.no_grad():
         for name, parameter in lecture_parameters(module, case.variant).items():
+            if id(parameter) in filled:
+                layer, _, part = name.rpartition(".")
+                parameter = nn.Parameter(parameter.clone(), parameter.requires_grad)
+                setattr(module.get_submodule(layer), part, parameter)
+            filled.add(id(parameter))
             parameter.copy_(case.weight(name, parameter.shape))
 
 

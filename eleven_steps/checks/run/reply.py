@@ -15,13 +15,14 @@ from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, l
 from eleven_steps.checks.run.contract import Alone, called, sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
-from eleven_steps.checks.run.outside import readings, with_constants
+from eleven_steps.checks.run.outside import raising, readings, with_constants
 from eleven_steps.checks.run.plain import plain
 from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
 from helpers import attention
 
 MOST_PRINTED = 1000  # characters
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
+MODES = {"grad": torch.enable_grad, "inference": torch.inference_mode}
 
 # The questions
 
@@ -67,24 +68,37 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     everything = dict(module.named_parameters(remove_duplicate=False))
     own = lecture_parameters(module, variant)
     held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
-    weights = [id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own]
+    weights = {name: id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own}
+    every, layers = [*weights.values()], [id(getattr(module, name)) for name in weights]
     stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
     stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
     dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
-    kept = {*vars(module), *module._modules, *module._parameters, *module._buffers}
+    parts = vars(module), module._modules, module._parameters, module._buffers
+    kept = list(dict.fromkeys(name for some in parts for name in some))
     code = attempt(lambda: cls.__init__.__code__)
     made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
     return Facts(
         {name: tuple(each.shape) for name, each in own.items()},
         tuple(everything),
-        len(set(weights)) < len(weights),
+        tuple(name for name, each in weights.items() if every.count(each) > 1),
         any(isinstance(each, nn.Module) for some in held for each in some),
         _mask(module, case.context_length),
         dropout,
         {name: each for name, each in stored.items() if isinstance(each, int | float)},
-        tuple(name for name in kept if not name.startswith("_")),
+        {name: _sort(module, name) for name in kept if not name.startswith("_")},
         tuple(name for name in made if name not in kept),
+        len({*layers}) == len(layers),
+        tuple(name for name, each in own.items() if not each.requires_grad),
     )
+
+
+def statement(cls: Any, case: Case, bias: bool | None) -> dict[str, Any]:
+    """The statement at which a constructor raises; nothing where it is not even called."""
+    try:
+        construct(cls, case, bias)
+    except Exception as error:
+        return raising(error)
+    return {}
 
 
 def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
@@ -153,6 +167,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "verdicts": verdicts,
     "parameters": parameters,
     "facts": facts,
+    "statement": statement,
     "run": run,
     "record": record,
     "printed": printed,
@@ -186,10 +201,13 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
 
 def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     x = (case.x if wanted.x is None else wanted.x).clone()
+    module = copy.deepcopy(module) if wanted.how == "copied" else module
     own = lecture_parameters(module, case.variant)
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
+    for name, each in wanted.stored.items():
+        setattr(module, name, each)
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
@@ -199,7 +217,8 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
-    with torch.no_grad():
+    x = x.mT.contiguous().mT if wanted.how == "strided" else x
+    with MODES.get(wanted.how, torch.no_grad)():
         returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {
         "x": not torch.equal(x, given),
@@ -276,6 +295,10 @@ def _accepts(test: Any, cls: type) -> Any:
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
         return plain(function(*copy.deepcopy(tuple(arguments))))
+
+
+def _sort(module: nn.Module, name: str) -> str:
+    return "buffer" if name in module._buffers else type_name(getattr(module, name))
 
 
 def _mask(module: nn.Module, context_length: int) -> str:
