@@ -8,6 +8,7 @@ what another step makes, or skipped one, or makes something else of what its ste
 import ast
 import contextlib
 import functools
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,7 +67,7 @@ def differ(walked: Walk) -> Difference | None:
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
         return _unreached(walked)
     last = len(trace.ops) - 1
-    start = trace.ops[last].given if trace.stop else trace.returned[:1]
+    start = trace.ops[last].given if trace.stop else trace.returned
     start = [index for index in start if index is not None]
     if not start and not trace.stop:
         return None
@@ -77,13 +78,29 @@ def differ(walked: Walk) -> Difference | None:
     if found := _idle(walked, start, last if trace.stop else None):
         return found
     if not visited:
-        return _early(walked, start[0])
+        return _behind(walked, start) or _early(walked, start[0])
     def deviates(op: Op) -> bool:
         made = op.failed or not all(map(walked.known, op.gave))
         return made and kind(op) != "written" and all(map(walked.known, op.given))
 
     first = next((n for n in sorted(visited) if deviates(trace.ops[n])), max(visited))
     return _blamed(walked, first)
+
+
+def _behind(walked: Walk, start: list[int]) -> Difference | None:
+    """Which of several tensors is not as far as the others."""
+    stages = {index: walked.readings[index].stage or 0 for index in start}
+    most, least = max(stages.values()), min(start, key=lambda index: stages[index])
+    if stages[least] == most or walked.readings[least].family != "projected":
+        return None
+    numbers = walked.makers.get(least, [None])
+    place = None if numbers[-1] is None else trace_place(walked, numbers[-1])
+    return Difference(most, "behind", None, place, least)
+
+
+def trace_place(walked: Walk, number: int) -> Place | None:
+    """Where a call stands."""
+    return walked.trace.ops[number].place
 
 
 def _early(walked: Walk, index: int) -> Difference:
@@ -385,7 +402,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
     kept = walked.trace.sizes
     todo, seen = [nodes[-1]], set()
-    tree = _parsed(walked.trace.source)
+    tree = parsed(walked.trace.source)
     while todo:
         for node in ast.walk(todo.pop()):
             own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
@@ -403,7 +420,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
             if not isinstance(node, ast.Name) or node.id in seen or node.id not in known:
                 continue
             seen.add(node.id)
-            for line, value in _set(tree, node.id):
+            for line, value in set_in(tree, node.id):
                 read = any(named(each) in ("shape", "size") for each in ast.walk(value))
                 size = known[node.id]
                 if read and step != 5 and size not in needed and op.failed:
@@ -419,16 +436,14 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 
 
 @functools.lru_cache(64)
-def _parsed(source: str) -> ast.AST:
-    import textwrap
-
+def parsed(source: str) -> ast.AST:
     try:
         return ast.parse(textwrap.dedent(source))
     except SyntaxError:
         return ast.Module([], [])
 
 
-def _set(tree: ast.AST, name: str):
+def set_in(tree: ast.AST, name: str):
     """The lines at which a name is set, and what it is set to."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(
@@ -439,7 +454,7 @@ def _set(tree: ast.AST, name: str):
 
 def _set_at(walked: Walk, text: str) -> Place | None:
     """Where an attribute is set."""
-    for node in ast.walk(_parsed(walked.trace.source)):
+    for node in ast.walk(parsed(walked.trace.source)):
         if isinstance(node, ast.Assign):
             targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
             if text in targets:
@@ -559,7 +574,7 @@ def _called(node: ast.AST, trace) -> str:
 def _first_inside(walked: Walk, node: ast.Call) -> str:
     """The first torch call in a function of the learner's own."""
     called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    for each in ast.walk(_parsed(walked.trace.source)):
+    for each in ast.walk(parsed(walked.trace.source)):
         if isinstance(each, ast.FunctionDef) and each.name == called != "forward":
             inner = (named(e) for part in each.body for e in ast.walk(part))
             return next((n for n in inner if n in TURN | CUT | MEET | MASK | NORM), "")
@@ -574,7 +589,7 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     if not single or sized or depth > 2:
         return 1
     names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
-    tree, first = _parsed(walked.trace.source), walked.trace.first
+    tree, first = parsed(walked.trace.source), walked.trace.first
     uses = [
         (node.lineno, node)
         for node in ast.walk(tree)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from eleven_steps.checks.judge.read import FAMILIES, Reading, Right
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
 from eleven_steps.checks.run.trace import Op, Place, Trace
 
 TURN = {*"transpose permute movedim moveaxis mT T mH t swapaxes swapdims adjoint".split()}
@@ -73,10 +73,28 @@ class Walk:
         """Whether a tensor is what some step makes, or on the right way there."""
         return fits(self.readings[index], self.right)
 
+    def reached(self, step: str) -> bool:
+        """Whether all right tensors of a step are there, in their shapes."""
+        return all(self.own(right) is not None for right in self.right.scene[step].values())
+
+    def own(self, right: torch.Tensor) -> torch.Tensor | None:
+        """The answer's own tensor that is a right one."""
+        near = 1e-7 if right.dtype == torch.float64 else 2e-4
+        return next((t for t in self.trace.tensors if same(t, right, near)), None)
+
     def known(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
         reading = self.readings[index]
         return reading.family in ("const", "layer") or self.fits(index)
+
+
+def same(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
+    """Whether two tensors agree in shape and numbers, -inf for any number that hides."""
+    if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
+        return False
+    hides = other == -torch.inf
+    one = one.masked_fill(hides & (one < HIDDEN), -torch.inf)
+    return torch.allclose(one, other, near, near)
 
 
 def fits(reading: Reading, right: Right) -> bool:
@@ -148,6 +166,13 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
             first = [each.axes[0] for each in real if each.axes]
             if found.axes[0] == "h" and "h" not in first or found.axes[-2:] == ("d", "n"):
                 found = replace(found, stage=None, state=None)  # otherwise than what it was given
+        if name not in CUT | TURN | MEET | {"linear", "written"} and any(
+            not fits(each, right)
+            for i, each in zip(op.given, given, strict=True)
+            if each.family == found.family and made.trace.tensors[i].shape == tensor.shape
+            and each.axes and each.stage is None
+        ):
+            found = replace(found, stage=None, state=None)  # number by number no order is mended
         return found
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
     if name in MEET and real:

@@ -210,7 +210,7 @@ class Right:
         Its numbers need not be right ones: any scale, any mask and any softmax of rows is read.
         """
         laid = self.beside(tensor, like)
-        return laid and _state(*laid, NEAR.get(tensor.dtype, 1e-3))
+        return laid and state_of(*laid, NEAR.get(tensor.dtype, 1e-3))
 
     def beside(self, tensor: torch.Tensor, like: Reading) -> tuple[torch.Tensor, ...] | None:
         """The tensor, the right scores and what is hidden, (.., queries, keys) each."""
@@ -335,8 +335,10 @@ def _who(found: np.ndarray, table: Table) -> str:
     return " and ".join(THREE[k] for k in which)
 
 
-def _state(mine: torch.Tensor, scores: torch.Tensor, hides: torch.Tensor, near: float):
-    """See State; all are (.., num_tokens, num_tokens)."""
+def state_of(
+    mine: torch.Tensor, scores: torch.Tensor, hides: torch.Tensor, near: float
+) -> State | None:
+    """Read a tensor beside the scores; all are (.., num_tokens, num_tokens), see State."""
     tolerance = max(near * 100, 1e-6)
     low = (mine < HIDDEN) & (scores > HIDDEN)
     if mine.isnan().any() or (mine == torch.inf).any():

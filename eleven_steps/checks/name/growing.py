@@ -5,31 +5,21 @@ steps of the right class record, and then among what the classes of the catalogu
 that returns the output is judged as check_attention judges it.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import examine
 from eleven_steps.checks.name.dropping import judge_returned
-from eleven_steps.checks.name.locate.failing import raises_at
-from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
-from eleven_steps.checks.name.match import drawn_anew
-from eleven_steps.checks.name.raised import say_raised
-from eleven_steps.checks.name.related import (
-    as_mask,
-    exchanged,
-    hidden_by,
-    likeness,
-    related,
-    same_everywhere,
-    same_parts,
-)
+from eleven_steps.checks.name.match import SIZED, drawn_anew
+from eleven_steps.checks.name.related import exchanged, hidden_by, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (
     Finding,
     dropped,
@@ -38,9 +28,9 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
-from eleven_steps.checks.run.ask import ask, once, used_by
-from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
-from eleven_steps.checks.run.facts import Pass, Record, Seen
+from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.cases import TASK_CASES
+from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure
 from helpers.trace import SHAPES, STEPS
 
@@ -50,7 +40,6 @@ KEPT = {  # otherwise than as a buffer
     "trained": "mask_trained",
     "parameter": "mask_parameter",
 }
-SIZED = 2  # the case in which all sizes differ
 
 
 def judge_class(cls: Any) -> Finding:
@@ -92,35 +81,35 @@ def _right_up_to(number: int) -> Finding:
 
 def _forward(cls: Any, seen: list[Seen]) -> Finding:
     returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
-    right, recording = _steps_like(returned), _recording(cls)
+    right = _steps_like(returned)
+    blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     if right and right[-1] == len(STEPS):
-        return _later(_finished(cls), recording)
+        return _finished(cls, blame)
     if all(each.kind == "none" for each in seen):
-        finding = _nothing(recording)
+        finding = _nothing(blame)
     elif right:
         finding = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
-        finding = finding or _so_far(right[-1], recording)
+        finding = finding or _so_far(right[-1], blame)
     elif drawn_anew(cls, TASK_CASES[SIZED]):
         finding = say("random_in_eval", 7)
     else:
-        finding = _one_of(returned) or _known(recording, returned)
-        raised = any(isinstance(parts[0], Failure) for parts in returned)
-        copied = recording and not raised and _copied(recording)
-        copied = copied or recording and _other_sequences(returned)
-        finding = copied or finding or _wrong(recording, seen, returned)
-        finding = _later(finding, recording)
+        finding = _one_of(returned) or _other_sequences(returned) or _wrong(blame, seen, returned)
         if used["names"] and not finding.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
     return replace(finding, text=together(finding.text, dropped(used), reads))
 
 
-def _so_far(number: int, recording: Recording | None) -> Finding:
+def _so_far(number: int, blame: Blame | None) -> Finding:
     """Say that the steps up to number are right, and what of the next is there already."""
     finding, more = _right_up_to(number), ""
-    if recording and recording.done(STEPS[number]):
+    if blame and blame.walked.reached(STEPS[number]):
         more = say("not_returned", number=number + 1).text
-    hidden = hidden_by(recording.of_scores) if recording and number > 5 else ""
-    return replace(finding, text=together(finding.text, more, hidden))
+    return replace(finding, text=together(finding.text, more, _finite(blame, number)))
+
+
+def _finite(blame: Blame | None, number: int) -> str:
+    """Say which number hides the future, where it is not -inf."""
+    return hidden_by(blame.walked.trace.tensors) if blame and number > 5 else ""
 
 
 def _one_of(returned: Sequence[Parts]) -> Finding | None:
@@ -132,44 +121,6 @@ def _one_of(returned: Sequence[Parts]) -> Finding | None:
     return None
 
 
-def _copied(recording: Recording) -> Finding | None:
-    """The tensor that step 3 or 4 makes of another one, though it was right one step before."""
-    if not all(map(recording.made, NAMES.values())):
-        return None
-    for number, step in NUMBERED[1:3]:
-        there = [recording.reached(step, name) for name in NAMES.values()]
-        if all(there) or sum(there) < 2:
-            continue
-        layer, name = list(NAMES.items())[there.index(False)]
-        right = recording.right[STEPS[number - 2]][name]
-        own = (held.tensor for held in recording.held if held.made_of == {layer})
-        if all(each.dim() < 4 or exact([each], right) for each in own):  # it is not used at all
-            return say("copied", number, name=name, before=number - 1)
-    return None
-
-
-def _later(finding: Finding, recording: Recording | None) -> Finding:
-    """Blame no step that is right: what is wrong there by name is done after it."""
-    if not recording or not finding.mistake or finding.step not in (2, 8):
-        return finding
-    if copied := _copied(recording):
-        return copied
-    if finding.step == 8 and not recording.made("values"):
-        return say("layer_not_called", 2, layer="`W_value`", name="values")
-    if finding.step == 2 and all(map(recording.made, NAMES.values())):
-        used = follow(recording)
-        return (
-            used if used and (used.step or 0) > 2 else say("mixed_up_later", 4, said=finding.text)
-        )
-    return finding
-
-
-def _recording(cls: Any) -> Recording | None:
-    """Its forward, where it can be recorded."""
-    record = ask(cls, "record", BIASED)
-    return Recording(record, BIASED) if isinstance(record, Record) else None
-
-
 def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
     """The steps, of our class with mistakes, whose tensors are what was returned everywhere."""
     return [
@@ -179,19 +130,20 @@ def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
     ]
 
 
-def _finished(cls: Any) -> Finding:
+def _finished(cls: Any, blame: Blame | None) -> Finding:
     """All eleven steps are there: what check_attention says first."""
-    findings, recording = list(examine(cls)), _recording(cls)
+    findings = list(examine(cls))
     if wrong := in_order(findings):
         return wrong[0]
-    right, hidden = say("all_right"), hidden_by(recording.of_scores) if recording else ""
-    return replace(right, text=together(right.text, *(each.text for each in findings), hidden))
+    right = say("all_right")
+    rest = (each.text for each in findings)
+    return replace(right, text=together(right.text, *rest, _finite(blame, len(STEPS))))
 
 
-def _nothing(recording: Recording | None) -> Finding:
+def _nothing(blame: Blame | None) -> Finding:
     """Say that forward returns None, and how far what it computes is right."""
     finding, number = say("nothing", what="forward"), 1
-    while recording and number < len(STEPS) and recording.done(STEPS[number]):
+    while blame and number < len(STEPS) and blame.walked.reached(STEPS[number]):
         number += 1
     if number == 1:
         return finding
@@ -199,38 +151,43 @@ def _nothing(recording: Recording | None) -> Finding:
     return replace(finding, text=together(finding.text, up_to), reached=number)
 
 
-def _known(recording: Recording | None, returned: Sequence[Parts]) -> Finding | None:
+def _known(returned: Sequence[Parts]) -> str:
     """The first mistake whose class records, at some step, what was returned everywhere."""
     names = [name for name in MISTAKES if _steps_like(returned, name)]
     # Several mistakes may raise the same error; equal numbers are no such accident.
-    raised = next((parts[0] for parts in returned if isinstance(parts[0], Failure)), None)
-    if not names or raised and len(names) > 1:
-        return None
-    known = MISTAKES[names[0]]
-    if raised and (raises_at(recording, raised) or known.step) < known.step:
-        return None  # torch says the same of what comes before it
-    return Finding(known.step, known.told, known.identifier, "mistake")
+    raised = any(isinstance(parts[0], Failure) for parts in returned)
+    return names[0] if names and not (raised and len(names) > 1) else ""
 
 
-def _wrong(recording: Recording | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
-    """Describe what was returned where no class of the catalogue returns it."""
-    scenes = [play(case) for case in TASK_CASES]
-    both = enumerate(zip(returned, scenes, strict=True))
-    wrong = (i for i, (p, s) in both if not any(same_parts(p, s.at(step)) for step in STEPS))
-    at = next(wrong, 0)
-    if isinstance(seen[at].out, Failure) and isinstance(seen[SIZED].out, Failure):
-        at = SIZED
-    here, scene = seen[at], scenes[at]
+def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
+    """Say where what was returned leaves the right way, and which known mistake it comes to."""
+    found, here = blame and blame.found, seen[SIZED]
+    known = MISTAKES.get(_known(returned))
+    if known and not (found and blame.unspoilt(known.identifier)):
+        step = found.step if found and found.step in known.steps else known.step
+        return Finding(step, known.told, known.identifier, "mistake")
+    if found and found.reason != "early":
+        error = here.out.text if isinstance(here.out, Failure) else ""
+        finding = replace(told(blame, error), case=TASK_CASES[SIZED])
+        return replace(finding, mistake=known and known.identifier)
+    first = next(i for i, each in enumerate(seen) if not _as_some_step(each, i))
+    at = SIZED if not _as_some_step(here, SIZED) else first
+    scene, here = play(TASK_CASES[at]), seen[at]
     if isinstance(here.out, Failure) and not here.parts:
-        return say_raised("forward", here.out, scene.case, raises_at(recording, here.out))
+        return say("raises", error=here.out.told, where=scene.case.where, line="")
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)
-    return replace(_other_tensors(recording, here.parts, scene), case=scene.case)
+    return replace(_other_tensors(here.parts, scene), case=scene.case)
 
 
-def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> Finding:
-    """Describe tensors that are wrong: the step at which they go wrong, or what they look like."""
+def _as_some_step(seen: Seen, at: int) -> bool:
+    parts, scene = seen.parts or (seen.out,), play(TASK_CASES[at])
+    return any(same_parts(parts, scene.at(step)) for step in STEPS)
+
+
+def _other_tensors(parts: Parts, scene: Scene) -> Finding:
+    """Describe tensors that are wrong where no difference was found on their way."""
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
     steps = [
@@ -242,52 +199,18 @@ def _other_tensors(recording: Recording | None, parts: Parts, scene: Scene) -> F
         name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
         return say(name, came=came, where=where)
     if any(part.isnan().any() for part in parts):
-        later = _followed(recording, steps)
-        return later if later and later.step > 5 else say("forward_nan", where=where)
-    if len(parts) > 1:
-        finding = _followed(recording, steps) or _other_sequence(parts, steps, scene)
-    else:
-        rights = [(number, step, next(iter(scene[step].values()))) for number, step in steps]
-        masks = [(n, as_mask(parts[0], right)) for n, step, right in rights if step == "mask"]
-        finding = (
-            _not_yet(masks, where)
-            or _not_yet([(n, likeness(parts[0], right)) for n, _, right in rights], where)
-            or _followed(recording, steps)
-            or _not_yet([(n, related(s, parts[0], right, scene)) for n, s, right in rights], where)
-        )
+        return say("forward_nan", where=where)
     shown = " or ".join(f"{number} ({step})" for number, step in steps)
-    return finding or say("other_numbers_returned", came=came, where=where, steps=shown)
-
-
-def _followed(recording: Recording | None, steps: Sequence[tuple[int, str]]) -> Finding | None:
-    """The first step that is not right, if it is none after those whose shapes were returned."""
-    finding = follow(recording) if recording else None
-    return finding if finding and finding.step and finding.step <= steps[-1][0] else None
-
-
-def _other_sequence(parts: Parts, steps: Sequence[tuple[int, str]], scene: Scene) -> Finding | None:
-    """Say that the right tensors of a step came in another order, if they did."""
-    for number, step in steps:
-        wanted = list(scene[step].values())
-        which = [[i for i, right in enumerate(wanted) if close(part, right)] for part in parts]
-        if sorted(sum(which, [])) == list(range(len(wanted))):
-            return say("other_sequence", number, names=", ".join(scene[step]))
-    return None
+    return say("other_numbers_returned", came=came, where=where, steps=shown)
 
 
 def _other_sequences(returned: Sequence[Parts]) -> Finding | None:
     """Say that the right tensors of a step came in another order everywhere, if they did."""
     if not all(isinstance(each, torch.Tensor) for parts in returned for each in parts):
         return None
-    both = zip(returned, TASK_CASES, strict=True)
-    found = [_other_sequence(parts, NUMBERED[:3], play(case)) for parts, case in both]
-    return found[0] if all(found) else None
-
-
-def _not_yet(likely: Iterable[tuple[int, str]], where: str) -> Finding | None:
-    """The first step, by its number, of which it can be told how what was returned is like it."""
-    for number, like in likely:
-        if like:
-            finding = say("not_yet", number, name=STEPS[number - 1], where=where)
-            return replace(finding, text=together(finding.text, like))
+    for number, step in NUMBERED[:3]:
+        rights = [list(play(case)[step].values()) for case in TASK_CASES]
+        for order in itertools.permutations(range(3)):
+            if same_everywhere(returned, [tuple(right[i] for i in order) for right in rights]):
+                return say("other_sequence", number, names=", ".join(play(TASK_CASES[0])[step]))
     return None

@@ -10,7 +10,7 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.name.dropping import SHARE, judge_dropout
-from eleven_steps.checks.name.locate.recording import exact
+from eleven_steps.checks.name.match import _there
 from eleven_steps.checks.name.match import Outputs
 from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.ask import once
@@ -80,7 +80,7 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     those = ", ".join(cut)
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut))
     steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
-    made = (n for n, step in steps if any(exact([tensor], each, False) for each in step.values()))
+    made = (n for n, step in steps if any(_there([tensor], each) for each in step.values()))
     finding = say(name or "no_gradient", cut=those)
     step = next(made, finding.step)
     if not name or step not in MISTAKES[name].steps:

@@ -6,26 +6,17 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.blame import blamed
+from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.name.answers import check
-from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
-from eleven_steps.checks.run.ask import ask
-from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, close
-from eleven_steps.checks.run.facts import Record
+from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.isolate import TimeUp, isolated
 from helpers.trace import STEPS
 
 EXERCISE, SECONDS = "your_class.1", 5.0
 RIGHT = ("right", "so far", "unfinished", "failed")  # outcomes that call nothing wrong
 WHITEBOARD = TASK_CASES[0]
-# Which layers a tensor is made of, by its name.
-MADE_OF = {name: {layer} for layer, name in NAMES.items()} | {
-    **dict.fromkeys(("scores", "masked", "weights"), {"W_query", "W_key"}),
-    "context": {*NAMES},
-    "out": {*LAYERS},
-}
-
-
 @dataclass(frozen=True)
 class StepRead:
     """One step of a class.
@@ -70,71 +61,53 @@ def read_class(cls: Any) -> Reading:
         cls: a class of the course's names, as far as it has come; whatever it does stays inside.
     """
     outcome = check(EXERCISE, cls, record=False)
-    recording = _recorded(cls)
-    x = recording and _own(recording, WHITEBOARD.x)
-    done = [i for i, step in enumerate(STEPS) if recording and i and recording.done(step)]
-    last = max(done, default=-1 if x is None else 0)  # what comes before it is done by whatever way
+    with isolated(SECONDS):
+        try:
+            blame = blamed(cls, WHITEBOARD)
+        except TimeUp:
+            blame = None
+    walked = blame and blame.walked
+    done = [i for i, step in enumerate(STEPS) if walked and walked.reached(step)]
+    last = max(done, default=-1)  # what comes before it is done by whatever way
     if outcome.kind in RIGHT:
-        steps = _steps(recording, last + 1)
+        steps = _steps(walked, last + 1)
     else:
         wrong = min(outcome.step or last + 2, len(STEPS)) - 1
-        steps = _steps(recording, min(wrong, last + 1), wrong)
+        steps = _steps(walked, min(wrong, last + 1), wrong)
     return Reading(cls, outcome.message, tuple(steps))
 
 
-def _recorded(cls: Any) -> Recording | None:
-    """Its forward on the whiteboard, where it can be recorded."""
-    with isolated(SECONDS):
-        try:
-            record = ask(cls, "record", WHITEBOARD)
-        except TimeUp:
-            return None
-    return Recording(record, WHITEBOARD) if isinstance(record, Record) else None
-
-
-def _steps(recording: Recording | None, up_to: int, wrong: int | None = None) -> Iterator[StepRead]:
+def _steps(walked: Walk | None, up_to: int, wrong: int | None = None) -> Iterator[StepRead]:
     """Read all steps: as many are done, and one may be wrong, counted from 0."""
     for i, (step, right) in enumerate(play(WHITEBOARD).steps.items()):
         own = {}
-        if recording and i < up_to:
-            own = {name: _own(recording, each) for name, each in right.items()}
-        elif recording and i == wrong:
-            own = {name: _there(recording, step, name) for name in right}
+        if walked and i < up_to or i == wrong:
+            own = {name: _there(walked, step, name, i == wrong) for name in right}
         state = "done" if i < up_to else "wrong" if i == wrong else "dark"
         if wrong is None and i == up_to:
             state = "next"
-        kept = {name: tensor for name, tensor in own.items() if tensor is not None}
+        kept = {name: tensor.float() for name, tensor in own.items() if tensor is not None}
         yield StepRead(step, state, kept, right)
 
 
-def _own(recording: Recording, right: torch.Tensor) -> torch.Tensor | None:
-    """The class's own tensor that is the right one; x is handed in."""
-    given = [held.tensor for call in recording.record.calls for held in call.given]
-    return next((each for each in (*recording.tensors, *given) if close(each, right)), None)
+def _there(walked: Walk | None, step: str, name: str, wrong: bool) -> torch.Tensor | None:
+    """The right tensor of a step; where it is wrong, what stands in its place if it is not there.
 
-
-def _there(recording: Recording, step: str, name: str) -> torch.Tensor | None:
-    """The right tensor of a step, or what stands in its place."""
-    own = _own(recording, recording.right[step][name])
-    return _instead(recording, step, name) if own is None else own
-
-
-def _instead(recording: Recording, step: str, name: str) -> torch.Tensor | None:
-    """What stands where the tensor of a step should: it is made of the same layers, and of no step
-    before. Its shape counts most, then its axes, then that its numbers are of no step before."""
-    wanted, before = recording.right[step][name], STEPS[: STEPS.index(step)]
-    rights = [right for each in before for right in recording.right[each].values()]
-    made = [held.tensor for held in recording.held if held.made_of == MADE_OF.get(name)]
-    found = [
-        (
-            each.shape != wanted.shape,
-            each.dim() != wanted.dim(),
-            any(exact([each], right, False) for right in rights),
-            each,
-        )
-        for each in made
-        if each.dim() > 2 and not any(exact([each], right) for right in rights)
+    That is made by a call of the same step, of the right numbers of the step before.
+    """
+    if walked is None:
+        return None
+    right = walked.right.scene[step][name]
+    if (own := walked.own(right)) is not None or not wrong:
+        return own
+    number = STEPS.index(step) + 1
+    made = [
+        (walked.trace.tensors[index], walked.readings[index])
+        for op, role in zip(walked.trace.ops, walked.roles, strict=True)
+        if role == number
+        for index in op.gave
     ]
-    least = min((rank[:3] for rank in found), default=None)
-    every = [each for *rank, each in found if tuple(rank) == least]
-    return every[-1] if least and least[2] else next(iter(every), None)
+    of_name = [t for t, each in made if each.who in (name, "") or number > 4]
+    shaped = [t for t in of_name if t.shape == right.shape]
+    least = [t for t in of_name if t.dim() == right.dim()]
+    return next(reversed(shaped or least or of_name), None)

@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called, sizes
-from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
+from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.outside import raising, readings, with_constants
 from eleven_steps.checks.run.plain import plain
-from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
+from eleven_steps.checks.run.recorder import DeviceWatch, Watch
+from eleven_steps.checks.run.trace import Trace, traced
 from helpers import attention
 
 MOST_PRINTED = 1000  # characters
@@ -111,15 +111,22 @@ def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Se
     return [Seen(each) if isinstance(each, Failure) else each for each in seen]
 
 
-def record(cls: Any, case: Case) -> Record:
-    """Record one forward, and measure what each of its tensors is made of.
+def trace(cls: Any, case: Case, double: bool = True) -> Trace:
+    """Write down one forward, in double precision unless it is to be otherwise."""
+    module = build(cls, case)
+    inner = getattr(getattr(module, "called", None), "inner", None)  # of somebody else's class
+    x = case.x.double() if double else case.x
+    module = module.double() if double else module
 
-    The same forward runs again with each of the four layers changed: the tensors that change with
-    a layer are made of it.
-    """
-    base, *others = (_recorded(build(cls, case), case, name) for name in ("", *LAYERS))
-    calls = marked(base[0].calls, {n: o[0].calls for n, o in zip(LAYERS, others, strict=True)})
-    return Record(tuple(calls), base[1], base[2])
+    def forward(x: torch.Tensor) -> Any:
+        return called(module, case, x)
+
+    return traced(forward, [x], module, cls if inner is None else type(inner))[0]
+
+
+def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:
+    """Write down one call of a function."""
+    return traced(function, copy.deepcopy(tuple(arguments)), None, function)[0]
 
 
 def built(lines: Sequence[str]) -> type:
@@ -169,7 +176,8 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "facts": facts,
     "statement": statement,
     "run": run,
-    "record": record,
+    "trace": trace,
+    "traced_call": traced_call,
     "printed": printed,
 }
 
@@ -265,25 +273,6 @@ def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), watch:
         called(module.to("meta"), case, x.to("meta"))
     return Seen(torch.empty(0), met=watch.met)
-
-
-def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
-    with torch.no_grad():
-        for name, each in lecture_parameters(module, case.variant).items():
-            if changed and name.startswith(f"{changed}."):
-                each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
-    recorder, watch, x = Recorder(), Watch(), case.x
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
-
-    def body() -> Seen:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
-            returned = called(module, case, x)
-        return look(returned)
-
-    seen = attempt(body)
-    torch.backends.mha.set_fastpath_enabled(fast)
-    return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
 
 
 def _accepts(test: Any, cls: type) -> Any:

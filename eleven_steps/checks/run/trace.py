@@ -4,6 +4,7 @@ import ast
 import contextlib
 import functools
 import linecache
+import re
 import site
 import sys
 import traceback
@@ -255,7 +256,8 @@ class Recorder(TorchFunctionMode):
             return
         frame, at = own[-1]
         place = self.place(frame, at.tb_lasti)
-        name = getattr(error, "name", None) if isinstance(error, NameError) else None
+        lost = re.search(r"(?:variable|name) '(\w+)'", str(error)) if isinstance(error, NameError) else None
+        name = lost[1] if lost else ""
         if name and place and name not in place.expression:  # see isolate.line_of
             after = self.place(frame, at.tb_lasti + 2)
             place = after if after and name in after.expression else place
