@@ -14,19 +14,12 @@ from eleven_steps.checks.judge.constructor import (
     misshapen,
     missized,
     odd_layer,
-    unset,
 )
-from eleven_steps.checks.name.extremes import judge_long, stressed
+from eleven_steps.checks.judge.probes import probed
+from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import Recording
 from eleven_steps.checks.name.match import Outputs, look_up, single
-from eleven_steps.checks.name.modes import (
-    judge_devices,
-    judge_dtypes,
-    judge_gradients,
-    judge_state,
-    judge_training,
-)
 from eleven_steps.checks.name.say import Finding, Outcome, say, verdict
 from eleven_steps.checks.run.ask import ask, is_remote
 from eleven_steps.checks.run.cases import LAYERS, cases_of, close, drawn
@@ -55,9 +48,7 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(built, Finding):
         yield built
         return
-    findings = list(faults(built, variant, lacks=lacking(cls)))
-    wrong = bool(findings)
-    yield from findings
+    yield from faults(built, variant, lacks=lacking(cls))
     if lost := absent(built, variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
@@ -69,21 +60,12 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(out, Failure) and (finding := unset(out, built[True])):
         yield finding
         return
-    questions = [
-        _outputs,
-        judge_gradients,
-        judge_training,
-        judge_state,
-        judge_dtypes,
-        judge_devices,
-        judge_long,
-    ]
-    if misshapen(outputs.shapes, variant):
-        questions = [_shapes, judge_state, judge_devices]
-    for question in questions:
-        findings = list(question(outputs, wrong))
-        wrong = wrong or bool(findings)
-        yield from findings
+    odd = misshapen(outputs.shapes, variant)
+    wrong = list(_shapes(outputs) if odd else _outputs(outputs))
+    yield from wrong
+    if wrong:
+        outputs.found.add("outputs")
+    yield from probed(outputs)
 
 
 def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
@@ -96,7 +78,7 @@ def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
             yield earlier
 
 
-def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
+def _shapes(outputs: Outputs) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
     names = []
     if odd_layer(outputs.shapes, outputs.variant).startswith(LAYERS):
@@ -108,7 +90,7 @@ def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 # What forward returns in eval mode
 
 
-def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
+def _outputs(outputs: Outputs) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
     every, main, simple = outputs.cases.every, outputs.cases.main, outputs.cases.simpler[0]
     returned = outputs.seen(main)
@@ -131,5 +113,3 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         normed = outputs.variant in ("norm", "linear")
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
-    elif not outputs.variant:
-        yield from stressed(outputs)

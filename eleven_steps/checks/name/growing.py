@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
+from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import examine
-from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.locate.failing import raises_at
 from eleven_steps.checks.name.locate.follow import follow
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
@@ -98,8 +98,8 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     if all(each.kind == "none" for each in seen):
         finding = _nothing(recording)
     elif right:
-        finding = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
-        finding = finding or _so_far(right[-1], recording)
+        claim = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
+        finding = claim.said() if claim else _so_far(right[-1], recording)
     elif drawn_anew(cls, TASK_CASES[SIZED]):
         finding = say("random_in_eval", 7)
     else:
