@@ -14,18 +14,11 @@ from eleven_steps.checks.judge.constructor import (
     misshapen,
     missized,
     odd_layer,
-    unset,
 )
 from eleven_steps.checks.judge.blame import blamed, told
-from eleven_steps.checks.name.extremes import judge_long, stressed
+from eleven_steps.checks.judge.probes import probed
+from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.name.match import SIZED, Outputs, look_up, single
-from eleven_steps.checks.name.modes import (
-    judge_devices,
-    judge_dtypes,
-    judge_gradients,
-    judge_state,
-    judge_training,
-)
 from eleven_steps.checks.name.say import Finding, Outcome, say, verdict
 from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, cases_of, close, drawn
@@ -53,9 +46,7 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(built, Finding):
         yield built
         return
-    findings = list(faults(built, variant, lacks=lacking(cls)))
-    wrong = bool(findings)
-    yield from findings
+    yield from faults(built, variant, lacks=lacking(cls))
     if lost := absent(built, variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
@@ -67,21 +58,12 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(out, Failure) and (finding := unset(out, built[True])):
         yield finding
         return
-    questions = [
-        _outputs,
-        judge_gradients,
-        judge_training,
-        judge_state,
-        judge_dtypes,
-        judge_devices,
-        judge_long,
-    ]
-    if misshapen(outputs.shapes, variant):
-        questions = [_shapes, judge_state, judge_devices]
-    for question in questions:
-        findings = list(question(outputs, wrong))
-        wrong = wrong or bool(findings)
-        yield from findings
+    odd = misshapen(outputs.shapes, variant)
+    wrong = list(_shapes(outputs) if odd else _outputs(outputs))
+    yield from wrong
+    if wrong:
+        outputs.found.add("outputs")
+    yield from probed(outputs)
 
 
 def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
@@ -91,7 +73,7 @@ def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
         yield told(blame)
 
 
-def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
+def _shapes(outputs: Outputs) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
     names = []
     if odd_layer(outputs.shapes, outputs.variant).startswith(LAYERS):
@@ -103,7 +85,7 @@ def _shapes(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
 # What forward returns in eval mode
 
 
-def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
+def _outputs(outputs: Outputs) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
     every, main, simple = outputs.cases.every, outputs.cases.main, outputs.cases.simpler[0]
     every = every if outputs.variant else (*every, TASK_CASES[SIZED])
@@ -127,5 +109,3 @@ def _outputs(outputs: Outputs, wrong: bool) -> Iterator[Finding]:
         normed = outputs.variant in ("norm", "linear")
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
-    elif not outputs.variant:
-        yield from stressed(outputs)

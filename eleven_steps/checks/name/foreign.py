@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.built import built, needs
 from eleven_steps.checks.adapt.calls import Way, ways
-from eleven_steps.checks.adapt.constructor import built, needs
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.read import THREE

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from eleven_steps.checks.judge.blame import Blame, plainly, told
-from eleven_steps.checks.judge.constructor import in_line
+from eleven_steps.checks.judge.unmade import in_line
 from eleven_steps.checks.judge.differ import differ
 from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of

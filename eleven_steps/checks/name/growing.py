@@ -14,10 +14,10 @@ import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
+from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.name.classes import examine
-from eleven_steps.checks.name.dropping import judge_returned
 from eleven_steps.checks.name.match import SIZED, drawn_anew
 from eleven_steps.checks.name.related import exchanged, hidden_by, same_everywhere, same_parts
 from eleven_steps.checks.name.say import (
@@ -88,8 +88,8 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     if all(each.kind == "none" for each in seen):
         finding = _nothing(blame)
     elif right:
-        finding = judge_returned(cls, right[-1]) if right[-1] >= 7 else None
-        finding = finding or _so_far(right[-1], blame)
+        claim = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
+        finding = claim.said() if claim else _so_far(right[-1], blame)
     elif drawn_anew(cls, TASK_CASES[SIZED]):
         finding = say("random_in_eval", 7)
     else:

@@ -8,12 +8,9 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import cases_for
-from eleven_steps.checks.judge.constructor import (
-    alike_in_shape,
-    constructor_raised,
-    shapes_of,
-)
+from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.subject import Subject
+from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -21,62 +18,23 @@ from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.name.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
-from eleven_steps.checks.run.facts import Built, Facts, Pass, Seen, Shapes
+from eleven_steps.checks.run.facts import Built, Facts, Pass
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from helpers.trace import STEPS
 
 SIZED = 2  # of the notebooks' cases, the one in which all sizes differ
 
 
-class Outputs:
-    """The outputs of a class at the cases, each computed once.
-
-    Args:
-        cls: a class with the lecture's constructor and layers.
-        built: what its constructor makes, by qkv_bias.
-        variant: the change since the lecture that it is to have.
-    """
+class Outputs(Subject):
+    """The outputs of a class at the cases, each computed once, and what mistakes there can be."""
 
     def __init__(self, cls: Any, built: Built, variant: str = ""):
-        self.cls, self.built, self.variant = cls, built, variant
-        self.shapes: Shapes = built[True].shapes
-        self.cases, self.mistakes = cases_for(cls, variant), mistakes_of(variant)
-        self._seen: dict[Case, Seen] = {}
-
-    def plain(self, case: Case) -> Case:
-        """The case with biases that only this class or only the right one has set to 0."""
-        own, right = self.built[case.qkv_bias].shapes, shapes_of(self.variant)[case.qkv_bias]
-        return replace(case, without=frozenset(right.keys() ^ own.keys()))
-
-    def seen(self, case: Case) -> Seen:
-        """What is seen of the class in a case."""
-        if case not in self._seen:
-            self._seen[case] = once(self.cls, self.plain(case), Pass())[0]
-        return self._seen[case]
-
-    def out(self, case: Case) -> torch.Tensor | Failure:
-        """Output of the class."""
-        return self.seen(case).out
+        super().__init__(cls, built, variant)
+        self.mistakes = mistakes_of(variant)
 
     def right_output(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
         """Output of the right class, or of one with these mistakes."""
         return play(self.plain(case), *mistakes).out
-
-    def leaks(self, case: Case | None = None, **options: Any) -> bool | None:
-        """Whether the last token moves the output of others; None if it fails.
-
-        Args:
-            case: the main one if None.
-            options: of the Pass, train=True for one.
-        """
-        case = case or self.cases.main
-        other = case.x
-        other[:, -1] += 1
-        passes = Pass(**options), Pass(other, **options)
-        one, two = (seen.out for seen in once(self.cls, case, *passes))
-        if isinstance(one, Failure) or isinstance(two, Failure):
-            return None
-        return not close(one[:, :-1], two[:, :-1])
 
 
 def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:

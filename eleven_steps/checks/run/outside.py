@@ -4,19 +4,14 @@ All of it is read off the source; of code that has none, exec'ed for one, nothin
 """
 
 import ast
-import dis
 import linecache
 import math
-import re
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
-
-from eleven_steps.checks.run.isolate import OUR_FILES
 
 MAKING = {
     *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
@@ -75,60 +70,6 @@ def source_of(function: Any) -> Function | None:
         return None
     every = [each for each in ast.walk(tree) if isinstance(each, Function)]
     return next((each for each in reversed(every) if _is_of(each, code)), None)
-
-
-def raising(error: BaseException) -> dict[str, Any]:
-    """What a constructor was at when it raised; nothing where none of its lines had begun.
-
-    Returns:
-        builds: the attributes and names that the statement sets, and what it calls for them.
-        lacks: (name, owner) that is not there: owner is self, a module, "" for a plain name.
-        later: the attributes and names that some line of the constructor sets.
-        kept: the attributes that there are.
-        supers: whether the constructor calls that of nn.Module, in whatever line.
-    """
-    traced = [*traceback.walk_tb(error.__traceback__)]
-    own = [(f, n) for f, n in traced if not f.f_code.co_filename.startswith(OUR_FILES)]
-    made = [(f, n) for f, n in own if f.f_code.co_name == "__init__"] or own
-    if not made:
-        return {}
-    frame, number = made[-1]
-    code = frame.f_code
-    me = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
-    if isinstance(error, UnboundLocalError):  # which has the name in its text alone
-        name = "".join(re.findall(r"variable '(\w+)'", str(error)))
-    whose = "self" if owner is me and me is not None else str(getattr(owner, "__name__", ""))
-    stores = {each.argval for each in dis.get_instructions(code) if "STORE" in each.opname}
-    return {
-        "builds": sorted(_builds(code, number)),
-        "lacks": (str(name or ""), whose),
-        "later": sorted(each for each in stores if type(each) is str),
-        "kept": sorted(each for each in getattr(me, "__dict__", {}) if not each.startswith("_")),
-        "supers": "super" in code.co_names,
-    }
-
-
-def _builds(code: types.CodeType, number: int) -> set[str]:
-    """What the statement at a line sets, and what it calls; of unknown source all its names."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except SyntaxError:
-        tree = ast.Module([], [])
-    around = [
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.stmt) and each.lineno <= number <= each.end_lineno
-    ]
-    if not around:
-        steps = (each for each in dis.get_instructions(code) if each.positions.lineno == number)
-        return {each.argval for each in steps if type(each.argval) is str}
-    inside = [*ast.walk(max(around, key=lambda each: (each.lineno, -each.end_lineno)))]
-    calls = [each for each in inside if isinstance(each, ast.Call)]
-    called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls}
-    places = (each for each in inside if isinstance(each, ast.Attribute | ast.Name))
-    set_here = (each for each in places if isinstance(each.ctx, ast.Store))
-    return called | {getattr(each, "attr", getattr(each, "id", "")) for each in set_here}
 
 
 def with_constants(function: Any, constants: dict[float, float]) -> Callable[..., Any]:

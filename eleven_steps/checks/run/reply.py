@@ -5,16 +5,18 @@ import copy
 import inspect
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
-from eleven_steps.checks.run.contract import Alone, called, sizes
-from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Seen
+from eleven_steps.checks.run.cases import LAYERS, Case, known, lecture_parameters
+from eleven_steps.checks.run.contract import Alone, called
+from eleven_steps.checks.run.facts import FLOATS, Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
-from eleven_steps.checks.run.outside import raising, readings, with_constants
+from eleven_steps.checks.run.making import build, facts, statement
+from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.plain import plain
 from eleven_steps.checks.run.recorder import DeviceWatch, Watch
 from eleven_steps.checks.run.trace import Trace, traced
@@ -61,53 +63,16 @@ def parameters(cls: Any) -> list[str]:
     return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
 
-def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
-    """What the constructor makes, with qkv_bias as given, or left out where it is None."""
-    case = cases_of(variant).main
-    module = construct(cls, case, bias)
-    everything = dict(module.named_parameters(remove_duplicate=False))
-    own = lecture_parameters(module, variant)
-    held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
-    weights = {name: id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own}
-    every, layers = [*weights.values()], [id(getattr(module, name)) for name in weights]
-    stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
-    stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
-    dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
-    parts = vars(module), module._modules, module._parameters, module._buffers
-    kept = list(dict.fromkeys(name for some in parts for name in some))
-    code = attempt(lambda: cls.__init__.__code__)
-    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
-    return Facts(
-        {name: tuple(each.shape) for name, each in own.items()},
-        tuple(everything),
-        tuple(name for name, each in weights.items() if every.count(each) > 1),
-        any(isinstance(each, nn.Module) for some in held for each in some),
-        _mask(module, case.context_length),
-        dropout,
-        {name: each for name, each in stored.items() if isinstance(each, int | float)},
-        {name: _sort(module, name) for name in kept if not name.startswith("_")},
-        tuple(name for name in made if name not in kept),
-        len({*layers}) == len(layers),
-        tuple(name for name, each in own.items() if not each.requires_grad),
-    )
-
-
-def statement(cls: Any, case: Case, bias: bool | None) -> dict[str, Any]:
-    """The statement at which a constructor raises; nothing where it is not even called."""
-    try:
-        construct(cls, case, bias)
-    except Exception as error:
-        return raising(error)
-    return {}
-
-
 def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
     """Build a module for a case and run it, once or several times in a row.
 
     What a forward raises is part of what is seen.
     """
-    module = build(cls, case, dropout)
-    seen = [attempt(_forward, module, case, each) for each in passes]
+    module, outs = build(cls, case, dropout), {}
+    seen = [attempt(_forward, module, case, each, (outs, i)) for i, each in enumerate(passes)]
+    for i, out in outs.items():  # as a later forward left it
+        if not torch.equal(out.to(torch.float32).nan_to_num(), seen[i].out.nan_to_num()):
+            seen[i] = replace(seen[i], changed=(*seen[i].changed, "out"))
     return [Seen(each) if isinstance(each, Failure) else each for each in seen]
 
 
@@ -185,31 +150,12 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 # How they are answered
 
 
-def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
-    """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
-    first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
-    more = sizes(case)
-    if bias is None:
-        return cls(*first, **more)
-    try:
-        return cls(*first, qkv_bias=bias, **more)
-    except TypeError as error:
-        if "qkv_bias" not in str(error):
-            raise
-        return cls(*first, bias, **more)
-
-
-def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
-    """Construct cls for a case with known weights, in eval mode."""
-    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
-    module = construct(cls, case, case.qkv_bias, dropout)
-    fill(module, case)
-    return module.eval()
-
-
-def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
+def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) -> Seen:
+    """Run a module as a pass wants it; outs, i = at: outs[i] is the very tensor it returned."""
     x = (case.x if wanted.x is None else wanted.x).clone()
-    module = copy.deepcopy(module) if wanted.how == "copied" else module
+    if wanted.how == "copied":
+        other = attempt(copy.deepcopy, module)  # what cannot be copied is not asked about
+        module = module if isinstance(other, Failure) else other
     own = lecture_parameters(module, case.variant)
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
@@ -232,6 +178,8 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
         "x": not torch.equal(x, given),
         "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
     }
+    if isinstance(returned, torch.Tensor):
+        at[0][at[1]] = returned
     return look(returned, tuple(name for name, was in written.items() if was))
 
 
@@ -284,19 +232,3 @@ def _accepts(test: Any, cls: type) -> Any:
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
         return plain(function(*copy.deepcopy(tuple(arguments))))
-
-
-def _sort(module: nn.Module, name: str) -> str:
-    return "buffer" if name in module._buffers else type_name(getattr(module, name))
-
-
-def _mask(module: nn.Module, context_length: int) -> str:
-    """How a mask is kept: whatever is (..., context_length, context_length)."""
-    square = (context_length, context_length)
-    for name, each in module.named_parameters():
-        if each.shape[-2:] == square and not name.startswith(LAYERS):
-            return "trained" if each.requires_grad else "parameter"
-    if any(each.shape[-2:] == square for each in module.buffers()):
-        return "buffer"
-    plain = [each for each in vars(module).values() if isinstance(each, torch.Tensor)]
-    return "attribute" if any(each.shape[-2:] == square for each in plain) else ""
