@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, close
