@@ -2,13 +2,14 @@
 
 import json
 
+import judge
 import pytest
+import served
 from since_classes import Plain, of_style, with_slip
 
 from eleven_steps.checks import check_attention, show_lines, wrong_class
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
-from eleven_steps.checks.run.reply import reply
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -229,14 +230,13 @@ def test_a_class_with_a_change_is_not_the_lectures(variant):
     assert not check_attention(of_style("Plain")[variant]).passed
 
 
-class Elsewhere:
-    """A class in another process, as the grader hands it over."""
-
+class Elsewhere(judge.StandIn):
     def __init__(self, cls):
-        self.cls = cls
-
-    def ask(self, question):
-        return reply(self.cls, json.loads(json.dumps(question)))
+        super().__init__(
+            lambda line: json.dumps(
+                {"reply": served.reply(cls, json.loads(line)["question"])}
+            ).encode()
+        )
 
 
 @every("variant", ["other", "cache"])

@@ -28,7 +28,7 @@ class NeverBuilt(Base):
 @every("cls", [NeverAnswers, NeverBuilt])
 def test_whatever_does_not_end_is_stopped(cls, monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.3)
-    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
     assert "does not end" in check_attention(cls).message
     assert "no end" in check("your_class.1", cls, record=False).message
 
@@ -89,7 +89,7 @@ def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, monk
 
 
 def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
     monkeypatch.setattr("eleven_steps.checks.name.functions.play", slowed(play, 0.15))
     assert check("scores.1", lambda q, k: q @ k.transpose(2, 3), record=False).passed
 

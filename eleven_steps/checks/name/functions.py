@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from eleven_steps.checks.judge.blame import Blame, plainly, told
@@ -38,7 +37,7 @@ from eleven_steps.checks.name.say import (
 )
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
-from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
+from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
 from eleven_steps.checks.run.trace import Trace
 from helpers.trace import STEPS
 
@@ -49,7 +48,7 @@ BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where 
 def judge_function(task: Write, answer: Any) -> Finding:
     """Run a function in every case and compare what it returns."""
     sort, name = kind_of(answer)
-    if sort not in ("callable", "class", "module class"):
+    if sort not in ("callable", "class", "module class", "module"):
         return say("no_function", name=name)
     more = drawn(task.cases[1]) if is_remote(answer) else ()
     scenes = [play(each) for each in (*task.cases, *more)]
@@ -75,23 +74,13 @@ def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None)
 
 
 def _parts(task: Write, reply: Any) -> Parts:
-    count = len(task.names)
-    stacked = type(reply) is torch.Tensor and reply.dim() and len(reply) == count
-    several = stacked or type(reply) in (list, tuple, torch.Size)
-    return tuple(map(_read, reply if count > 1 and several else (reply,)))
+    several = len(task.names) > 1 and type(reply) in (list, tuple)
+    return tuple(map(_read, reply if several else (reply,)))
 
 
 def _read(part: Any) -> Any:
-    """Numbers in whatever form as a tensor: lists, arrays, float64; all else as it is."""
-    # Several tensors are no tensor, and one with a comma too many is none.
-    several = type(part) in (list, tuple)
-    if several and any(is_tensor(each) and (each.dim() or len(part) == 1) for each in part):
-        return part
-    if type(part) in (list, tuple, np.ndarray):
-        numbers = attempt(lambda: torch.as_tensor(np.array(part)))
-        part = part if isinstance(numbers, Failure) or not numbers.dim() else numbers
-    double = type(part) is torch.Tensor and part.dtype == torch.float64
-    return part.float() if double else part
+    """A tensor of float64 as one of float32; all else as it is."""
+    return part.float() if is_tensor(part) and part.dtype == torch.float64 else part
 
 
 def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.isolate import TimeUp, isolated
 from helpers.trace import STEPS

@@ -141,7 +141,7 @@ def sizes(case: Case) -> dict[str, Any]:
     every = {
         "num_kv_heads": max((n for n in range(1, heads // 2 + 1) if heads % n == 0), default=1),
         "slopes": alibi_slopes(heads),  # (num_heads,)
-        "limit": 0.5,
+        "limit": 2 / heads,
         "window": 3,
         "top_keys": 3,
         "index_heads": 16,

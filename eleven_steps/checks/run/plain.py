@@ -30,6 +30,8 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
         return max(min(value, LARGEST), -LARGEST)
     if kind in (Fraction, Decimal):
         return float(value)
+    if issubclass(kind, np.number | np.bool_):
+        return plain(value.item(), 0)
     if kind is str:
         return value[:LONGEST]
     if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
@@ -48,8 +50,8 @@ def stand_in(name: str) -> Any:
 
 
 def _numbers(value: Any, kind: type) -> torch.Tensor | np.ndarray | None:
-    if kind is np.ndarray or issubclass(kind, np.generic):
-        return torch.as_tensor(np.array(value)).numpy()  # of numbers, not of objects
+    if kind is np.ndarray:
+        return torch.as_tensor(value.copy()).numpy()  # of numbers, not of objects
     if kind not in (torch.Tensor, nn.Parameter) or value.is_quantized:
         return None
     if (value.layout, value.device.type) != CPU_STRIDED:
