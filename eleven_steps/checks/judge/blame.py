@@ -14,10 +14,10 @@ import torch
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
 from eleven_steps.checks.judge.path import Walk, kind, operands, own_text, walk
 from eleven_steps.checks.judge.read import LETTERS, Reading, right_of
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure, clock_paused
@@ -108,7 +108,9 @@ def told(blame: Blame, error: str = "") -> Finding:
     name = f"differs_{found.reason}"
     if found.reason == "torch":
         hint = _hint(error)
-        finding = say(name, found.step, error=error, hint=hint, given=_given(found, walked), **values)
+        finding = say(
+            name, found.step, error=error, hint=hint, given=_given(found, walked), **values
+        )
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)
     elif found.reason == "scale":
@@ -116,7 +118,9 @@ def told(blame: Blame, error: str = "") -> Finding:
     elif found.reason == "hidden":
         finding = _hidden(found, walked, values)
     elif found.reason == "made":
-        finding = say(name, found.step, given=_given(found, walked), made=_made(found, walked), **values)
+        finding = say(
+            name, found.step, given=_given(found, walked), made=_made(found, walked), **values
+        )
     else:
         finding = say(name, found.step, **values)
     stops = walked.trace.stop.place if walked.trace.stop else None
@@ -173,10 +177,18 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         state = walked.trace.tensors[found.index]
         values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
     if found.reason == "size":
-        values["letter"] = next(
-            (f", which is {n}" for n, s in walked.right.case.letters.items() if s == values["size"]),
-            "",
-        ) if not values["name"].startswith("self.") else ""
+        values["letter"] = (
+            next(
+                (
+                    f", which is {n}"
+                    for n, s in walked.right.case.letters.items()
+                    if s == values["size"]
+                ),
+                "",
+            )
+            if not values["name"].startswith("self.")
+            else ""
+        )
     if found.reason == "projection":
         layer = {"queries": "W_query", "keys": "W_key", "values": "W_value"}[values["who"]]
         values["layer"] = layer
@@ -191,7 +203,9 @@ def called(reading: Reading) -> str:
     """What right numbers are called."""
     state = reading.state
     if reading.family == "scores" and state:
-        return "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
+        return (
+            "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
+        )
     return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
 
 
@@ -219,7 +233,9 @@ def operand(index: int, walked: Walk, op: int | None = None) -> str:
     shape = tuple(walked.trace.tensors[index].shape)
     letters = in_letters(walked.readings[index], walked.trace.tensors[index])
     name = name_of(index, walked, op)
-    return wording("has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters)
+    return wording(
+        "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
+    )
 
 
 def in_letters(reading: Reading, tensor: torch.Tensor) -> str:
@@ -271,9 +287,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     """Say what a mask hides too much or too little."""
     if found.values["crossed"]:
         return say("scores_crossed", 5, **values)
-    laid = walked.right.beside(
-        walked.trace.tensors[found.index], walked.readings[found.index]
-    )
+    laid = walked.right.beside(walked.trace.tensors[found.index], walked.readings[found.index])
     mine, _, hides = laid
     state = walked.readings[found.index].state
     gone = mine.abs() < 1e-12 if state.grown else mine < -999.0
@@ -283,7 +297,10 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
         some = int(leak.flatten(0, -3).flatten(1).any(-1).sum()) if leak.dim() > 2 else 1
         whole = leak.shape[:-2].numel()
         return say(
-            "future_not_masked", some="" if some == whole else wording("in_some"), also=also, **values
+            "future_not_masked",
+            some="" if some == whole else wording("in_some"),
+            also=also,
+            **values,
         )
     return say("past_hidden", **values)
 

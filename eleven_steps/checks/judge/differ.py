@@ -79,6 +79,7 @@ def differ(walked: Walk) -> Difference | None:
         return found
     if not visited:
         return _behind(walked, start) or _early(walked, start[0])
+
     def deviates(op: Op) -> bool:
         made = op.failed or not all(map(walked.known, op.gave))
         return made and kind(op) != "written" and all(map(walked.known, op.given))
@@ -206,7 +207,10 @@ def _of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | No
     idle = [
         i
         for i, each in enumerate(walked.readings)
-        if each.family == "projected" and each.who == lost and each.right and i not in used
+        if each.family == "projected"
+        and each.who == lost
+        and each.right
+        and i not in used
         and not {*dict(each.fixed)} - {"w"}
     ]
     if not idle:
@@ -259,8 +263,11 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     stage, axes = reading.stage, [a for a in reading.axes or () if a]
     projected, context = reading.family == "projected", reading.family == "context"
     others = [walked.readings[i] for i in op.given if i != own]
-    if projected and step in (6, 7) and phase < 3 and (
-        name in MASK | NORM - {"exp"} or "const" in families and name not in SCALE
+    if (
+        projected
+        and step in (6, 7)
+        and phase < 3
+        and (name in MASK | NORM - {"exp"} or "const" in families and name not in SCALE)
     ):
         return 5
     if step == 8 and "scores" not in families:
@@ -286,8 +293,11 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
             return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4
-    if context and step == 10 and stage == 8 and name not in (
-        *("cat", "concat", "unbind", "stack", "hstack", "setitem"),
+    if (
+        context
+        and step == 10
+        and stage == 8
+        and name not in (*("cat", "concat", "unbind", "stack", "hstack", "setitem"),)
     ):
         return 9
     if context and step == 11 and stage in (8, 9):
@@ -414,7 +424,12 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                 if size not in usual and size > 1:
                     text = f"self.{node.attr}"
                     return Difference(
-                        1, "size", number, _set_at(walked, text) or op.place, None, None,
+                        1,
+                        "size",
+                        number,
+                        _set_at(walked, text) or op.place,
+                        None,
+                        None,
                         {"name": text, "size": size},
                     )
             if not isinstance(node, ast.Name) or node.id in seen or node.id not in known:
@@ -543,8 +558,12 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
         name = "dropout" if any(e.family == "scores" for e in given) else "linear"
     if name == "getitem" and given and not real:
         return 6
-    place = Place(0, "", ast.unparse(path[-1]) if isinstance(path[-1], ast.stmt) else "",
-                  ast.unparse(node) if isinstance(node, ast.expr) else "")
+    place = Place(
+        0,
+        "",
+        ast.unparse(path[-1]) if isinstance(path[-1], ast.stmt) else "",
+        ast.unparse(node) if isinstance(node, ast.expr) else "",
+    )
     return role_of(Op(name, (), (), place), given, phase, phase > 3)
 
 
@@ -593,7 +612,8 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     uses = [
         (node.lineno, node)
         for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+        if isinstance(node, ast.stmt)
+        and not hasattr(node, "body")
         and node.lineno + first - 1 > place.line
         and any(isinstance(e, ast.Name) and e.id in names for e in ast.walk(node))
     ]

@@ -10,21 +10,149 @@ import torch
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
 from eleven_steps.checks.run.trace import Op, Place, Trace
 
-TURN = {*"transpose permute movedim moveaxis mT T mH t swapaxes swapdims adjoint".split()}
+TURN = {
+    *[
+        "transpose",
+        "permute",
+        "movedim",
+        "moveaxis",
+        "mT",
+        "T",
+        "mH",
+        "t",
+        "swapaxes",
+        "swapdims",
+        "adjoint",
+    ]
+}
 CUT = {
-    *"view reshape unflatten flatten split chunk unbind cat concat concatenate stack getitem".split(),
-    *"squeeze unsqueeze tensor_split narrow expand expand_as select contiguous view_as".split(),
-    *"hstack vstack index_select repeat repeat_interleave flip roll setitem as_strided".split(),
+    *[
+        "view",
+        "reshape",
+        "unflatten",
+        "flatten",
+        "split",
+        "chunk",
+        "unbind",
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "getitem",
+    ],
+    *[
+        "squeeze",
+        "unsqueeze",
+        "tensor_split",
+        "narrow",
+        "expand",
+        "expand_as",
+        "select",
+        "contiguous",
+        "view_as",
+    ],
+    *[
+        "hstack",
+        "vstack",
+        "index_select",
+        "repeat",
+        "repeat_interleave",
+        "flip",
+        "roll",
+        "setitem",
+        "as_strided",
+    ],
 }
 MEET = {
-    *"matmul rmatmul bmm einsum baddbmm mm mv dot tensordot bilinear cdist".split(),
-    *"scaled_dot_product_attention addmm inner".split(),
+    *[
+        "matmul",
+        "rmatmul",
+        "bmm",
+        "einsum",
+        "baddbmm",
+        "mm",
+        "mv",
+        "dot",
+        "tensordot",
+        "bilinear",
+        "cdist",
+    ],
+    *["scaled_dot_product_attention", "addmm", "inner"],
 }
-MASK = {*"masked_fill where triu tril ones zeros full arange bool ones_like zeros_like eye".split()}
-MASK |= {*"logical_not logical_or logical_and invert eq ne lt gt le ge masked_scatter".split()}
-NORM = {*"softmax log_softmax sigmoid exp amax amin max min sum dropout logsumexp".split()}
-KEEP = {*"contiguous clone to float double type detach dropout requires_grad written".split()}
-SCALE = {*"mul div rmul truediv rdiv rtruediv multiply divide floordiv floor_divide".split()}
+MASK = {
+    *[
+        "masked_fill",
+        "where",
+        "triu",
+        "tril",
+        "ones",
+        "zeros",
+        "full",
+        "arange",
+        "bool",
+        "ones_like",
+        "zeros_like",
+        "eye",
+    ]
+}
+MASK |= {
+    *[
+        "logical_not",
+        "logical_or",
+        "logical_and",
+        "invert",
+        "eq",
+        "ne",
+        "lt",
+        "gt",
+        "le",
+        "ge",
+        "masked_scatter",
+    ]
+}
+NORM = {
+    *[
+        "softmax",
+        "log_softmax",
+        "sigmoid",
+        "exp",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "sum",
+        "dropout",
+        "logsumexp",
+    ]
+}
+KEEP = {
+    *[
+        "contiguous",
+        "clone",
+        "to",
+        "float",
+        "double",
+        "type",
+        "detach",
+        "dropout",
+        "requires_grad",
+        "written",
+    ]
+}
+SCALE = {
+    *[
+        "mul",
+        "div",
+        "rmul",
+        "truediv",
+        "rdiv",
+        "rtruediv",
+        "multiply",
+        "divide",
+        "floordiv",
+        "floor_divide",
+    ]
+}
 
 
 @dataclass(frozen=True)
@@ -169,8 +297,10 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
         if name not in CUT | TURN | MEET | {"linear", "written"} and any(
             not fits(each, right)
             for i, each in zip(op.given, given, strict=True)
-            if each.family == found.family and made.trace.tensors[i].shape == tensor.shape
-            and each.axes and each.stage is None
+            if each.family == found.family
+            and made.trace.tensors[i].shape == tensor.shape
+            and each.axes
+            and each.stage is None
         ):
             found = replace(found, stage=None, state=None)  # number by number no order is mended
         return found
@@ -222,8 +352,13 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 7
     if name == "setitem" and real:
         return _placing_step(real[-1], at)
-    if name in MASK or given and not real or "const" in families and phase >= 3 and (
-        name not in CUT | TURN and not _by_number(op, given)
+    if (
+        name in MASK
+        or given
+        and not real
+        or "const" in families
+        and phase >= 3
+        and (name not in CUT | TURN and not _by_number(op, given))
     ):
         return 6
     if name in TURN | CUT:
@@ -304,9 +439,7 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
         statement = ast.parse(place.statement)
     except SyntaxError:
         return ()
-    parents = {
-        child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)
-    }
+    parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(statement):
         stored = isinstance(getattr(node, "ctx", None), ast.Store)
         if isinstance(node, ast.expr) and not stored and ast.unparse(node) == place.expression:
@@ -329,9 +462,7 @@ def named(node: ast.AST) -> str:
     if isinstance(node, ast.Call):
         function = node.func
         return (
-            function.attr
-            if isinstance(function, ast.Attribute)
-            else getattr(function, "id", "")
+            function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         ).strip("_")
     return ""
 

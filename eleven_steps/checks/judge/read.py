@@ -7,7 +7,7 @@ that lay the same numbers out alike are read alike.
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -196,9 +196,7 @@ class Right:
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
                 who = table.who or _who(found, table)
                 stage = stage if whole and scale > 0 else None
-                reading = Reading(
-                    table.family, who, axes, stage, float(scale), fixed=fixed
-                )
+                reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
                 if reading.right and (scale == 1.0 or table.family in ("projected", "scores")):
                     return reading
                 part = part or Reading(table.family, who, axes, None, float(scale), fixed=fixed)
@@ -218,8 +216,10 @@ class Right:
             return None
         letters, fixed = "".join(like.axes), dict(like.fixed)
         wanted = [c for c in "bhij" if c not in fixed and self._size(c) > 1]
-        if sorted(letters) != sorted(wanted) or not {*"ij"} <= {*letters} or not (
-            tensor.is_floating_point()
+        if (
+            sorted(letters) != sorted(wanted)
+            or not {*"ij"} <= {*letters}
+            or not (tensor.is_floating_point())
         ):
             return None
         scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
@@ -298,9 +298,7 @@ def _laid(
             if (along[at[axis]] == found[:, k]).all() and len(np.unique(along[along >= 0])) > 1:
                 own.append(((np.diff(along) != 0).sum(), k))
                 held.add(k)
-        axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or (
-            "?" if size > 1 else ""
-        )
+        axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
     free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
     ordered = _in_order(shape, at, found, axes, table)
     whole = same.sum() == len(found) and held == free and ordered

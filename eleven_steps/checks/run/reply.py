@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from eleven_steps.checks.run.cases import LAYERS, Case, known, lecture_parameters
+from eleven_steps.checks.run.cases import Case, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called
 from eleven_steps.checks.run.facts import FLOATS, Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name

@@ -183,9 +183,11 @@ class Recorder(TorchFunctionMode):
         if len(self.ops) > MOST_CALLS:
             return function(*args, **kwargs)
         name = function.__name__ if hasattr(function, "__name__") else str(function)
-        name = getattr(getattr(function, "__self__", None), "__name__", name) if (
-            name == "__get__"
-        ) else name
+        name = (
+            getattr(getattr(function, "__self__", None), "__name__", name)
+            if (name == "__get__")
+            else name
+        )
         with clock_paused():
             frame = self._own(sys._getframe(1))
             given = tuple(self.number(each) for each in tensors_in((args, kwargs)))
@@ -250,13 +252,19 @@ class Recorder(TorchFunctionMode):
 
     def note(self, error: BaseException) -> None:
         """Keep where an error was raised, and what the names there stood for."""
-        steps = [(f, t) for t in _tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)]
+        steps = [
+            (f, t) for t in _tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
+        ]
         own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)] or steps
         if not own:
             return
         frame, at = own[-1]
         place = self.place(frame, at.tb_lasti)
-        lost = re.search(r"(?:variable|name) '(\w+)'", str(error)) if isinstance(error, NameError) else None
+        lost = (
+            re.search(r"(?:variable|name) '(\w+)'", str(error))
+            if isinstance(error, NameError)
+            else None
+        )
         name = lost[1] if lost else ""
         if name and place and name not in place.expression:  # see isolate.line_of
             after = self.place(frame, at.tb_lasti + 2)

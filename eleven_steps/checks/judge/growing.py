@@ -13,14 +13,12 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, told
+from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
 from eleven_steps.checks.judge.dropping import dropping_of_step
-from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.name.classes import examine
-from eleven_steps.checks.name.match import SIZED, drawn_anew
-from eleven_steps.checks.name.related import exchanged, hidden_by, same_everywhere, same_parts
-from eleven_steps.checks.name.say import (
+from eleven_steps.checks.judge.match import SIZED, drawn_anew
+from eleven_steps.checks.judge.related import exchanged, hidden_by, same_everywhere, same_parts
+from eleven_steps.checks.judge.say import (
     Finding,
     dropped,
     from_notebook,
@@ -28,6 +26,8 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
+from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.facts import Pass, Seen

@@ -15,11 +15,11 @@ from eleven_steps.checks.adapt.built import built, needs
 from eleven_steps.checks.adapt.calls import Way, ways
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
+from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.read import THREE
+from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.classes import judged
-from eleven_steps.checks.name.say import Outcome, honestly, say, together
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import VARIANTS, sizes
@@ -248,7 +248,9 @@ def _reached(reading: type[Adapted], main: Case) -> int:
     if blame is None:
         return 0
     read = [each for each in blame.walked.readings if each.axes]
-    three = {name for each in read if each.family == "projected" for name in each.who.split(" and ")}
+    three = {
+        name for each in read if each.family == "projected" for name in each.who.split(" and ")
+    }
     families = {e.family for e in read if e.right} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)
     return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)

@@ -9,16 +9,11 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.blame import Blame, plainly, told
-from eleven_steps.checks.judge.unmade import in_line
+from eleven_steps.checks.judge.causes import expression, given_of, whole
 from eleven_steps.checks.judge.differ import differ
 from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of
-from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.exercises.kinds import Slip, Write
-from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.causes import expression, given_of, whole
-from eleven_steps.checks.name.related import (
+from eleven_steps.checks.judge.related import (
     agree,
     is_tensor,
     nan_cause,
@@ -27,7 +22,7 @@ from eleven_steps.checks.name.related import (
     same_everywhere,
     same_tensor,
 )
-from eleven_steps.checks.name.say import (
+from eleven_steps.checks.judge.say import (
     Finding,
     came,
     dropped,
@@ -35,6 +30,11 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
+from eleven_steps.checks.judge.unmade import in_line
+from eleven_steps.checks.know.catalogue import mistakes_of
+from eleven_steps.checks.know.exercises.kinds import Slip, Write
+from eleven_steps.checks.know.right import Parts, Scene, play
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
@@ -198,7 +198,9 @@ def _why(
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
-        if (raised or not likes[at]) and (said := _in_its_line(task, answer, scenes[at], returned[at])):
+        if (raised or not likes[at]) and (
+            said := _in_its_line(task, answer, scenes[at], returned[at])
+        ):
             text = said if raised else together(text, said)
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text

@@ -17,6 +17,8 @@ from helpers.trace import STEPS
 EXERCISE, SECONDS = "your_class.1", 5.0
 RIGHT = ("right", "so far", "unfinished", "failed")  # outcomes that call nothing wrong
 WHITEBOARD = TASK_CASES[0]
+
+
 @dataclass(frozen=True)
 class StepRead:
     """One step of a class.

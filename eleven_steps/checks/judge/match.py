@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.judge.blame import Blame, blamed, told
-from eleven_steps.checks.name.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
 from eleven_steps.checks.run.facts import Built, Facts, Pass
@@ -53,8 +53,10 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     blame = blamed(outputs.cls, case, out)
     if blame is None:
         raised = isinstance(out, Failure)
-        yield constructor_raised(outputs.cls, case, case.qkv_bias, out) if raised else say(
-            "other_output", where=letters(case)
+        yield (
+            constructor_raised(outputs.cls, case, case.qkv_bias, out)
+            if raised
+            else say("other_output", where=letters(case))
         )
         return
     found = blame.found
