@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks.know.elsewhere import in_variants, refused
+from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
 from helpers import attention
@@ -92,7 +92,7 @@ VARIANT_MISTAKES: dict[str, Mistake] = {
     for step, entries in steps.items()
     for name, entry in entries.items()
 }
-_BETWEEN = "\n\n# the next file\n\n"
+_BETWEEN, _OUR_CLASS = "\n\n# the next piece\n\n", "class VariantAttention"
 
 
 # Classes with mistakes planted
@@ -121,11 +121,25 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
 
 def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttention]:
     """Return the class that an edited source holds."""
+    if not variant:
+        namespace = vars(attention) | {"__name__": "wrong"}
+        exec(_compiled(source), namespace)
+        return namespace["MultiHeadAttention"]
+    namespace = dict(_right_parts())
+    for piece, right in zip(source.split(_BETWEEN), _pieces(), strict=True):
+        if piece != right or _OUR_CLASS in piece:  # whose base may be another
+            exec(_compiled(piece), namespace)
+    return fitted(namespace, variant)
+
+
+@functools.cache
+def _right_parts() -> dict[str, Any]:
+    """What the source of the variants holds."""
     # A dataclass wants to find the module it is of.
-    namespace = vars(attention) | {"__name__": variants.__name__ if variant else "wrong"}
-    for piece in source.split(_BETWEEN):
+    namespace = vars(attention) | {"__name__": variants.__name__}
+    for piece in _pieces():
         exec(_compiled(piece), namespace)
-    return fitted(namespace, variant) if variant else namespace["MultiHeadAttention"]
+    return namespace
 
 
 @functools.cache
@@ -204,9 +218,12 @@ def named(identifier: str) -> Mistake:
 def cannot(identifier: str, variant: str) -> str:
     """Return why a mistake cannot be made in a variant, or nothing where it can."""
     mistake, changes = named(identifier), changes_of(variant)
-    if mistake.variant:
-        return "" if mistake.variant in changes else f"it is a mistake of {mistake.variant!r}"
-    return refused(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
+    if mistake.variant and mistake.variant not in changes:
+        return f"it is a mistake of {mistake.variant!r}"
+    reason = ruled_out(identifier, changes)
+    if reason or mistake.variant:
+        return reason
+    return has_no_place(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
 
 
 @functools.cache
@@ -226,15 +243,21 @@ def _right_source() -> str:
     return source[source.index("class _Causal") : source.index("class CausalAttention")].rstrip()
 
 
-@functools.cache
 def _variant_source() -> str:
-    """The source of the parts, and of what VariantAttention takes from the lecture's class."""
+    return _BETWEEN.join(_pieces())
+
+
+@functools.cache
+def _pieces() -> tuple[str, ...]:
+    """The sources of what VariantAttention takes from the lecture's class, of it, and of parts."""
     lecture = _right_source()
-    own = lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))
-    texts = [lecture[:own]]
+    texts = [
+        lecture[: lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))]
+    ]
     for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
-        texts.append(inspect.getsource(getattr(variants, name)))
-    return re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", _BETWEEN.join(texts))
+        text = inspect.getsource(getattr(variants, name))
+        texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
+    return tuple(re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", text) for text in texts)
 
 
 # The right class of changes since the lecture, built and called as a learner's class is

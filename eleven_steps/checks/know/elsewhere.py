@@ -25,8 +25,6 @@ _LAYER = {
     "qkv_bias": "bias",
 }
 _WEIGHTS = 'weights = replacing("softmax", self)(call, scaled)'
-_BUFFER = 'self.register_buffer("mask", future_mask(context_length))'
-_BUILDERS = {"gqa", "other", "gate", "latent"}
 _IN_PARTS = {"self": "call.mha", "num_tokens": "scores.shape[-2]"}
 
 
@@ -82,21 +80,51 @@ def _root(scaled: str) -> str:
     return {None: "1", "div": form[2], "mul": f"1 / {form[2]}"}[form[1]]
 
 
-def refused(identifier: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
-    """Return why a mistake of the lecture cannot be made where there are changes, or nothing."""
-    hiding_nothing = {"full", "other"} & {*changes}
+# In which changes which mistakes cannot be made, and why.
+_RULED_OUT = (
+    (
+        {"gqa", "latent"},
+        {"weights_tied"},
+        "W_query and W_key are of different sizes, so they cannot be one layer",
+    ),
+    (
+        {"gqa", "other", "gate", "latent"},
+        {"layers_in_plain_list"},
+        "the constructor asks these layers for their sizes, and a list has none",
+    ),
+    (
+        {"latent"},
+        {"d_in_and_d_out_swapped", "projected_to_d_in"},
+        "these layers are built between other widths",
+    ),
+    (
+        {"norm", "cap"},
+        {"mask_after_softmax_renormalised"},
+        "no score grows so large that rows divided by their sum are not right again",
+    ),
+    ({"full", "other", "sinks"}, {"padding_nan"}, "no row of weights is without a number"),
+)
+_OF_THE_FUTURE = {"future", 'self.register_buffer("mask", future_mask(context_length))'}
+
+
+def ruled_out(name: str, changes: tuple[str, ...]) -> str:
+    """Return why a mistake makes no sense beside some changes, or nothing where it does."""
+    reasons = (why for some, names, why in _RULED_OUT if name in names and some & {*changes})
+    return next(reasons, "")
+
+
+def has_no_place(name: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
+    """Return why what a mistake of the lecture changes is not there, or nothing where it is.
+
+    Args:
+        name, step, edits: the mistake's.
+        changes: since the lecture, by their names in contract.VARIANTS.
+    """
     if "linear" in changes and step in ("mask", "softmax"):
-        return "linear has no softmax, and step 6 hides nothing from one"
-    if hiding_nothing and {"future", _BUFFER} & edits.keys():
-        return "there is no mask of the future"
-    if hiding_nothing and step == "mask" and identifier != "scores_lost":
-        return "" if "padding" in changes else "nothing is hidden"
-    if identifier == "weights_tied" and {"gqa", "latent"} & {*changes}:
-        return "W_query and W_key are of different sizes, so they cannot be one layer"
-    if identifier == "layers_in_plain_list" and (builder := _BUILDERS & {*changes}):
-        return f"{min(builder)} asks these layers for their sizes, and a list has none"
-    if "latent" in changes and identifier in ("d_in_and_d_out_swapped", "projected_to_d_in"):
-        return "latent builds these layers between other widths"
-    if identifier == "mask_after_softmax_renormalised" and (small := {"norm", "cap"} & {*changes}):
-        return f"{min(small)} keeps the scores small, so rows divided by their sum are right again"
-    return ""
+        return "linear has no softmax, and no scores are hidden from one"
+    if not {"full", "other"} & {*changes}:
+        return ""
+    if _OF_THE_FUTURE & edits.keys():
+        return "no mask of the future is made"
+    nothing_hidden = "padding" not in changes and step == "mask" and name != "scores_lost"
+    return "nothing is hidden" if nothing_hidden else ""

@@ -147,7 +147,7 @@ def sizes(case: Case) -> dict[str, Any]:
         "index_heads": 16,
         "index_dim": 8,
         "latent_dim": 11,
-        "rope_dim": 2,
+        "rope_dim": 4,
         "decays": alibi_slopes(heads),
     }
     return {name: every[name] for name in asked(case.variant)}
