@@ -265,22 +265,17 @@ def _pieces() -> tuple[str, ...]:
 # The parts that the module is built with, from what a constructor gets besides. What is not here is
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
-    "gqa": lambda room, num_kv_heads: [room.GroupedHeads(num_kv_heads)],
+    "gqa": lambda room, heads: [room.GroupedHeads(heads)],
     "norm": lambda room: [room.Norm()],
     "rope": lambda room: [room.Rope()],
     "alibi": lambda room, slopes: [room.Alibi()],
     "cap": lambda room, limit: [room.Cap(limit)],
     "full": lambda room: [room.Full()],
-    "window": lambda room, window: [room.Window(window)],
-    "topk": lambda room, top_keys, index_heads, index_dim: [
-        room.TopKeys(top_keys, index_heads, index_dim)
-    ],
+    "window": lambda room, size: [room.Window(size)],
+    "topk": lambda room, *sizes: [room.TopKeys(*sizes)],
     "sinks": lambda room: [room.Sinks()],
     "gate": lambda room: [room.Gate()],
-    "latent": lambda room, latent_dim, rope_dim: [
-        room.Latent(latent_dim, rope_dim),
-        room.Rope(width=rope_dim),
-    ],
+    "latent": lambda room, width, turned: [room.Latent(width, turned), room.Rope(width=turned)],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],
 }
 
@@ -298,8 +293,8 @@ def fitted(names: dict[str, Any], variant: str) -> type:
         def __init__(self, *lecture, **named):
             parts = {}  # one of a kind: a latent turns a few features where rope turns all
             for change in filter(BUILT.get, changes):
-                own = {size: named.pop(size) for size in VARIANTS[change]}
-                parts |= {type(part): part for part in BUILT[change](room, **own)}
+                own = [named.pop(size) for size in VARIANTS[change]]
+                parts |= {type(part): part for part in BUILT[change](room, *own)}
             super().__init__(*lecture, parts=parts.values(), **named)
 
         def forward(self, x, *given, record=attention.record_nothing):
