@@ -60,7 +60,7 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
             found[_worded(old, words)] = _worded(new, words)
         if line == "scaled" and (root := _root(made)):  # by which parts undo the division
             found["call.mha.key_dim**0.5"] = _worded(_worded(root, words), _IN_PARTS)
-        if line in ("W_key", "W_value"):
+        if line in ("W_key", "W_value"):  # which gqa builds anew
             found[_FEW_HEADS] = _worded(made, _LAYER)
     return found
 
@@ -80,37 +80,25 @@ def _root(scaled: str) -> str:
     return {None: "1", "div": form[2], "mul": f"1 / {form[2]}"}[form[1]]
 
 
-# In which changes which mistakes cannot be made, and why.
-_RULED_OUT = (
-    (
-        {"gqa", "latent"},
-        {"weights_tied"},
-        "W_query and W_key are of different sizes, so they cannot be one layer",
-    ),
-    (
-        {"gqa", "other", "gate", "latent"},
-        {"layers_in_plain_list"},
+_OTHER_WIDTHS = "latent", "these layers are built between other widths"
+_RULED_OUT = {  # beside which changes mistakes make no sense, and why
+    "weights_tied": ("gqa latent", "W_query and W_key differ in size and cannot be one layer"),
+    "layers_in_plain_list": (
+        "gqa other gate latent",
         "the constructor asks these layers for their sizes, and a list has none",
     ),
-    (
-        {"latent"},
-        {"d_in_and_d_out_swapped", "projected_to_d_in"},
-        "these layers are built between other widths",
-    ),
-    (
-        {"norm", "cap"},
-        {"mask_after_softmax_renormalised"},
-        "no score grows so large that rows divided by their sum are not right again",
-    ),
-    ({"full", "other", "sinks"}, {"padding_nan"}, "no row of weights is without a number"),
-)
+    "d_in_and_d_out_swapped": _OTHER_WIDTHS,
+    "projected_to_d_in": _OTHER_WIDTHS,
+    "mask_after_softmax_renormalised": ("norm cap", "no score grows so large that it shows"),
+    "padding_nan": ("full other sinks", "no row of weights is without a number"),
+}
 _OF_THE_FUTURE = {"future", 'self.register_buffer("mask", future_mask(context_length))'}
 
 
 def ruled_out(name: str, changes: tuple[str, ...]) -> str:
     """Return why a mistake makes no sense beside some changes, or nothing where it does."""
-    reasons = (why for some, names, why in _RULED_OUT if name in names and some & {*changes})
-    return next(reasons, "")
+    beside, reason = _RULED_OUT.get(name, ("", ""))
+    return reason if {*beside.split()} & {*changes} else ""
 
 
 def has_no_place(name: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
