@@ -11,19 +11,13 @@ _WORDS = {
     "masked": {"future": "hidden"},
     "future": {"num_tokens": "end"},
 }
-_VIEWS = {
-    "queries": {"head_dim": "key_dim"},
-    "keys": {"num_tokens": "num_keys", "num_heads": "num_kv_heads", "head_dim": "key_dim"},
-    "values": {"num_tokens": "num_keys", "num_heads": "num_kv_heads"},
+_HEADS = {
+    "queries": {"self.head_dim": "self.key_dim"},
+    "keys": {"self.num_heads": "self.num_kv_heads", "self.head_dim": "self.key_dim"},
+    "values": {"self.num_heads": "self.num_kv_heads"},
 }
 _PROJECTIONS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
-_FEW_HEADS = "nn.Linear(mha.d_in, self.num_kv_heads * mha.head_dim, bias=bias)"  # of GroupedHeads
-_LAYER = {
-    "num_heads * d_out": "d_out",  # head_dim is d_out then
-    "d_out": "self.num_kv_heads * mha.head_dim",
-    "d_in": "mha.d_in",
-    "qkv_bias": "bias",
-}
+_FEW_HEADS = re.compile(r"nn\.Linear\(mha\.d_in, (.+), bias=bias\)")  # the first: of GroupedHeads
 _WEIGHTS = 'weights = replacing("softmax", self)(call, scaled)'
 _IN_PARTS = {"self": "call.mha", "num_tokens": "scores.shape[-2]"}
 
@@ -44,10 +38,10 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
             for call in re.finditer(rf"\b(self|mha)\.{_PROJECTIONS[line]}\(([\w.]+)\)", source):
                 found[call[0]] = _worded(made, {"self": call[1], "x": call[2]})
         elif line == "split":
-            for name, sizes in _VIEWS.items():
-                right, other = (_worded(text, sizes) for text in (old, new))
-                view = f"{name} = {name}.view("
-                found[right.replace("split = (", view)] = other.replace("split = (", view)
+            for name, heads in _HEADS.items():
+                view = re.search(rf"{name} = {name}\.\w+\(.*_heads.*\)", source)[0]
+                sizes = _worded(new, heads | {"num_tokens": f"{name}.shape[1]"})
+                found[view] = sizes.replace("split = ", f"{name} = {name}.view")
         elif line == "future":
             whole = _worded(made, words)
             found["hidden = self.mask[start:end, :end]"] = f"hidden = ({whole})[start:end]"
@@ -61,7 +55,9 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
         if line == "scaled" and (root := _root(made)):  # by which parts undo the division
             found["call.mha.key_dim**0.5"] = _worded(_worded(root, words), _IN_PARTS)
         if line in ("W_key", "W_value"):  # which gqa builds anew
-            found[_FEW_HEADS] = _worded(made, _LAYER)
+            layer = _FEW_HEADS.search(source)
+            sizes = {"num_heads * d_out": "d_out", "d_out": layer[1], "d_in": "mha.d_in"}
+            found[layer[0]] = _worded(made, sizes | {"qkv_bias": "bias"})
     return found
 
 
