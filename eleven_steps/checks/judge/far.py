@@ -24,7 +24,7 @@ STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 def dtypes(subject: Subject, case: Case) -> Claim | None:
     """Once it is converted, a class works on and answers in kind."""
-    case = subject.plain(case)
+    case = subject.plain(replace(case, qkv_bias=False))
     seen = {name: once(subject.cls, case, Pass(dtype=name))[0] for name in FLOATS}
     double = seen.pop("float64")
     if isinstance(double.out, Failure):

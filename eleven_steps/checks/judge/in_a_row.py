@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from eleven_steps.checks.judge.constructor import shapes_of
 from eleven_steps.checks.judge.subject import Claim, Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
@@ -73,9 +72,9 @@ def _shorter(case: Case) -> Pass:
 
 def _weights(case: Case, **options: Any) -> Pass:
     """A pass with other weights in all four layers."""
-    shapes = shapes_of(case.variant)[case.qkv_bias]
-    names = [name for name in shapes if name.startswith(LAYERS) and name.endswith("weight")]
-    return Pass(weights={n: known(f"new {n}", shapes[n]) / 2 for n in names}, **options)
+    own = play(case).module.named_parameters()
+    shapes = {n: p.shape for n, p in own if n.startswith(LAYERS) and n.endswith("weight")}
+    return Pass(weights={n: known(f"new {n}", s) / 2 for n, s in shapes.items()}, **options)
 
 
 # In the order in which they are asked.
@@ -162,14 +161,15 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Claim:
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut), "")
     steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
     made = (n for n, step in steps if any(_is(tensor, each) for each in step.values()))
-    step = next(made, MISTAKES[name].step if name else None)
-    if not name or tensor is None or step not in MISTAKES[name].steps:
-        return Claim("no_gradient", step, those)
+    step = next(made, None)
+    if not name or step not in MISTAKES[name].steps:
+        return Claim("no_gradient", step or name and MISTAKES[name].step, those)
     return Claim("detached", step, those | {"fault": MISTAKES[name].sentence}, mistake=name)
 
 
 def _is(tensor: torch.Tensor, right: torch.Tensor) -> bool:
-    return tensor.shape == right.shape and close(tensor, right)
+    """Whether a tensor holds the numbers of another one, however they are laid out."""
+    return close(*(each.flatten().sort().values for each in (tensor, right)))
 
 
 def mask_learns(subject: Subject, case: Case) -> Claim | None:
