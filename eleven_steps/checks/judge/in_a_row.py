@@ -52,7 +52,7 @@ class Calls(NamedTuple):
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
         raises = isinstance(other, Failure)
-        what = wording("raises_there", error=other.told) if raises else wording("differs_there")
+        what = wording("raises_error", error=other.told) if raises else wording("differs_there")
         return Claim(self.name, values={"what": what})
 
 
@@ -167,8 +167,10 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Claim:
     return Claim("detached", step, those | {"fault": MISTAKES[name].sentence}, mistake=name)
 
 
-def _is(tensor: torch.Tensor, right: torch.Tensor) -> bool:
+def _is(tensor: torch.Tensor, right: Any) -> bool:
     """Whether a tensor holds the numbers of another one, however they are laid out."""
+    if not isinstance(right, torch.Tensor) or right.numel() != tensor.numel():
+        return False
     return close(*(each.flatten().sort().values for each in (tensor, right)))
 
 

@@ -52,7 +52,8 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if lost := absent(built, variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
-    if finding := missized(cls, built[True], variant):
+    odd = misshapen(built[True].shapes, variant)
+    if not odd and (finding := missized(cls, built[True], variant)):
         yield finding
         return
     outputs = Outputs(cls, built, variant)
@@ -60,7 +61,6 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if isinstance(out, Failure) and (finding := unset(out, built[True])):
         yield finding
         return
-    odd = misshapen(outputs.shapes, variant)
     wrong = list(_shapes(outputs) if odd else _outputs(outputs))
     yield from wrong
     if wrong:
