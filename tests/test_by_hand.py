@@ -277,7 +277,7 @@ WRONG = [
         "wrong order",
     ),
     ("by_hand.1", "Q", "(n, d)", "B stays in front"),
-    ("by_hand.1", "scores", ("B", "d", "d"), "features with features"),
+    ("by_hand.1", "scores", "(B, d, d)", "features with features"),
     ("by_hand.1", "general W_v", "d_v x d", "nn.Linear stores"),
     ("by_hand.2", "D", "Add", "not added"),
     ("by_hand.6", "argument", "num_heads", "from one head"),

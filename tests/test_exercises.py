@@ -16,11 +16,11 @@ from torch import nn
 
 from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
+from eleven_steps.checks.judge.related import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES, named
 from eleven_steps.checks.know.exercises.kinds import Explain, Write
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.related import same_everywhere
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS, trace
@@ -196,7 +196,7 @@ def test_numbers_are_taken_in_any_form_that_is_meant(identifier):
     row = isinstance(answer, tuple)
     forms = [torch.tensor(answer), np.array(answer), np.float64(answer), torch.tensor(answer) * 1.0]
     forms += [list(answer), [float(each) for each in answer]] if row else [float(answer), answer]
-    forms += [[answer], str(answer)]
+    forms += [[answer]]
     assert all(tried(identifier, form).passed for form in forms)
 
 
@@ -213,7 +213,7 @@ def test_wrong_numbers_get_their_own_sentence_and_never_the_answer(identifier):
     kinds = {
         "value": [-1, 10**5000, -math.inf] if scalar else [(0,) * len(task.answer)],
         "shape": [[task.answer] * 2, torch.ones(2, 2)] if scalar else [1, [[1, 3]] * 2, []],
-        "type": ["many", True, 1j, {1}, {}, print, [None.__class__], object(), b"8"],
+        "type": ["many", str(task.answer), True, 1j, {1}, {}, print, [int], object(), b"8"],
         "nan": [math.nan, np.nan, torch.tensor(math.nan)] if scalar else [[math.nan, 1]],
         "unfinished": [..., None] if scalar else [..., None, (1, ...), [None, 2]],
     }
@@ -284,9 +284,10 @@ def test_each_way_to_be_wrong_gets_its_own_sentence(identifier):
         assert {outcome.kind for outcome in outcomes} == {kind}, outcomes
         messages[kind] = outcomes[0].message
     assert len(set(messages.values())) == len(answers)
-    forms = [torch.clone, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.double]
-    for form in forms[:1] if identifier in MASKS else forms:
+    for form in [torch.clone] if identifier in MASKS else [torch.clone, torch.Tensor.double]:
         assert tried(identifier, returning(form)).passed
+    for form in torch.Tensor.tolist, torch.Tensor.numpy:
+        assert tried(identifier, returning(form)).kind == "type"
 
 
 def spoiled(tensor, number):
@@ -306,7 +307,7 @@ def test_an_answer_for_the_whiteboard_alone_fails(identifier):
         assert outcome.message.startswith(f"right {first.called}, but not everywhere: ")
 
 
-DIMS = {4: 4, 6: 8, 2: 6}  # head_dim where there are so many heads
+DIMS = {4: 4, 6: 8, 9: 4}  # head_dim where there are so many heads
 
 # Real code with the usual slips, as learners write them.
 PLANTED = [
@@ -687,7 +688,7 @@ def test_what_an_answer_does_stays_inside(capsys):
 
 @every("answer", [looping, recursing, leaving, interrupting])
 def test_what_does_not_come_back_is_an_error(answer, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
     assert tried("scores.1", answer).kind == "error"
 
 
@@ -761,9 +762,9 @@ def test_an_unknown_exercise_is_said_to_be_unknown():
 
 
 def test_the_display_says_it_without_colour_and_escapes_what_came():
-    outcome = tried("scores.2", "many")
+    outcome = tried("scores.2", b"8")
     shown = outcome._repr_mimebundle_()
-    assert shown["text/plain"] == "✗ scores.2: one number is expected; this is of type str."
+    assert shown["text/plain"] == "✗ scores.2: one number is expected; this is of type bytes."
     assert "✗ <strong>scores.2:</strong>" in shown["text/html"]
 
     def wrong(*arguments):

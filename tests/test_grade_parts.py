@@ -13,13 +13,13 @@ import stage
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from served import reply
+from serving import serve
 from sizes import steady
 from test_more_exercises import compare, future, needs_a_mask
+from wire import DEEP, decode, encode
 
 from eleven_steps.checks import check
-from eleven_steps.checks.know.serving import serve
-from eleven_steps.checks.run.reply import reply
-from eleven_steps.checks.run.wire import DEEP, decode, encode
 from helpers.attention import MultiHeadAttention
 
 
@@ -37,19 +37,24 @@ def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     stage.stage(tmp_path)
     checks = tmp_path / "eleven_steps" / "checks"
     assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
-    assert not (checks / "__init__.py").read_text() and (checks / "run" / "notebook.py").is_file()
+    assert not (checks / "__init__.py").read_text() and (checks / "run" / "reply.py").is_file()
+    assert {each.stem for each in tmp_path.glob("*.py")} == {"shut_in", "served", "wire"}
     assert not list(tmp_path.rglob("*.ipynb"))
 
 
-class Elsewhere:
-    """An answer that is asked; it keeps the questions."""
+class Elsewhere(judge.StandIn):
+    """An answer that is asked in lines of JSON, as the grader asks; it keeps the questions."""
 
-    def __init__(self, function):
-        self.function, self.questions = function, []
+    def __init__(self, answer):
+        super().__init__(self.there)
+        self.answer, self.questions = answer, []
 
-    def ask(self, question):
-        self.questions.append(json.dumps(question))
-        return reply(self.function, json.loads(self.questions[-1]))
+    def there(self, line):
+        self.questions.append(line.decode())
+        return json.dumps({"reply": self.replies(json.loads(line)["question"])}).encode()
+
+    def replies(self, question):
+        return reply(self.answer, question)
 
 
 def test_a_stand_in_is_asked_something_new_each_time():
@@ -176,23 +181,21 @@ def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
 
 
 class Asking(Elsewhere):
-    """An answer elsewhere that asks back, each time a line of JSON to and fro."""
+    """An answer elsewhere that asks back, each time a line to and fro."""
 
-    def ask(self, question):
-        def run():
-            came = reply(self.function, json.loads(json.dumps(question)), self.consult)
-            self.facts.put(came)
-
+    def replies(self, question):
         if "served" in question:
-            self.served.put(json.loads(json.dumps(question["served"])))
+            self.served.put(question["served"])
         else:
-            self.questions.append(json.dumps(question))
             self.facts, self.served = SimpleQueue(), SimpleQueue()
-            Thread(target=run, daemon=True).start()
-        return json.loads(json.dumps(self.facts.get(timeout=60)))
+            Thread(target=self.run, args=(question,), daemon=True).start()
+        return self.facts.get(timeout=60)
+
+    def run(self, question):
+        self.facts.put(reply(self.answer, question, self.consult))
 
     def consult(self, wanted):
-        self.facts.put({"wants": wanted})
+        self.facts.put({"wants": json.loads(json.dumps(wanted))})
         return self.served.get(timeout=60)
 
 
@@ -217,4 +220,4 @@ def test_a_test_elsewhere_is_judged_as_here_and_gets_no_class(test):
 
 def test_what_a_test_elsewhere_builds_is_bounded():
     sizes = {"sizes": [10**6, 10**6, 9, 0.0, 1], "named": {}, "class": 0}
-    assert "sizes up to" in serve(["no_mask"], sizes)["failure"]
+    assert "sizes up to" in serve([[]], sizes)["failure"]

@@ -10,13 +10,13 @@ from test_exercises import cells, run, tried
 from torch import nn
 
 from eleven_steps.checks import check_attention
+from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain
 from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.answers import check
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
-from eleven_steps.checks.run.served import built
+from eleven_steps.checks.run.reply import built
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize
@@ -213,32 +213,55 @@ def test_what_passes_runs_and_two_lines_out_of_order_do_not():
     for first, second in permutations(range(11), 2):
         letters = list(ORDER)
         letters[first], letters[second] = letters[second], letters[first]
-        passed = tried("the_order.1", letters).passed
+        passed = tried("the_order.1", "".join(letters)).passed
         assert passed is ({first, second} == {0, 1})
         if passed:
             with torch.no_grad():
                 assert close(forward(letters)(play(BIASED).module, BIASED.x), play(BIASED).out)
 
 
+EARLY = "`scores = queries @ keys.transpose(2, 3)`: this comes too early: step 4 (transpose)"
+WANTED = 'a text of letters in order, such as "ABC", is expected; this is'
+
+
 @every(
-    ("answer", "kind", "says"),
+    ("answer", "kind", "message"),
     [
         ("i g m d", "so far", "right so far: 4 of 11 lines. 7 are missing."),
+        ("IB", "value", f"place 2, B, {EARLY} must stand above it."),
         (
-            ["I", "B"],
+            "IGMDBPKOAF",
             "value",
-            "place 2, B, `scores = queries @ keys.transpose(2, 3)`: this comes too",
+            "place 9, A, `context = context.contiguous().view(b, num_tokens, self.d_out)`: "
+            "this comes too early: step 9 (reformat) must stand above it.",
         ),
-        ("IGMDBPKOAF", "value", "Step 9 (reformat) has to come above it."),
-        ("IGMDBPKK", "value", "a line above has taken step 7 (softmax) already."),
+        (
+            "F",
+            "value",
+            "place 1, F, `return self.out_proj(context)`: this comes too early: step 10 (combine) "
+            "must stand above it.",
+        ),
+        (
+            "A",
+            "value",
+            "place 1, A, `context = context.contiguous().view(b, num_tokens, self.d_out)`: this "
+            "comes too early: steps 1 (shape) and 9 (reformat) must stand above it.",
+        ),
+        (
+            "IGMDBPKK",
+            "value",
+            "place 8, K, `weights = torch.softmax(masked / self.head_dim**0.5, dim=-1)`: "
+            "a line above has taken step 7 (softmax) already.",
+        ),
         ("IGZ", "value", "place 3, Z: there is no such line; they are A to Q."),
-        (7, "type", "letters in order"),
+        (7, "type", f"{WANTED} of type int."),
+        (["I", "G"], "type", f"{WANTED} a list with a str in it."),
         ("", "unfinished", "not answered yet."),
     ],
 )
-def test_the_first_misplaced_line_is_named(answer, kind, says):
+def test_the_first_misplaced_line_is_named(answer, kind, message):
     outcome = tried("the_order.1", answer)
-    assert outcome.kind == kind and says in outcome.message
+    assert (outcome.kind, outcome.message) == (kind, message)
 
 
 def test_the_notebook_shows_the_lines_that_are_judged():
@@ -344,7 +367,7 @@ def test_whatever_a_test_returns_is_taken_for_what_it_says(test, kind):
 
 
 def test_a_test_that_does_not_end_is_stopped(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
 
     def endless(cls):
         while True:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eleven_steps.checks import check, progress
-from eleven_steps.checks.name.answers import EXERCISES
+from eleven_steps.checks.judge.answers import EXERCISES
 
 RECORD = """
 import sys

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.name.say import Outcome
+from eleven_steps.checks.judge.say import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

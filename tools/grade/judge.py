@@ -16,8 +16,11 @@ from typing import Any
 
 import torch
 from sandbox import Lost, Sandbox, work
+from serving import constructor_of, serve
+from wire import DEEP, decode, encode
 
 from eleven_steps.checks import check
+from eleven_steps.checks.run.isolate import Failure, attempt
 
 START = 120  # seconds of work after which a process that is not ready counts as lost
 JUDGING = 60.0  # seconds of work between two questions; an honest answer takes a twentieth
@@ -26,6 +29,7 @@ LONGEST_REPLY = 10_000_000  # bytes; the record of an honest class has a twentie
 LOOK = 1.0  # seconds between two looks at what it has worked
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
+MOST_SERVED = 5000  # times that one answer may ask back
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,28 @@ class StandIn:
     def __init__(self, carry: Callable[[bytes], bytes]):
         self.carry, self.late, self.failed = carry, False, None
 
-    def ask(self, question: dict) -> dict:
+    def ask(self, question: str, *arguments: Any) -> Any:
         """Return what the answer replies; it may be forged.
+
+        A learner's test does not get the classes that it is tried on: it gets their constructors,
+        and asks back for what a forward computes.
 
         Raises:
             TimeoutError: the answer has had its seconds.
             EOFError: the process is gone.
         """
+        sources = arguments[0] if question == "verdicts" else []
+        given = [[constructor_of(each) for each in sources]] if sources else list(arguments)
+        fact = self.tell({"question": question, "arguments": encode(given, DEEP)})
+        for _ in range(MOST_SERVED):
+            if "wants" not in fact:
+                break
+            came = attempt(serve, sources, fact["wants"])
+            fact = self.tell({"served": encode(came) if isinstance(came, Failure) else came})
+        return attempt(lambda: decode(fact["reply"]))
+
+    def tell(self, question: dict) -> dict:
+        """Send one line there, and return what the line that comes back says."""
         if self.failed:
             raise self.failed
         try:
@@ -98,7 +117,7 @@ def start_of(outcome: Any) -> dict:
     return {"given": given, "sizes": dict(outcome.sizes)}
 
 
-def serve(pipe: Any, memory: int) -> None:
+def work_through(pipe: Any, memory: int) -> None:
     """Judge one answer after the other, until nobody asks any more.
 
     Args:
@@ -172,7 +191,7 @@ class Judge:
             return
         spawn = multiprocessing.get_context("spawn")
         self.pipe, other = spawn.Pipe()
-        self.process = spawn.Process(target=serve, args=(other, self.memory), daemon=True)
+        self.process = spawn.Process(target=work_through, args=(other, self.memory), daemon=True)
         self.process.start()
         other.close()
         try:

@@ -23,7 +23,7 @@ from typing import Any
 
 import eleven_steps
 
-MODULE = "eleven_steps.checks.run.notebook"
+MODULE = "shut_in"
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import eleven_steps
 
+BESIDE = ("shut_in.py", "served.py", "wire.py")  # what of the grader runs there
+
 
 def stage(folder: Path) -> None:
     """Copy what notebooks import to a folder, and no module with an answer."""
@@ -13,6 +15,8 @@ def stage(folder: Path) -> None:
     for name in ("helpers", "eleven_steps", "data", "docs"):
         if (course / name).is_dir():
             shutil.copytree(course / name, folder / name, ignore=without_answers)
+    for name in BESIDE:
+        shutil.copy(Path(__file__).with_name(name), folder)
     (folder / "eleven_steps" / "checks" / "__init__.py").touch()
     compileall.compile_dir(folder, quiet=2)
     folder.chmod(0o755)  # bubblewrap reads it as another user

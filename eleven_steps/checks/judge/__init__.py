@@ -1,1 +1,1 @@
-"""What judges: a class is asked, what it gives is compared, and only what holds is said."""
+"""What judges an answer: one trace, one reading of it, and claims that are asked again."""

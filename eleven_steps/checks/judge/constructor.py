@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import nn
 
+from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.unmade import constructor_raised, step_of
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.say import Finding, letters, say
 from eleven_steps.checks.run.ask import ask, kind_of, once
 from eleven_steps.checks.run.cases import (
     ADDED,

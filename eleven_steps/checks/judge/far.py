@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.say import letters
 from eleven_steps.checks.judge.subject import Claim, Subject
 from eleven_steps.checks.know.right import once_right
-from eleven_steps.checks.name.say import letters
 from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known
 from eleven_steps.checks.run.facts import FLOATS, Pass

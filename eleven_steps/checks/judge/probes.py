@@ -19,8 +19,8 @@ from eleven_steps.checks.judge.in_a_row import (
     mask_learns,
     written,
 )
+from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Claim, Question, Subject
-from eleven_steps.checks.name.say import Finding, letters, say
 from eleven_steps.checks.run.cases import Case
 
 

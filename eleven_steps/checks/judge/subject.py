@@ -8,7 +8,7 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import cases_for
 from eleven_steps.checks.judge.constructor import shapes_of
-from eleven_steps.checks.name.say import Finding, say
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.facts import Built, Pass, Seen, Shapes

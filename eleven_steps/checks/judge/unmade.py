@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case
 from eleven_steps.checks.run.contract import signature

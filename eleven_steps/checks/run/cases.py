@@ -34,6 +34,16 @@ SAME = 1e-7  # of outputs of the very same operations
 LOOSE = 1e-3  # of gradients and of what is solved for
 
 
+def split(variant: str) -> tuple[str, ...]:
+    """The names of the changes that a variant, "gqa,rope", is made of."""
+    return tuple(name.strip() for name in variant.split(",") if name.strip())
+
+
+def added(variant: str) -> tuple[str, ...]:
+    """The layers and parameters that the changes of a variant add."""
+    return tuple(layer for name in split(variant) for layer in ADDED.get(name, ()))
+
+
 @dataclass(frozen=True)
 class Case:
     """One choice of sizes and numbers; equal cases have equal weights and an equal x."""
@@ -51,7 +61,12 @@ class Case:
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
     called: str = ""  # by a message; its letters if empty
-    variant: str = ""  # the change since the lecture, by its name in contract.VARIANTS
+    variant: str = ""  # changes since the lecture, by their names in contract.VARIANTS: gqa,rope
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The names of the changes since the lecture, one by one."""
+        return split(self.variant)
 
     @property
     def head_dim(self) -> int:
@@ -137,7 +152,7 @@ class Cases:
 def cases_of(variant: str) -> Cases:
     """The cases of the lecture's class, or those of a variant."""
     every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
-    if variant == "linear":  # where sums are small, what is added under a norm's root counts
+    if "linear" in split(variant):  # where sums are small, what is added under a norm's root counts
         every += (replace(every[0], scale=0.1),)
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
@@ -147,7 +162,8 @@ def cases_of(variant: str) -> Cases:
 
 
 # Where exercises are tried: first the two examples of the notebooks, as they are made there. The
-# others leave nothing to be gained by writing numbers down, and differ where those agree.
+# others leave nothing to be gained by writing numbers down: each size that an answer could have
+# typed is another one in another case, and in the last all are larger than in any example.
 TASK_CASES = (
     Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", called="on the whiteboard"),
     Case(
@@ -162,7 +178,7 @@ TASK_CASES = (
         example="second",
         called="on the second example ({sizes})",
     ),
-    Case(5, 4, 20, 16, 2, 4, qkv_bias=True, seed=7, example="drawn"),
+    Case(4, 17, 20, 72, 12, 17, qkv_bias=True, seed=7, example="drawn"),
 )
 
 
@@ -225,10 +241,10 @@ def fill(module: nn.Module, case: Case) -> None:
 
 
 def lecture_parameters(module: Any, variant: str = "") -> dict[str, nn.Parameter]:
-    """The registered parameters that bear the lecture's names, and those of a variant."""
+    """The registered parameters that bear the lecture's names, and those of changes since."""
     registered = dict(module.named_parameters(remove_duplicate=False))
     wanted = [f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")]
-    for layer in ADDED.get(variant, ()):
+    for layer in added(variant):
         wanted += [layer, f"{layer}.weight", f"{layer}.bias"]
     return {name: registered[name] for name in wanted if name in registered}
 

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.recorder import Call
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -42,16 +41,6 @@ class Seen:
     changed: tuple[str, ...] = ()  # what forward wrote into: "x", "weights"
     met: bool = False  # whether tensors of two devices met
     cut: torch.Tensor | None = None  # the first one that was cut out of the gradient
-
-
-@dataclass(frozen=True)
-class Record:
-    """One forward, operation by operation, and what stopped it if anything did."""
-
-    calls: tuple[Call, ...]
-    seen: Seen
-    # The torch function that raised, the tensors and the whole numbers it was given.
-    failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)

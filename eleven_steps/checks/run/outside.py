@@ -18,7 +18,6 @@ MAKING = {
     *("contiguous", "masked_fill", "softmax", "div", "mul"),
     *("W_query", "W_key", "W_value", "W_gate", "out_proj", "dropout"),
 }
-CHECKS = {"check_attention", "check"}
 Function = ast.FunctionDef | ast.Lambda
 
 
@@ -27,15 +26,17 @@ def readings(function: Any) -> dict[str, list]:
 
     Returns:
         names: (name, what it is) of each global that holds a tensor, a number or a module.
-        checks: those of CHECKS that its code names, which no test of a learner's should need.
+        called: the names in its code, of what it calls for one; known without its source too.
         constants: the numbers above 0 in the code.
         dropped: the methods and layers whose results the code makes and drops.
     """
     if isinstance(function, type):
         function = vars(function).get("forward")
+    elif isinstance(function, nn.Module):
+        function = vars(type(function)).get("forward")
     code = getattr(function, "__code__", None)
-    checks = sorted(_named(code) & CHECKS) if isinstance(code, types.CodeType) else []
-    found = {"names": [], "constants": [], "dropped": [], "checks": checks}
+    called = sorted(_named(code)) if isinstance(code, types.CodeType) else []
+    found = {"names": [], "constants": [], "dropped": [], "called": called}
     node = source_of(function)
     if node is None:
         return found

@@ -1,45 +1,32 @@
-"""What runs in the learner's process: the questions that may be asked of an answer."""
+"""The questions that may be asked of an answer; they run where it lives."""
 
 import contextlib
 import copy
 import inspect
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
-from eleven_steps.checks.run.cases import LAYERS, Case, known, lecture_parameters
+from eleven_steps.checks.run.cases import Case, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called
-from eleven_steps.checks.run.facts import FLOATS, Pass, Record, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt, type_name
+from eleven_steps.checks.run.facts import FLOATS, Pass, Seen
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.making import build, facts, statement
 from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
-from eleven_steps.checks.run.served import Consult, served
-from eleven_steps.checks.run.wire import DEEP, decode, encode
+from eleven_steps.checks.run.plain import plain
+from eleven_steps.checks.run.recorder import DeviceWatch, Watch
+from eleven_steps.checks.run.trace import Trace, traced
+from helpers import attention
 
 MOST_PRINTED = 1000  # characters
+MOST_SHAPES = 900
+TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 MODES = {"grad": torch.enable_grad, "inference": torch.inference_mode}
-
-
-def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
-    """Answer a question that came from another process, as plain data.
-
-    Args:
-        answer: a learner's.
-        question: its name, and arguments as `encode` makes them.
-        consult: asks back; a test is tried on classes whose forward is done there.
-    """
-    arguments = decode(question["arguments"])
-    if question["question"] == "verdicts":
-        arguments = [[served(i, lines, consult) for i, lines in enumerate(arguments[0])]]
-    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
-
 
 # The questions
 
@@ -58,7 +45,7 @@ def kind(answer: Any) -> tuple[str, str]:
 
 def value(answer: Any) -> Any:
     """What was handed over: a number, a text, a dictionary, a module of ours."""
-    return answer
+    return plain(answer)
 
 
 def call(
@@ -71,6 +58,32 @@ def call(
     if constants:
         function = with_constants(function, constants)
     return [attempt(_returned, function, each) for each in arguments]
+
+
+def shapes(function: Any, arguments: Sequence[Sequence[Any]]) -> list[list[tuple[int, ...]]]:
+    """The shapes of all that torch makes while a function is called, for each set of arguments."""
+    made = []
+    for each in arguments:
+        with Shapes() as shapes:
+            attempt(_returned, function, each)
+        made.append(shapes.made)
+    return made
+
+
+class Shapes(TorchFunctionMode):
+    """Write down the shape of every tensor that a torch function makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[tuple[int, ...]] = []
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        """Call the function, and look at what comes back."""
+        came = function(*arguments, **(options or {}))
+        several = came if type(came) in (list, tuple) else (came,)
+        if len(self.made) < MOST_SHAPES:
+            self.made += [tuple(each.shape) for each in several if isinstance(each, torch.Tensor)]
+        return came
 
 
 def parameters(cls: Any) -> list[str]:
@@ -91,25 +104,42 @@ def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Se
     return [Seen(each) if isinstance(each, Failure) else each for each in seen]
 
 
-def record(cls: Any, case: Case) -> Record:
-    """Record one forward, and measure what each of its tensors is made of.
+def trace(cls: Any, case: Case, double: bool = True) -> Trace:
+    """Write down one forward, in double precision unless it is to be otherwise."""
+    module = build(cls, case)
+    inner = getattr(getattr(module, "called", None), "inner", None)  # of somebody else's class
+    x = case.x.double() if double else case.x
+    module = module.double() if double else module
 
-    The same forward runs again with each of the four layers changed: the tensors that change with
-    a layer are made of it.
-    """
-    base, *others = (_recorded(build(cls, case), case, name) for name in ("", *LAYERS))
-    calls = marked(base[0].calls, {n: o[0].calls for n, o in zip(LAYERS, others, strict=True)})
-    return Record(tuple(calls), base[1], base[2])
+    def forward(x: torch.Tensor) -> Any:
+        return called(module, case, x)
+
+    return traced(forward, [x], module, cls if inner is None else type(inner))[0]
 
 
-def verdicts(test: Any, classes: Sequence[type]) -> list[Any]:
-    """Call a learner's test for each of several classes.
+def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:
+    """Write down one call of a function."""
+    return traced(function, copy.deepcopy(tuple(arguments)), None, function)[0]
+
+
+def built(lines: Sequence[str]) -> type:
+    """Return the MultiHeadAttention that these lines define."""
+    with clock_paused():
+        namespace = vars(attention) | {"__name__": "tested"}
+        exec(compile("\n".join(lines), TESTED, "exec"), namespace)
+    return namespace["MultiHeadAttention"]
+
+
+def verdicts(
+    test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = built
+) -> list[Any]:
+    """Call a learner's test for each of several classes, which are handed over as lines.
 
     Returns:
         For each class whether the test accepts it: it returns None or something true; a Failure
         where it raises; an ellipsis where it returns one.
     """
-    return [attempt(_accepts, test, each) for each in classes]
+    return [attempt(_accepts, test, build(lines)) for lines in sources]
 
 
 def printed(answer: Any, question: str, *arguments: Any) -> tuple[str, str]:
@@ -133,13 +163,15 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "kind": kind,
     "value": value,
     "call": call,
+    "shapes": shapes,
     "readings": readings,
     "verdicts": verdicts,
     "parameters": parameters,
     "facts": facts,
     "statement": statement,
     "run": run,
-    "record": record,
+    "trace": trace,
+    "traced_call": traced_call,
     "printed": printed,
 }
 
@@ -220,25 +252,6 @@ def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     return Seen(torch.empty(0), met=watch.met)
 
 
-def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
-    with torch.no_grad():
-        for name, each in lecture_parameters(module, case.variant).items():
-            if changed and name.startswith(f"{changed}."):
-                each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
-    recorder, watch, x = Recorder(), Watch(), case.x
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
-
-    def body() -> Seen:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
-            returned = called(module, case, x)
-        return look(returned)
-
-    seen = attempt(body)
-    torch.backends.mha.set_fastpath_enabled(fast)
-    return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
-
-
 def _accepts(test: Any, cls: type) -> Any:
     torch.default_generator.manual_seed(0)  # a test draws the same for each class
     verdict = test(cls)
@@ -247,5 +260,4 @@ def _accepts(test: Any, cls: type) -> Any:
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
-        returned = function(*copy.deepcopy(tuple(arguments)))
-    return list(islice(returned, 99)) if isinstance(returned, Iterator) else returned
+        return plain(function(*copy.deepcopy(tuple(arguments))))

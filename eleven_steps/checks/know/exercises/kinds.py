@@ -6,7 +6,7 @@ passes; nothing is computed twice.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -51,6 +51,8 @@ class Write:
     shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
     cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
     counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
+    without: dict[str, str] = field(default_factory=dict)  # names it may not call: what is said
+    heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
 
     @property
     def variant(self) -> str:

@@ -23,13 +23,13 @@ from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes
 from helpers.attention import future_mask
 from helpers.trace import STEPS
 
-# Where an answer is tried; in the third all sizes differ.
+# Where an answer is tried; in the third all sizes differ, in the last heads go in threes.
 _NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
 _SINCE = (
     _NEAR,
     replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
     Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7),
-    Case(3, 4, 8, 12, 2, 12, qkv_bias=True, seed=7),
+    Case(3, 11, 8, 36, 9, 19, qkv_bias=True, seed=7),
 )
 _SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
 _MANY = (
@@ -111,7 +111,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
     entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
     slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
     planted = [entry["planted"]] if "planted" in entry else []
-    gets = Code(entry["gets"], let)
+    gets, names = Code(entry["gets"], let), entry["gets"].split(", ")
     shape = entry.get("shape", "")
     return Write(
         identifier,
@@ -124,6 +124,8 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
         shape=tuple(shape) if type(shape) is list else shape,
         cases=_CASES[entry.get("cases", "lecture")],
         counts=getattr(torch, entry["counts"]) if "counts" in entry else None,
+        without=entry.get("without", {}),
+        heeds={names.index(name): said for name, said in entry.get("heeds", {}).items()},
     )
 
 

@@ -1,31 +1,30 @@
-"""Do what the classes of the exercise the_test.1 compute, for a test that runs elsewhere."""
+"""Do what the classes that a test is tried on compute, for a test that runs elsewhere."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from served import MOST
+from wire import decode, encode_tensor
 
-from eleven_steps.checks.know.exercises.questions import source_of
 from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.served import MOST, built
-from eleven_steps.checks.run.wire import decode, encode_tensor
+from eleven_steps.checks.run.reply import built
 
 WIDEST = 4096  # size of a class that is built
 
 
-def constructor_of(name: str) -> list[str]:
-    """Return the lines of a class down to its forward: they are right in all of them."""
-    lines = source_of(name)
+def constructor_of(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a class without its forward: they are right in all of them."""
     first = next(i for i, line in enumerate(lines) if line.startswith("    def forward("))
     following = [i for i in range(first + 1, len(lines)) if lines[i][:1].strip()]
-    return lines[:first] + lines[following[0] if following else len(lines) :]
+    return [*lines[:first], *lines[following[0] if following else len(lines) :]]
 
 
-def serve(names: Sequence[str], wanted: Any) -> Any:
+def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
     """Return as plain data what comes out of one of the classes, or its gradients.
 
     Args:
-        names: of the classes, by their numbers.
+        sources: the lines of each class, by its number.
         wanted: what `served` asks; it may be forged.
 
     Raises:
@@ -35,7 +34,7 @@ def serve(names: Sequence[str], wanted: Any) -> Any:
     for size in (*sizes, *named.values()):
         if not isinstance(size, int | float) or not size <= WIDEST:
             return _plain(Failure(f"ValueError: sizes up to {WIDEST} can be served"))
-    mha = built(source_of(names[wanted["class"]]))(*sizes, **named)
+    mha = built(sources[wanted["class"]])(*sizes, **named)
     x, *parameters = map(decode, wanted["tensors"])
     mha.to(parameters[0].dtype)
     with torch.no_grad():

@@ -15,11 +15,10 @@ from torch import nn
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.facts import Facts, Pass, Record, Seen
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
+from eleven_steps.checks.run.plain import LARGEST, MOST, stand_in
 from eleven_steps.checks.run.recorder import Call, Held
 from helpers.attention import MultiHeadAttention
 
-MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
-LARGEST = 10**300
 SHALLOW = 2  # lists in lists: a matrix
 DEEP = 9  # what is asked and seen: a record's calls' tensors
 LARGEST_MODULE = 4096  # of each size, to be built anew
@@ -76,7 +75,7 @@ def _encode(value: Any, depth: int) -> Any:
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "words": value.words}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
-    if plain and (value.layout, value.device.type) == CPU_STRIDED:
+    if plain and (value.is_meta or (value.layout, value.device.type) == CPU_STRIDED):
         return encode_tensor(value.detach())
     if kind is np.ndarray or issubclass(kind, np.generic):
         tensor = torch.as_tensor(np.array(value))
@@ -93,7 +92,7 @@ def _item(value: Any, depth: int) -> Any:
 def encode_tensor(tensor: torch.Tensor, most: int = MOST) -> dict[str, Any]:
     """Return a tensor as what JSON can hold; of one with more than most numbers, its shape."""
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
-    if tensor.numel() > most:
+    if tensor.is_meta or tensor.numel() > most:
         return plain
     # Strides decide whether a view is possible.
     if not tensor.is_contiguous() and 0 not in tensor.stride():
@@ -134,7 +133,7 @@ def decode(plain: Any) -> Any:
     if "array" in plain:
         array = _decode_tensor(**plain["array"]).numpy()
         return array[()] if plain["scalar"] else array
-    return type(str(plain["type"]), (), {})()
+    return stand_in(str(plain["type"]))
 
 
 def _decode_tensor(

@@ -4,13 +4,13 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Write
+from eleven_steps.checks.know.exercises.questions import RIGHT, source_of
 from eleven_steps.checks.know.right import Scene, play
-from eleven_steps.checks.name.say import Finding
 from eleven_steps.checks.run.ask import ask, is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, Case
 from eleven_steps.checks.run.facts import Pass
-from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
 
@@ -28,7 +28,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
         scene = play(finding.case or TASK_CASES[0])
         asked = "run", scene.case, 0.0, [Pass()]
     elif isinstance(task, Catch):
-        asked = "verdicts", [MultiHeadAttention]
+        asked = "verdicts", [source_of(next(iter(RIGHT)))]
     else:
         return {}
     said = ask(answer, "printed", *asked)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import lacking
+from eleven_steps.checks.judge.blame import blamed, told
 from eleven_steps.checks.judge.constructor import (
     absent,
     candidates,
@@ -15,15 +16,12 @@ from eleven_steps.checks.judge.constructor import (
     missized,
     odd_layer,
 )
+from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
 from eleven_steps.checks.judge.probes import probed
+from eleven_steps.checks.judge.say import Finding, Outcome, say, verdict
 from eleven_steps.checks.judge.unmade import unset
-from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import Recording
-from eleven_steps.checks.name.match import Outputs, look_up, single
-from eleven_steps.checks.name.say import Finding, Outcome, say, verdict
-from eleven_steps.checks.run.ask import ask, is_remote
-from eleven_steps.checks.run.cases import LAYERS, cases_of, close, drawn
-from eleven_steps.checks.run.facts import Record
+from eleven_steps.checks.run.ask import is_remote
+from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
@@ -70,12 +68,9 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
 
 def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
     """What goes wrong in a forward before the out_proj that is not there."""
-    main = cases_of(variant).main
-    record = ask(cls, "record", main)
-    if isinstance(record, Record) and not isinstance(record.seen.out, Failure):
-        earlier = follow(Recording(record, main))
-        if earlier and earlier.step < 11:
-            yield earlier
+    blame = blamed(cls, cases_of(variant).main)
+    if blame and blame.found and blame.found.step < 11 and not blame.raised:
+        yield told(blame)
 
 
 def _shapes(outputs: Outputs) -> Iterator[Finding]:
@@ -93,6 +88,7 @@ def _shapes(outputs: Outputs) -> Iterator[Finding]:
 def _outputs(outputs: Outputs) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
     every, main, simple = outputs.cases.every, outputs.cases.main, outputs.cases.simpler[0]
+    every = every if outputs.variant else (*every, TASK_CASES[SIZED])
     returned = outputs.seen(main)
     if returned.kind == "none":
         yield say("nothing_returned")

@@ -1,33 +1,45 @@
-"""Classes that a learner's test may build and run here, while what they compute is done elsewhere.
+"""Answer beside a submission what its judge asks from elsewhere.
 
-Their constructors are plain, and all of them right. A forward asks with the numbers that it is
-given and gets what comes out, so that nothing here tells a right class from a wrong one.
+A learner's test gets classes that it may build and run here. Their constructors are plain, and all
+of them right. A forward asks back with the numbers that it is given and gets what comes out, so
+that nothing here tells a right class from a wrong one.
 """
 
 import builtins
 import functools
 from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from wire import DEEP, decode, encode, encode_tensor
 
-from eleven_steps.checks.run.isolate import Failure, clock_paused
-from eleven_steps.checks.run.wire import decode, encode_tensor
-from helpers import attention
+from eleven_steps.checks.run import isolate
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from eleven_steps.checks.run.reply import QUESTIONS, built
 
 NAME = "MultiHeadAttention"
-PLACE = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 MOST = 1_000_000  # numbers in one tensor that travels
 Consult = Callable[[dict], Any]  # takes what is wanted as plain data, returns what comes
+# No line of this folder is told as a learner's.
+isolate.OUR_FILES += (f"{Path(__file__).parent}/",)
 
 
-def built(lines: Sequence[str]) -> type:
-    """Return the class that these lines define."""
-    with clock_paused():
-        namespace = vars(attention) | {"__name__": "tested"}
-        exec(compile("\n".join(lines), PLACE, "exec"), namespace)
-    return namespace[NAME]
+def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
+    """Answer a question that came from another process, as plain data.
+
+    Args:
+        answer: a learner's.
+        question: its name, and arguments as `encode` makes them.
+        consult: asks back; a test is tried on classes whose forward is done there.
+    """
+    arguments = decode(question["arguments"])
+    if question["question"] == "verdicts":
+        numbers = count()
+        arguments.append(lambda lines: served(next(numbers), lines, consult))
+    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
 
 
 def served(number: int, lines: Sequence[str], consult: Consult) -> type:

@@ -1,5 +1,6 @@
 """Look a class up among the mistakes of the catalogue, alone and in pairs, by its outputs."""
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,21 +8,21 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.right import Scene, play
+from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.locate.failing import failing_step
-from eleven_steps.checks.name.locate.follow import follow
-from eleven_steps.checks.name.locate.recording import NAMES, Recording, exact
-from eleven_steps.checks.name.say import Finding, dropped, from_notebook, letters, say, together
-from eleven_steps.checks.run.ask import ask, once, used_by
-from eleven_steps.checks.run.cases import SAME, Case, close
+from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
 from eleven_steps.checks.run.facts import Built, Facts, Pass
-from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.isolate import Failure, clock_paused
 from helpers.trace import STEPS
+
+SIZED = 2  # of the notebooks' cases, the one in which all sizes differ
 
 
 class Outputs(Subject):
@@ -37,47 +38,67 @@ class Outputs(Subject):
 
 
 def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
-    """Name the mistake that the outputs come to, or two, or the step to look at.
+    """Name the mistake that the outputs come to, or two, or the first difference on the way.
 
     Args:
         outputs: of the class.
         wrong: the cases in which its output is not the right one.
     """
-    main, biased = outputs.cases.main, outputs.cases.biased
-    case = outputs.plain(biased if biased in wrong else wrong[0])
-    record = ask(outputs.cls, "record", case)
-    if isinstance(record, Failure):
-        yield constructor_raised(outputs.cls, case, case.qkv_bias, record)
+    main, out = outputs.cases.main, outputs.out(wrong[0])
+    case = outputs.plain(_told_in(outputs, wrong))
+    out = outputs.out(case)
+    if not isinstance(out, Failure) and drawn_anew(outputs.cls, case):
+        yield say("random_in_eval")
         return
-    recording, out = Recording(record, case), record.seen.out
-    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
-    raised = isinstance(out, Failure)
-    if raised:
-        step = None if outputs.variant else failing_step(recording, out)
-        finding = say("forward_raises", step, error=out.told, where=where)
-        hint = self_forgotten(out, outputs.built[True])
-        finding = replace(finding, text=together(finding.text, hint))
-    elif drawn_anew(outputs.cls, case):
-        projected = all(map(recording.made, NAMES.values()))
-        yield say("random_in_eval", None if projected else 2)
+    blame = blamed(outputs.cls, case, out)
+    if blame is None:
+        raised = isinstance(out, Failure)
+        yield (
+            constructor_raised(outputs.cls, case, case.qkv_bias, out)
+            if raised
+            else say("other_output", where=letters(case))
+        )
         return
-    else:
-        finding = follow(recording) or say("other_output", where=where)
-    used = used_by(outputs.cls)
-    if names := _named(outputs, recording, finding, bool(used["dropped"])):
+    found = blame.found
+    if found and found.reason == "idle":
+        yield told(blame, _error(out))
+        return
+    if names := _named(outputs, blame, case):
         if names == ("no_mask",) and outputs.leaks(train=True) is False:
             yield say("future_in_eval")
+            return
+        first = outputs.mistakes[names[0]]
+        if len(names) == 1 and found and found.step not in first.steps:
+            yield replace(told(blame, _error(out)), mistake=names[0])
         else:
-            step = None if raised else finding.step  # where it fails is later than its cause
+            step = found.step if found else None
             yield from (say(name, step, case=main) for name in names)
         return
+    used = used_by(outputs.cls)
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
-    shapes = [] if raised else [tuple(each.shape) for each in (out, recording.right.out)]
-    odd = len({*shapes}) > 1
-    came = say("shape_returned", came=shapes[0], right=shapes[1]).text if odd else ""
-    hidden = _hidden(outputs, wrong, where)
-    hidden = "" if raised or finding.name == "in_half" else hidden  # which is never quite right
-    yield replace(finding, text=together(finding.text, came, dropped(used), reads, hidden))
+    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
+    finding = told(blame, _error(out)) if found else say("other_output", where=where)
+    if found is None and isinstance(out, Failure):
+        finding = say("forward_raises", error=out.told, where=where)
+    hidden = "" if isinstance(out, Failure) else _hidden(outputs, wrong, where)
+    hint = self_forgotten(out, outputs.built[True]) if isinstance(out, Failure) else ""
+    yield replace(finding, text=together(finding.text, hint, reads, hidden))
+
+
+def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
+    """The case that a message speaks of: all its sizes differ, and where it can be, its notebook's.
+
+    The second example of the notebooks can be run by a learner.
+    """
+    second = TASK_CASES[SIZED]
+    if not outputs.variant and second in wrong:
+        return second
+    biased = outputs.cases.biased
+    return biased if biased in wrong else wrong[0]
+
+
+def _error(out: torch.Tensor | Failure) -> str:
+    return out.text if isinstance(out, Failure) else ""
 
 
 def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:
@@ -105,26 +126,41 @@ def drawn_anew(cls: Any, case: Case) -> bool:
     return not close(first.out, again.out, SAME)
 
 
-def _named(
-    outputs: Outputs, recording: Recording, finding: Finding, drops: bool
-) -> tuple[str, ...]:
+def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
     """The mistake, or the two, that the class makes, if the catalogue has them."""
-    step = finding.step
-    if not isinstance(recording.record.seen.out, Failure):
-        if name := single(outputs, near=None if drops else step):
+    found = blame.found
+    step = found.step if found else None
+    if not blame.raised:
+        name = single(outputs, near=step)
+        if name:
             return (name,)
-        return pair(outputs, recording, step) if step else ()
+        return pair(outputs, blame, step) if step else ()
     name = single(outputs, step)
-    if not name or not drops and _unspoilt(recording, name):
-        return ()
-    return (name,)
+    if name and _same_situation(outputs, name, blame, case) and not blame.unspoilt(name):
+        return (name,)
+    return ()
 
 
-def _unspoilt(recording: Recording, name: str) -> bool:
-    """Whether what a mistake would have spoilt at its step is there."""
-    case = recording.case
-    step = STEPS[mistakes_of(case.variant)[name].step - 1]
-    return step in play(case, name).steps and recording.done(step)
+def _same_situation(outputs: Outputs, name: str, blame: Blame, case: Case) -> bool:
+    """Whether a mistake that raises stops at the same: the same tensors, as far as they are read."""
+    theirs = _planted(name, case)
+    return theirs is not None and _situation(theirs) == _situation(blame)
+
+
+@functools.cache
+def _planted(name: str, case: Case) -> Blame | None:
+    with clock_paused():
+        return blamed(planted(name, variant=case.variant), case)
+
+
+def _situation(blame: Blame) -> tuple:
+    """The step and reason of a difference, and what the call that raised was given."""
+    found, walked = blame.found, blame.walked
+    ops = walked.trace.ops
+    failing = ops[-1] if ops and ops[-1].failed else None
+    given = failing.given if failing else ()
+    read = tuple((walked.readings[i].family, walked.readings[i].axes) for i in given)
+    return found and (found.step, found.reason), read
 
 
 def single(outputs: Outputs, step: int | None = None, near: int | None = None) -> str | None:
@@ -148,15 +184,16 @@ def single(outputs: Outputs, step: int | None = None, near: int | None = None) -
     return None
 
 
-def pair(outputs: Outputs, recording: Recording, step: int) -> tuple[str, ...]:
+def pair(outputs: Outputs, blame: Blame, step: int) -> tuple[str, ...]:
     """Two catalogued mistakes that together come to the same function, the first at step.
 
     What the first makes must be among the tensors of the forward, up to where the second is made.
     """
     every, shapes = outputs.mistakes, outputs.shapes
+    case = blame.walked.right.case
+    made = [t.float() for t in blame.walked.trace.tensors if t.is_floating_point()]
     for one in (name for name in every if step in every[name].steps):
-        wrong = play(recording.case, one)
-        shown = _shown(recording, wrong, every[one].step)
+        shown = _shown(made, play(case, one), play(case), every[one].step)
         for other in (name for name in every if every[name].step in shown):
             agrees = _conceivable(outputs, one, other) and _agrees(outputs, one, other)
             if agrees == "function" and alike_in_shape(one, shapes, outputs.variant):
@@ -164,22 +201,36 @@ def pair(outputs: Outputs, recording: Recording, step: int) -> tuple[str, ...]:
     return ()
 
 
-def _shown(recording: Recording, wrong: Scene, step: int) -> range:
+def _shown(made: list[torch.Tensor], wrong: Scene, right: Scene, step: int) -> range:
     """The steps at which a second mistake may be made, where the first is seen.
 
     From its step on, a forward has what a wrong class spoils, in place of what is right.
     """
     first = None
     for number in range(step, len(STEPS)):
-        made, right = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, recording.right))
-        spoilt = [name for name in made if not close(made[name], right[name])]
-        if not all(exact(recording.tensors, made[name], False) for name in spoilt):
+        theirs, ours = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, right))
+        spoilt = [name for name in theirs if not close(theirs[name], ours[name])]
+        if not all(_there(made, theirs[name]) for name in spoilt):
             break
-        if any(not exact(recording.tensors, right[name], False) for name in spoilt):
+        if any(not _there(made, ours[name]) for name in spoilt):
             first = first or number
     else:
         number = len(STEPS)
     return range(first + 1, number + 1) if first else range(0)
+
+
+def _there(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
+    """Whether a tensor is among others, scaled or not, whatever their shape."""
+    flat, finite = wanted.flatten(), wanted.flatten().isfinite()
+    some = flat[finite]
+    for each in made:
+        if each.numel() != wanted.numel():
+            continue
+        mine = each.flatten()
+        factor = float(mine[finite] @ some / some.square().sum())
+        if factor > 1e-4 and close(mine / factor, flat):
+            return True
+    return False
 
 
 def _conceivable(outputs: Outputs, one: str, other: str) -> bool:

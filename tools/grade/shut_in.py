@@ -1,4 +1,4 @@
-"""Run a submitted notebook away from its judge: python -m eleven_steps.checks.run.notebook.
+"""Run a submitted notebook away from its judge: python -m shut_in, in the staged course.
 
 The cells run in order, in this process. Whatever they hand to check is judged where the process was
 started from, which sends questions down a pair of pipes; here the answer is run and what came is
@@ -31,10 +31,10 @@ from unittest.mock import MagicMock
 
 import torch
 from IPython.core.interactiveshell import InteractiveShell
+from served import reply
 from traitlets.config import Config
 
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused, isolated, timed
-from eleven_steps.checks.run.reply import reply
 
 COLLECT = "__collect__"
 CHECKS = "eleven_steps.checks"

@@ -1,0 +1,115 @@
+"""Say of an answer to an exercise whether it is right, and if not, what is wrong with it."""
+
+import contextlib
+import difflib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from eleven_steps.checks import progress
+from eleven_steps.checks.judge.catching import judge_test
+from eleven_steps.checks.judge.functions import judge_function
+from eleven_steps.checks.judge.growing import judge_class
+from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say
+from eleven_steps.checks.judge.shown import shown_with
+from eleven_steps.checks.judge.written import judge_written
+from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Quiz, Task, Write
+from eleven_steps.checks.know.exercises.paper import FRESH, SHEET, Paper, papers, practised
+from eleven_steps.checks.know.exercises.questions import QUIZZES
+from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import ask, kind_of, used_by
+from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
+
+EXERCISES = (*TASKS, *QUIZZES, *SHEET)
+SECONDS = 5.0
+
+
+def check(identifier: str | None = None, answer: Any = ..., record: bool = True) -> Any:
+    """Try an answer, say what is wrong with it, and remember an exercise that is done.
+
+    Args:
+        identifier: the exercise, "scores.1" for the first of step 5, or a fresh problem for
+            practice, "practice.single_head.7": shapes, single_head, columns or multi_head, and a
+            number. Without one, the picture of what is done comes back.
+        answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
+            comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
+            prints or raises stays inside. An answer that lives in another process is an object
+            with a method ask, as run/ask.py describes.
+        record: whether a right answer counts as progress; a solution only proves itself.
+
+    Returns:
+        An Outcome; the picture of the progress where no exercise is named.
+    """
+    if identifier is None:
+        return progress.picture()
+    task = find(identifier)
+    if task is None:
+        return Outcome("check", "unknown", unknown(identifier, (*EXERCISES, *FRESH)))
+    outcome = honestly(task.identifier, judged, task, answer)
+    if isinstance(task, Paper):
+        outcome = replace(
+            outcome, given=dict(task.given), sizes=dict(task.sizes), solution=task.right
+        )
+    if record and outcome.passed and task.identifier in EXERCISES:
+        return replace(outcome, note=progress.record(task.identifier))
+    return outcome
+
+
+def find(identifier: Any) -> Task | Quiz | Paper | None:
+    """Return the exercise or problem of that name, if there is one."""
+    if type(identifier) is not str:
+        return None
+    if identifier in SHEET:
+        return papers()[identifier]
+    return TASKS.get(identifier) or QUIZZES.get(identifier) or practised(identifier)
+
+
+def unknown(identifier: Any, names: Iterable[str]) -> str:
+    """Say that there is no such exercise, and name the nearest."""
+    if type(identifier) is not str:
+        return wording("exercise_named")
+    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
+    name = "exercise_unknown" if near else "exercise_unlike"
+    return wording(name, name=identifier[:30], near="".join(near))
+
+
+def judged(task: Task | Quiz | Paper, answer: Any) -> Outcome:
+    """Say of an answer what check says, the clock running."""
+    with isolated(SECONDS):
+        finding, seen = say("function_late", seconds=SECONDS), {}
+        with contextlib.suppress(TimeUp):
+            finding = judge(task, answer)
+            seen = shown_with(task, answer, finding)
+        return replace(finding.outcome(task.identifier), **seen)
+
+
+def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:
+    """Say of an answer what check says, unless it takes too long."""
+    if kind_of(answer)[0] == "open":
+        return say("open")
+    if isinstance(task, Write):
+        finding = judge_function(task, answer)
+        return finding if finding.kind != "right" else _ruled_out(task, answer) or finding
+    if isinstance(task, Grow):
+        return judge_class(answer)
+    if isinstance(task, Catch):
+        return judge_test(answer)
+    handed = ask(answer, "value")
+    return judge_written(task, object() if type(handed) is Failure else handed)
+
+
+def _ruled_out(task: Write, answer: Any) -> Finding | None:
+    """Say of a function that returns what is right if it is made in a way that was ruled out."""
+    called = used_by(answer)["called"]
+    for name, sentence in task.without.items():
+        if name in called:
+            return Finding(None, sentence)
+    given = task.gets(play(task.cases[-1]))
+    for index, sentence in task.heeds.items():
+        other = *given[:index], given[index] + 1, *given[index + 1 :]
+        replies = ask(answer, "shapes", [given, other])
+        if type(replies) is list and len(replies) == 2 and replies[0] == replies[1]:
+            return Finding(None, sentence)
+    return None

@@ -1,0 +1,248 @@
+"""Judge what is written down: a number, a row, a matrix, a letter, words, lines in an order."""
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, together
+from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Order
+from eleven_steps.checks.know.exercises.paper import Paper, Part, Words, plain_words
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.isolate import attempt, type_name
+from helpers.attention import MultiHeadAttention
+from helpers.trace import STEPS
+
+LARGE = 20  # of what is smaller a multiple says it all
+# The steps that a step needs, so that its line finds what it reads; else the one before.
+NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
+
+
+def judge_written(task: Explain | Choose | Order | Paper, answer: Any) -> Finding:
+    """Judge an answer as `plain` hands it over; a number is no text, and a text no number."""
+    if isinstance(task, Paper):
+        return _judge_paper(task, answer)
+    if isinstance(task, Explain):
+        return judge_value(task, answer)
+    return (_judge_order if isinstance(task, Order) else _judge_choice)(task, answer)
+
+
+def _other_type(wanted: str, answer: Any, rows: bool = True) -> Finding:
+    text = type(answer) is str
+    return say("other_type", wanted=wanted, came=wording("a_text") if text else came(answer, rows))
+
+
+# Numbers
+
+
+def judge_value(task: Explain, answer: Any) -> Finding:
+    """Compare a number, a row or a matrix with the one asked for."""
+    if is_open(answer):
+        return say("open")
+    right, numbers = as_numbers(task.answer), as_numbers(answer)
+    wanted = sized(tuple(right.shape))
+    if numbers is None:
+        return _other_type(wanted, answer, right.dim() > 1)
+    if numbers.squeeze().shape == right.shape:  # the same numbers in a list more
+        numbers = numbers.squeeze()
+    if numbers.isnan().any():
+        return say("nan_for_number", wanted=wanted)
+    every = [right, *map(as_numbers, task.also)]
+    far = min(_off(numbers, *way) for way in ([[e] for e in every] if task.whole else [every]))
+    slips = [(_off(numbers, as_numbers(number)), slip) for number, slip in task.slips.items()]
+    nearest, slip = min(slips, key=lambda each: round(each[0], 6), default=(math.inf, ""))
+    if far <= task.apart and far <= nearest:
+        return say("right")
+    if nearest <= 1e-2:
+        return say_slip(slip)
+    if numbers.shape != right.shape:
+        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
+        shape = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
+        return replace(say("other_type", wanted=wanted, came=shape), kind="shape")
+    if right.dim():
+        other, like = say("other_matrix"), _like_several(numbers, right, task.apart)
+    else:
+        other, like = say("other_number"), _like_one(numbers.item(), right.item())
+    return replace(other, text=together(other.text, like))
+
+
+def as_numbers(answer: Any) -> torch.Tensor | None:
+    """Return numbers as a float64 tensor; None for what is none: texts, booleans, complex ones."""
+    if type(answer) in (int, float):
+        return torch.tensor(answer, dtype=torch.float64)
+    if type(answer) in (list, tuple):
+        parts = [as_numbers(each) for each in answer]
+        if any(part is None for part in parts):
+            return None
+        if len({part.dim() for part in parts}) > 1:  # a tuple in a tuple
+            return torch.cat([part.flatten() for part in parts])
+        same = len({part.shape for part in parts}) == 1
+        return torch.stack(parts) if same else None if parts else torch.empty(0)
+    if type(answer) not in (torch.Tensor, np.ndarray):
+        return None
+    tensor = torch.as_tensor(answer)
+    odd = tensor.is_meta or tensor.dtype == torch.bool or tensor.is_complex()
+    return None if odd else tensor.double()
+
+
+def is_open(answer: Any) -> bool:
+    """Whether some of it is still to be written."""
+    inside = any(map(is_open, answer)) if type(answer) in (list, tuple) else False
+    return inside or answer is ... or answer is None
+
+
+def _off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
+    """How far the worst of some numbers is from the nearest of its right ones."""
+    if numbers.shape != others[0].shape:
+        return math.inf
+    return (torch.stack(others) - numbers).abs().amin(0).max().item()
+
+
+# How wrong numbers are related to the right ones, without telling these
+
+
+def _like_one(number: float, right: float) -> str:
+    if right == round(right) and abs(number - right) == 1:
+        return wording("off_by_one")
+    if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
+        return wording("not_exact")
+    factor = number / right if right else 0.0
+    if right > LARGE and factor > 1.5 and factor == round(factor):
+        return wording("times_too_large", factor=round(factor))
+    return wording("too_large" if number > right else "too_small")
+
+
+def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
+    if right.dim() == 2 and _off(numbers.T, right) <= apart:
+        return wording("rows_are_columns")
+    if any(_off(numbers, right.round(decimals=n)) < 1e-9 for n in range(1, 4)):
+        return wording("not_exact")
+    if _off(numbers.flatten().sort().values, right.flatten().sort().values) <= apart:
+        return wording("in_another_order")
+    wrong = (numbers - right).abs() > apart
+    if wrong.all():
+        return ""
+    at = wrong.nonzero()[0].tolist()
+    place = wording("at_place" if right.dim() == 1 else "at_row", row=at[0], column=at[-1])
+    return wording("some_are_right", count=int((~wrong).sum()), all=right.numel(), place=place)
+
+
+# Letters
+
+
+def _judge_choice(task: Choose, answer: Any) -> Finding:
+    """Compare a letter with the one asked for."""
+    if type(answer) is not str:
+        return _other_type(wording("one_letter"), answer)
+    letter = answer.strip().upper()
+    if letter == task.answer:
+        return say("right")
+    if letter not in task.slips:
+        return say("no_such_letter", letters=", ".join(sorted([task.answer, *task.slips])))
+    return say_slip(task.slips[letter])
+
+
+def _judge_order(task: Order, answer: Any) -> Finding:
+    """Say which line of an answer is the first that stands in the wrong place."""
+    if type(answer) is not str:
+        return _other_type(wording("letters_in_order", example="".join(task.lines)[:3]), answer)
+    letters, done = re.sub(r"[\s,]", "", answer).upper(), set()
+    for place, letter in enumerate(letters, 1):
+        if finding := _misplaced(task, place, letter, done):
+            return finding
+        done.add(task.lines[letter].step)
+    missing = len(STEPS) - len(done)
+    if not done or not missing:
+        return say("right" if done else "open")
+    return say("lines_right", count=len(done), missing=missing, are="is" if missing == 1 else "are")
+
+
+def _misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding | None:
+    """What is wrong with a line in its place, after the steps that are done, if anything is."""
+    if letter not in task.lines:
+        return say("no_such_line", place=place, letter=letter, last=list(task.lines)[-1])
+    line = task.lines[letter]
+    here = {"place": place, "letter": letter, "code": line.code}
+    needed = NEEDS.get(line.step, (line.step - 1,))
+    if lacking := [_called(step) for step in needed if step not in done]:
+        word = "step" if len(lacking) == 1 else "steps"
+        return say("line_too_early", steps=f"{word} {' and '.join(lacking)}", **here)
+    if line.step in done:
+        return say("line_again", step=_called(line.step), **here)
+    if not line.mistake:
+        return None
+    finding = say("line_wrong", fault=MISTAKES[line.mistake].told, **here)
+    return replace(finding, mistake=line.mistake)
+
+
+def _called(step: int) -> str:
+    return f"{step} ({STEPS[step - 1]})"
+
+
+# Pencil and paper
+
+
+def _judge_paper(paper: Paper, answer: Any) -> Finding:
+    """Judge what is written down, in the order in which it is worked out."""
+    names, right, still_open = list(paper.parts), [], []
+    if type(answer) is not dict:
+        return say("no_paper", names=", ".join(names), came=came(answer))
+    if odd := [key for key in answer if type(key) is not str or key not in names]:
+        text = type(odd[0]) is str
+        other = wording("other_name", name=odd[0][:20]) if text else wording("other_key")
+        return say("no_paper", names=", ".join(names), came=other)
+    for name, part in paper.parts.items():
+        finding = judge_part(part, answer.get(name))
+        if finding.kind == "unfinished":
+            still_open.append(name)
+        elif finding.kind == "right":
+            right.append(name)
+        else:
+            before = wording("right_before", names=", ".join(right)) if right else ""
+            return replace(finding, text=f"{before}`{name}`: {finding.text}")
+    if not right:
+        return say("open")
+    if still_open:
+        return say("paper_so_far", right=", ".join(right), next=still_open[0])
+    return say("right")
+
+
+def judge_part(part: Part, answer: Any) -> Finding:
+    """Judge one of the things that a paper asks for."""
+    if is_open(answer):
+        return say("open")
+    if isinstance(part, Explain):
+        return judge_value(part, answer)
+    if isinstance(part, Words):
+        return _judge_words(part, answer)
+    if type(answer) is not MultiHeadAttention:
+        class_alone = wording("a_class_alone") if type_name(answer) == "type" else ""
+        return say("other_type", wanted=wording("a_module"), came=class_alone or came(answer))
+    for name, wanted in part.arguments.items():
+        size = attempt(lambda: answer.dropout.p) if name == "dropout" else getattr(answer, name)
+        if size != wanted:
+            return say("built_with", name=name, size=size)
+    return say("right" if answer.W_query.bias is None else "built_with_bias")
+
+
+def _judge_words(part: Words, answer: Any) -> Finding:
+    """Compare words with those asked for, whatever stands between them."""
+    if type(answer) is not str:
+        return say("no_words", wanted=part.wanted, came=came(answer))
+    right, words = plain_words(part.answer), plain_words(answer.partition("=")[0])
+    if "".join(words) == "".join(right):
+        return say("right")
+    said = {"".join(plain_words(wrong)): sentence for wrong, sentence in part.slips.items()}
+    if "".join(words) in said:
+        return say_slip(said["".join(words)])
+    finding = say("other_words", wanted=part.wanted)
+    if len(words) == 1 or len(right) == 1 or not {*words} & {*right}:
+        return finding
+    like = "in_another_order" if sorted(words) == sorted(right) else "some_axes_are_right"
+    if len(words) != len(right):
+        like = "too_many_axes" if len(words) > len(right) else "too_few_axes"
+    return replace(finding, text=together(finding.text, wording(like)))
