@@ -125,7 +125,7 @@ def gradients(subject: Subject, case: Case) -> Claim | None:
     case, wrong = subject.plain(case), "outputs" in subject.found
     seen = once(subject.cls, case, Pass(gradients=True))[0]
     mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
-    right = once_right(case, Pass(gradients=True))[0].gradients
+    right = _right_gradients(case)
     if isinstance(mine, Failure):
         step = 7 if "Softmax" in mine.text else 2
         return None if wrong else Claim("backward_raises", step, {"error": mine.told})
@@ -144,6 +144,11 @@ def gradients(subject: Subject, case: Case) -> Claim | None:
     learns = [name for name in names if mine[name] is not None]  # others change no output
     off = not wrong and not all(close(mine[n], right[n], LOOSE) for n in learns)
     return Claim("other_gradients") if off else None
+
+
+@functools.cache
+def _right_gradients(case: Case) -> dict[str, torch.Tensor | None]:
+    return once_right(case, Pass(gradients=True))[0].gradients
 
 
 def _counts(subject: Subject, case: Case, name: str) -> bool:
