@@ -108,11 +108,11 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Claim | None:
         "out_proj.bias": torch.full((case.d_out,), offset),
     }
     outs = _four_outputs(cls, case, _one_hot(case), weights)
-    if any(out.shape != (case.b, tokens, case.d_out) for out in outs):
+    if not outs or any(out.shape != (case.b, tokens, case.d_out) for out in outs):
         return None
     split = (case.b, tokens, heads, 2, tokens)  # each weight is read at two features
     read = tuple((out - offset).view(split).transpose(1, 2) for out in outs)
-    return read and (_acting(read) or _placed(read, _right_steps(case), case.head_dim, offset))
+    return _acting(read) or _placed(read, _right_steps(case), case.head_dim, offset)
 
 
 def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim | None:
