@@ -29,17 +29,17 @@ def training(subject: Subject, case: Case) -> Claim | None:
     modes = (False, 1), (True, 1), (True, 2)
     still, one, two = subject.outs(case, *(Pass(train=train, seed=seed) for train, seed in modes))
     if not close(one, two):
-        return _of_its_own(subject, case) or Claim("noise_in_training")
+        return _of_its_own(subject, case, "dropout_rate") or Claim("noise_in_training")
     if close(one, still):
         return None
     name = "future_in_training" if subject.leaks(case, train=True) else "mode_matters"
-    return _of_its_own(subject, case) or Claim(name)
+    return _of_its_own(subject, case, "dropout_inverted") or Claim(name)
 
 
-def _of_its_own(subject: Subject, case: Case) -> Claim | None:
-    """Dropout at a rate of its own, which acts at dropout = 0 too."""
+def _of_its_own(subject: Subject, case: Case, name: str) -> Claim | None:
+    """Dropout that acts at dropout = 0 too: at a rate of its own, or on all that is to be kept."""
     claim = _read(subject, case)
-    return claim if claim and claim.name in ("dropout_rate", "dropout_inverted") else None
+    return claim if claim and claim.name == name else None
 
 
 def _read(subject: Subject, case: Case) -> Claim | None:

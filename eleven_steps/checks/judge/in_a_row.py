@@ -86,7 +86,7 @@ CALLS = (
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),
     Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
-    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied"), Pass()]),
+    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
 )
 
