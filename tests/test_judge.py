@@ -8,6 +8,7 @@ import itertools
 import linecache
 import tomllib
 from pathlib import Path
+from threading import Lock
 
 import pytest
 import torch
@@ -49,6 +50,7 @@ class Mine(nn.Module):
         out = self.out_proj(context)
         return out
 """
+SCOPE = {"nn": nn, "torch": torch, "F": F, "Lock": Lock}
 numbers = itertools.count()
 
 
@@ -61,7 +63,7 @@ def edited(edits, filed=True):
     name = f"<cell {next(numbers)} of {__name__}>"
     if filed:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-    exec(compile(source, name, "exec"), scope := {"nn": nn, "torch": torch, "F": F})
+    exec(compile(source, name, "exec"), scope := SCOPE | {})
     return scope["Mine"]
 
 
@@ -95,6 +97,30 @@ def test_without_its_source_a_constructor_is_put_at_the_same_step(name):
     bare, known = (check_attention(edited(case["edits"], filed)) for filed in (False, True))
     assert bare.step == known.step
     assert "in the line" not in bare.message
+
+
+# What a right class may keep
+KEEPS = {
+    "its weights": [
+        ("weights = self.dropout(weights)", "self.last = self.dropout(weights)"),
+        ("(weights @ values)", "(self.last @ values)"),
+    ],
+    "layers in a list": [
+        ("self.dropout =", "self.two = [self.W_query, self.W_key]; self.dropout =")
+    ],
+    "a lock": [("self.dropout =", "self.lock = Lock(); self.dropout =")],
+    "a count": [("b, num_tokens, d_in", "self.n = getattr(self, 'n', 0) + 1; b, num_tokens, d_in")],
+    "a size of another meaning": [("self.dropout =", "self.d_out = d_in; self.dropout =")],
+    "an output layer that begins as 0": [
+        ("self.dropout =", "nn.init.zeros_(self.out_proj.weight); self.dropout =")
+    ],
+}
+
+
+@pytest.mark.parametrize("edits", KEEPS.values(), ids=KEEPS)
+def test_a_right_class_may_keep_what_changes_no_output(edits):
+    verdict = check_attention(edited(edits))
+    assert verdict.passed, verdict
 
 
 # The table
