@@ -17,7 +17,7 @@ from torch import nn
 from torch._tensor_str import get_printoptions
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.name.say import Outcome
+from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
 
 
@@ -137,7 +137,7 @@ def test_no_exception_comes_out(first, later, turn, where):
 
 @pytest.mark.parametrize("cls", [NeverEnds, Sleeps, CallsItself])
 def test_what_does_not_end_is_stopped(cls, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.4)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.4)
     before = state()
     verdict = check_attention(cls)
     assert not verdict.passed
@@ -145,7 +145,7 @@ def test_what_does_not_end_is_stopped(cls, monkeypatch):
 
 
 def test_what_does_not_end_is_stopped_in_another_thread(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.4)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.4)
     verdicts = []
     thread = threading.Thread(target=lambda: verdicts.append(check_attention(NeverEnds)))
     thread.start()

@@ -17,11 +17,11 @@ from torch import nn
 
 from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
+from eleven_steps.checks.judge.related import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Explain, Write
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.name.related import same_everywhere
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 from helpers.trace import SHAPES, STEPS, trace

@@ -378,12 +378,12 @@ def slipping(*arguments, **options):
 
 
 PLACES_OF_SLIPS = [
-    ("eleven_steps.checks.name.functions._spoken_of", lambda: tried("scores.1", lambda q, k: q)),
+    ("eleven_steps.checks.judge.functions._spoken_of", lambda: tried("scores.1", lambda q, k: q)),
     ("eleven_steps.checks.judge.written.judge_value", lambda: tried("scores.2", 43)),
     ("eleven_steps.checks.judge.written._judge_paper", lambda: tried("by_hand.2", {})),
-    ("eleven_steps.checks.name.growing.constructed", lambda: tried("your_class.1", Broken)),
-    ("eleven_steps.checks.name.classes._lost", lambda: check_attention(Broken)),
-    ("eleven_steps.checks.name.classes.verdict", lambda: check_attention(MultiHeadAttention)),
+    ("eleven_steps.checks.judge.growing.constructed", lambda: tried("your_class.1", Broken)),
+    ("eleven_steps.checks.judge.constructor._lost", lambda: check_attention(Broken)),
+    ("eleven_steps.checks.judge.classes.verdict", lambda: check_attention(MultiHeadAttention)),
 ]
 
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from eleven_steps.checks.run.outside import readings, with_constants
 
-NOTHING = {"names": [], "constants": [], "dropped": [], "called": [], "local": []}
+NOTHING = {"names": [], "constants": [], "dropped": [], "called": []}
 keys = torch.ones(2, 3)
 layer = nn.Linear(2, 2)
 first, second = lambda m: (m / 3, layer), lambda m: (lambda k: k / 5 + keys)(m)  # fmt: skip

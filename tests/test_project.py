@@ -42,7 +42,8 @@ MAY_IMPORT = {
     "run": {"beyond", "helpers"},
     "adapt": {"run"},
     "know": {"beyond", "helpers", "run"},
-    "name": {"adapt", "helpers", "know", "progress", "run"},
+    "judge": {"adapt", "know", "name", "run"},
+    "name": {"adapt", "helpers", "judge", "know", "progress", "run"},
     "progress": {"helpers", "know", "pictures"},
     "checks": {"helpers", "know", "name", "progress", "run"},
 }

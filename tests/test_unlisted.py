@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check_attention
-from eleven_steps.checks.name.say import Outcome
+from eleven_steps.checks.judge.say import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -165,9 +165,10 @@ def test_an_error_is_told_with_its_line():
             return scores.masked_fill(self.belov == 0, -torch.inf)
 
     verdict = check_attention(Wrong)
-    assert verdict.step == 6
-    assert "'Wrong' object has no attribute 'belov'" in verdict.message
-    assert "`return scores.masked_fill(self.belov == 0, -torch.inf)`" in verdict.message
+    assert verdict.message == (
+        "Step 6 (mask): forward reads `self.belov`, in the line `return scores.masked_fill("
+        "self.belov == 0, -torch.inf)`, and the constructor never sets it. Is `self.below` meant?"
+    )
 
 
 @pytest.mark.parametrize(

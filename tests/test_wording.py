@@ -10,7 +10,13 @@ from string import Formatter
 
 import pytest
 
-from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES, edited_source
+from eleven_steps.checks.know.catalogue import (
+    LINES,
+    MISTAKES,
+    OTHER_LINES,
+    VARIANT_MISTAKES,
+    edited_source,
+)
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain
 from eleven_steps.checks.know.exercises.paper_heads import SAID
 from eleven_steps.checks.know.exercises.questions import QUIZZES
@@ -95,17 +101,10 @@ def test_a_sentence_that_nobody_says_is_seen(monkeypatch):
 # The files
 
 
-def entries(name):
-    """The tables of a file, each with what stands under it."""
-    content = tomllib.loads((CHECKS / "know" / name).read_text("utf-8"))
-    tables = {table: each for table, each in content.items() if table != "lines"}
-    return [entry for table in tables.values() for entry in table.items()]
-
-
 def test_no_name_stands_twice():
-    sentences = [name for _, table in entries("sentences.toml") for name in table]
-    mistakes = [name for file in ("mistakes.toml", "changes.toml") for name, _ in entries(file)]
-    names = [*sentences, *mistakes]
+    kinds = tomllib.loads((CHECKS / "know" / "sentences.toml").read_text("utf-8")).values()
+    sentences = [name for table in kinds for names in table.values() for name in names]
+    names = [*sentences, *MISTAKES, *VARIANT_MISTAKES]
     assert len(names) == len({*names}), sorted(n for n in names if names.count(n) > 1)
     assert {*names} == KNOWN.keys()
 
@@ -125,18 +124,18 @@ def test_no_sentence_is_nearly_that_of_a_mistake():
         assert not quick or matcher.ratio() < 0.9, f"{name} says what {mistake} says: say that"
 
 
-def test_every_named_line_is_used_and_every_edit_fits():
-    for name in ("mistakes.toml", "changes.toml"):
-        text = (CHECKS / "know" / name).read_text("utf-8")
-        named = tomllib.loads(text)["lines"].keys()
-        used = set(re.findall(r"\$\{?(\w+)", text.partition("\n\n[lines]\n")[2]))
-        assert named == used, name
-    for name in MISTAKES | VARIANT_MISTAKES:
-        assert edited_source(name) != edited_source(variant=named_variant(name)), name
-
-
-def named_variant(name):
-    return VARIANT_MISTAKES[name].variant if name in VARIANT_MISTAKES else ""
+@pytest.mark.parametrize(
+    ("file", "lines", "mistakes"),
+    [("mistakes.toml", LINES, MISTAKES), ("changes.toml", OTHER_LINES, VARIANT_MISTAKES)],
+)
+def test_every_named_line_is_used_and_every_edit_fits(file, lines, mistakes):
+    text = (CHECKS / "know" / file).read_text("utf-8").partition("\n\n[lines]\n")[2]
+    edited = set(itertools.chain.from_iterable(each.edits for each in mistakes.values()))
+    assert lines.keys() <= edited | {*re.findall(r"\$(\w+)", text)}
+    for name, mistake in mistakes.items():
+        source = edited_source(variant=mistake.variant)
+        places = {lines.get(old, old): new for old, new in mistake.edits.items()}
+        assert all(source.count(old) == 1 and new != old for old, new in places.items()), name
 
 
 def test_what_the_sheet_says_is_said_of_some_slip():

@@ -27,7 +27,7 @@ class NeverBuilt(Base):
 
 @every("cls", [NeverAnswers, NeverBuilt])
 def test_whatever_does_not_end_is_stopped(cls, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.3)
     monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
     assert "does not end" in check_attention(cls).message
     assert "no end" in check("your_class.1", cls, record=False).message
@@ -78,7 +78,7 @@ def slowed(function, seconds):
 )
 def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, monkeypatch):
     expected = check_attention(cls)
-    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.5)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.5)
     for place in places:
         module, _, name = place.rpartition(".")
         owner = import_module(f"eleven_steps.checks.{module}")
@@ -90,7 +90,7 @@ def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, monk
 
 def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
-    monkeypatch.setattr("eleven_steps.checks.name.functions.play", slowed(play, 0.15))
+    monkeypatch.setattr("eleven_steps.checks.judge.functions.play", slowed(play, 0.15))
     assert check("scores.1", lambda q, k: q @ k.transpose(2, 3), record=False).passed
 
 
@@ -100,7 +100,7 @@ def test_work_of_the_class_itself_is_stopped(monkeypatch):
             work(0.2)
             return super().forward(x)
 
-    monkeypatch.setattr("eleven_steps.checks.name.classes.SECONDS", 0.5)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.5)
     verdict = check_attention(Slow)
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.name.foreign import check_attention
-from eleven_steps.checks.name.say import Outcome
+from eleven_steps.checks.judge.foreign import check_attention
+from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.checks.run.contract import VARIANTS
 from helpers.trace import STEPS
 

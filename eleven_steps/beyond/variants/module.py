@@ -141,9 +141,9 @@ class VariantAttention(MultiHeadAttention):
         record("project", queries=queries, keys=keys, values=values)
 
         # 3 view
-        queries = queries.view(b, num_tokens, self.num_heads, -1)
-        keys = keys.view(b, num_keys, self.num_kv_heads, -1)
-        values = values.view(b, num_keys, self.num_kv_heads, -1)
+        queries = queries.view(b, num_tokens, self.num_heads, self.key_dim)
+        keys = keys.view(b, num_keys, self.num_kv_heads, self.key_dim)
+        values = values.view(b, num_keys, self.num_kv_heads, self.head_dim)
         record("view", queries=queries, keys=keys, values=values)
 
         # 4 transpose

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from eleven_steps.checks.adapt.built import Build, built
 from eleven_steps.checks.adapt.calls import Call, output
-from eleven_steps.checks.adapt.constructor import Build, built
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
 from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of
 from eleven_steps.checks.run.contract import sizes

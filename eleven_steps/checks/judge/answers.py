@@ -8,6 +8,9 @@ from typing import Any
 
 from eleven_steps.checks import progress
 from eleven_steps.checks.judge.catching import judge_test
+from eleven_steps.checks.judge.functions import judge_function
+from eleven_steps.checks.judge.growing import judge_class
+from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say
 from eleven_steps.checks.judge.shown import shown_with
 from eleven_steps.checks.judge.written import judge_written
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Quiz, Task, Write
@@ -16,9 +19,6 @@ from eleven_steps.checks.know.exercises.questions import QUIZZES
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.functions import judge_function
-from eleven_steps.checks.name.growing import judge_class
-from eleven_steps.checks.name.say import Finding, Outcome, honestly, say
 from eleven_steps.checks.run.ask import ask, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 

@@ -4,10 +4,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.questions import REDRAWN, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.ask import ask, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, together
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Order
 from eleven_steps.checks.know.exercises.paper import Paper, Part, Words, plain_words
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.say import Finding, came, say, say_slip, sized, together
 from eleven_steps.checks.run.isolate import attempt, type_name
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS

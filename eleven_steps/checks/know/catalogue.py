@@ -1,4 +1,4 @@
-"""The usual wrong attention classes, each a small edit of the right one's source.
+"""The usual wrong attention classes, each made of the right one by a few other lines.
 
 MISTAKES maps names to the mistakes of the lecture's class, in the order of the eleven steps;
 VARIANT_MISTAKES those of changes since the lecture. Every lesson that breaks something, every check
@@ -12,31 +12,31 @@ import linecache
 import re
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from types import SimpleNamespace
 from typing import Any
 
 from eleven_steps.beyond import variants
+from eleven_steps.checks.know.elsewhere import in_variants, refused
 from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
 from helpers import attention
 from helpers.trace import STEPS
-
-Edit = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One wrong function that learners write: edits of the source of MultiHeadAttention and its
-    base class, or of eleven_steps.beyond.variants.
+    """One wrong function that learners write: other lines of MultiHeadAttention or its base class,
+    or of eleven_steps.beyond.variants.
     """
 
     identifier: str  # as in wrong_class("no_scale")
     step: int  # at which it is made, 1 to 11
     sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
     why: str  # it matters
-    edits: tuple[Edit, ...]  # pairs of old and new text
+    edits: Mapping[str, str]  # by the name of a line, or by its text: what stands there instead
     also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
     variant: str = ""  # the change it is made in, by its name in contract.VARIANTS
 
@@ -54,64 +54,45 @@ class Mistake:
 # What the files hold
 
 
-def _loaded(name: str) -> tuple[dict[str, str], dict[str, dict[str, dict]]]:
-    """The named lines of a file, and its mistakes under the tables they stand in."""
-    content = read(name)
-    return content.pop("lines"), content
-
-
 def _mistake(
     identifier: str,
     lines: dict[str, str],
     step: str,
-    variant: str = "",
-    edits: list[list[str]] = (),
-    qkv_edits: list[list[str]] = (),
-    also: list[str] = (),
-    **sentences: str,
+    variant: str,
+    sentence: str,
+    why: str,
+    also: Iterable[str] = (),
+    qkv: Mapping[str, str] | None = None,
+    **edits: str,
 ) -> Mistake:
-    every = [*edits, *(each for edit in qkv_edits for each in _for_q_k_v(lines, *edit))]
-    return Mistake(
-        identifier,
-        STEPS.index(step) + 1,
-        edits=tuple(tuple(Template(text).substitute(lines) for text in edit) for edit in every),
-        also=tuple(STEPS.index(name) + 1 for name in also),
-        variant=variant,
-        **sentences,
-    )
+    edits = {old: Template(new).substitute(lines) for old, new in edits.items()}
+    for old, new in (qkv or {}).items():
+        edits |= _for_q_k_v(old, Template(new).substitute(lines))
+    steps = (STEPS.index(name) + 1 for name in also)
+    return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), variant)
 
 
-def _for_q_k_v(lines: dict[str, str], old: str, new: str) -> Iterator[Edit]:
-    """An edit of W_query and queries, and the same of W_key and keys, W_value and values."""
-    edit = [Template(text).substitute(lines) for text in (old, new)]
+def _for_q_k_v(*edit: str) -> Iterator[tuple[str, str]]:
+    """What is made of W_query and queries, and the same of W_key and keys, W_value and values."""
     for one, many in ("query", "queries"), ("key", "keys"), ("value", "values"):
         yield tuple(text.replace("query", one).replace("queries", many) for text in edit)
 
 
-LINES, _BY_STEP = _loaded("mistakes.toml")
-_OTHER_LINES, _BY_VARIANT = _loaded("changes.toml")
+_CONTENT, _LATER = read("mistakes.toml"), read("changes.toml")
+LINES: dict[str, str] = _CONTENT.pop("lines")
+OTHER_LINES: dict[str, str] = _LATER.pop("lines")
 MISTAKES: dict[str, Mistake] = {
-    name: _mistake(name, LINES, step, **entry)
-    for step, entries in _BY_STEP.items()
+    name: _mistake(name, LINES, step, "", **entry)
+    for step, entries in _CONTENT.items()
     for name, entry in entries.items()
 }
 VARIANT_MISTAKES: dict[str, Mistake] = {
-    name: _mistake(name, _OTHER_LINES, variant=variant, **entry)
-    for variant, entries in _BY_VARIANT.items()
+    name: _mistake(name, OTHER_LINES, step, variant, **entry)
+    for variant, steps in _LATER.items()
+    for step, entries in steps.items()
     for name, entry in entries.items()
 }
-
-# Lines of the lecture's class as they stand in eleven_steps.beyond.variants.
-_LATER = (
-    (LINES["future"], "hidden = self.mask[start:end, :end]"),
-    ("future", "hidden"),
-    (LINES["scaled"], "scaled = masked.div_(self.key_dim**0.5)"),
-    (LINES["softmax"], 'weights = replacing("softmax", self)(call, scaled)'),
-)
-_WITHIN = {"cache": "rope"}  # what is kept has been turned
-_ANEW = {"linear": (6, 7)}  # steps that leave no sense in what is said of the lecture's
 _BETWEEN = "\n\n# the next file\n\n"
-_PROJECTED = "num_keys = keys.shape[1]"  # once the three are made, in eleven_steps.beyond.variants
 
 
 # Classes with mistakes planted
@@ -122,8 +103,8 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
 
     Args:
         identifiers: keys of MISTAKES or VARIANT_MISTAKES; several plant all of them.
-        variant: the change that the class is to have, as check_attention calls it; that of the
-            mistakes if it is not given.
+        variant: the change that the class is to have, as check_attention calls it, or several,
+            "gqa,rope"; those of the mistakes if none is given.
 
     Returns:
         A new class; its forward still records its steps, so that a trace shows the wrong numbers.
@@ -131,9 +112,10 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
 
     Raises:
         KeyError: no mistake has that name.
-        ValueError: two of the mistakes change the same line.
+        ValueError: two of the mistakes change the same line; one of them cannot be made in the
+            variant; there is no such variant, or its changes do not go together.
     """
-    variant = variant or _variant_of(identifiers)
+    variant = combined(variant or _variant_of(identifiers))
     return class_of(edited_source(*identifiers, variant=variant), variant)
 
 
@@ -172,31 +154,42 @@ def edited_source(*identifiers: str, variant: str = "") -> str:
 
     With a variant it is that of eleven_steps.beyond.variants as well, whatever the variant.
     """
-    variant = variant or _variant_of(identifiers)
-    source = _variant_source() if variant else _right_source()
+    variant = combined(variant or _variant_of(identifiers))
     for identifier in identifiers:
-        for old, new in edits_of(identifier, variant):
-            if source.count(old) != 1:
+        if reason := cannot(identifier, variant):
+            raise ValueError(f"{identifier} cannot be made in variant {variant!r}: {reason}")
+    return with_edits(
+        _variant_source() if variant else _right_source(),
+        {identifier: edits_of(identifier, variant) for identifier in identifiers},
+    )
+
+
+def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a source in which texts are others, by who wants them to be.
+
+    Raises:
+        ValueError: two want to change the same text.
+    """
+    texts: list[str] = []
+    for who, changes in edits.items():
+        for old, new in changes.items():
+            if old not in source:
                 raise ValueError(
-                    f"{identifier} changes {old!r}, found {source.count(old)} times after "
-                    f"{identifiers}: once is expected"
+                    f"{who} changes {old!r}, which another of {', '.join(edits)} changes too"
                 )
-            source = source.replace(old, new)
-    return source
+            source = source.replace(old, f"\0{len(texts)}\0")  # so that no edit meets another's
+            texts.append(new)
+    return re.sub(r"\0(\d+)\0", lambda place: texts[int(place[1])], source)
 
 
-def edits_of(identifier: str, variant: str = "") -> tuple[tuple[str, str], ...]:
-    """Return a mistake's edits; one of the lecture's class as it is made in beyond.variants."""
+def edits_of(identifier: str, variant: str = "") -> dict[str, str]:
+    """Return what a mistake puts in place of texts; of the lecture's, as they are in a variant."""
     mistake = named(identifier)
-    return tuple(map(_later, mistake.edits)) if variant and not mistake.variant else mistake.edits
-
-
-def _later(edit: tuple[str, str]) -> tuple[str, str]:
-    if edit[0] in (LINES[name] for name in ("queries", "keys", "values")):
-        return _PROJECTED, f"{edit[1]}\n        {_PROJECTED}"
-    for lecture, later in _LATER:
-        edit = tuple(text.replace(lecture, later) for text in edit)
-    return edit
+    if mistake.variant:
+        return {OTHER_LINES.get(old, old): new for old, new in mistake.edits.items()}
+    if not variant:
+        return {LINES.get(old, old): new for old, new in mistake.edits.items()}
+    return in_variants(mistake.edits, LINES, _variant_source())
 
 
 def named(identifier: str) -> Mistake:
@@ -208,24 +201,23 @@ def named(identifier: str) -> Mistake:
     return every[identifier]
 
 
+def cannot(identifier: str, variant: str) -> str:
+    """Return why a mistake cannot be made in a variant, or nothing where it can."""
+    mistake, changes = named(identifier), changes_of(variant)
+    if mistake.variant:
+        return "" if mistake.variant in changes else f"it is a mistake of {mistake.variant!r}"
+    return refused(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
+
+
 @functools.cache
 def mistakes_of(variant: str) -> dict[str, Mistake]:
     """Return what can go wrong with a variant: its own mistakes, then the lecture's."""
-    if not variant:
-        return MISTAKES
-    source = _variant_source()
-    some = variant, _WITHIN.get(variant)
-    own = {name: each for name, each in VARIANT_MISTAKES.items() if each.variant in some}
-    return own | {
-        name: each
-        for name, each in MISTAKES.items()
-        if each.step not in _ANEW.get(variant, ())
-        and all(source.count(old) == 1 for old, _ in edits_of(name, variant))
-    }
+    every = VARIANT_MISTAKES | MISTAKES if variant else MISTAKES
+    return {name: each for name, each in every.items() if not cannot(name, variant)}
 
 
 def _variant_of(identifiers: tuple[str, ...]) -> str:
-    return next(filter(None, (named(each).variant for each in identifiers)), "")
+    return ",".join(filter(None, (named(each).variant for each in identifiers)))
 
 
 @functools.cache
@@ -245,9 +237,10 @@ def _variant_source() -> str:
     return re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", _BETWEEN.join(texts))
 
 
-# The right class of a change since the lecture, built and called as a learner's class is
+# The right class of changes since the lecture, built and called as a learner's class is
 
-# The parts that the module is built with, from what a constructor gets besides.
+# The parts that the module is built with, from what a constructor gets besides. What is not here is
+# brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, num_kv_heads: [room.GroupedHeads(num_kv_heads)],
     "norm": lambda room: [room.Norm()],
@@ -256,18 +249,15 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
     "cap": lambda room, limit: [room.Cap(limit)],
     "full": lambda room: [room.Full()],
     "window": lambda room, window: [room.Window(window)],
-    "padding": lambda room: [],
     "topk": lambda room, top_keys, index_heads, index_dim: [
         room.TopKeys(top_keys, index_heads, index_dim)
     ],
-    "other": lambda room: [],
     "sinks": lambda room: [room.Sinks()],
     "gate": lambda room: [room.Gate()],
     "latent": lambda room, latent_dim, rope_dim: [
         room.Latent(latent_dim, rope_dim),
         room.Rope(width=rope_dim),
     ],
-    "cache": lambda room: [room.Rope()],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],
 }
 
@@ -277,21 +267,27 @@ def fitted(names: dict[str, Any], variant: str) -> type:
 
     Args:
         names: what eleven_steps.beyond.variants holds, or an edited copy of it.
-        variant: which change.
+        variant: which change, or which several.
     """
-    room = SimpleNamespace(**names)
+    room, changes = SimpleNamespace(**names), changes_of(variant)
 
     class Fitted(room.VariantAttention):
-        def __init__(self, d_in, d_out, context_length, dropout, heads, qkv_bias=False, **sizes):
-            parts = BUILT[variant](room, **sizes)
-            super().__init__(d_in, d_out, context_length, dropout, heads, qkv_bias, parts)
+        def __init__(self, *lecture, **named):
+            parts = {}  # one of a kind: a latent turns a few features where rope turns all
+            for change in filter(BUILT.get, changes):
+                own = {size: named.pop(size) for size in VARIANTS[change]}
+                parts |= {type(part): part for part in BUILT[change](room, **own)}
+            super().__init__(*lecture, parts=parts.values(), **named)
 
-        def forward(self, x, given=None, record=attention.record_nothing):
-            kind = {"padding": room.Padding, "other": room.OtherSequence}.get(variant)
-            if variant == "cache":
-                cache = given or room.Cache()
-                return room.VariantAttention.forward(self.plus(cache), x, record), cache
-            twin = self.plus(kind(given)) if kind else self
-            return room.VariantAttention.forward(twin, x, record)
+        def forward(self, x, *given, record=attention.record_nothing):
+            rest, brought = iter(given), []
+            if "other" in changes:
+                brought.append(room.OtherSequence(next(rest)))
+            if "padding" in changes:
+                brought.append(room.Padding(next(rest)))
+            if "cache" not in changes:
+                return room.VariantAttention.forward(self.plus(*brought), x, record)
+            past = next(rest, None) or (room.State() if "linear" in changes else room.Cache())
+            return room.VariantAttention.forward(self.plus(*brought, past), x, record), past
 
     return Fitted

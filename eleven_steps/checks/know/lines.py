@@ -1,10 +1,10 @@
 """A step's lines with what the catalogue's mistakes make of each, to be put together by hand."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eleven_steps.checks.know.catalogue import LINES, MISTAKES, Edit, class_of, edited_source
+from eleven_steps.checks.know.catalogue import LINES, MISTAKES, class_of, edited_source, with_edits
 from helpers.attention import MultiHeadAttention
 
 # Of each step: in whose numbers it shows, as step and tensor, and the mistakes to be made there.
@@ -48,11 +48,11 @@ class Line:
 
     Args:
         texts: the line, the right one first.
-        edits: what plants each of them; nothing plants the right one.
+        edits: what plants each of them, by the names of lines; nothing plants the right one.
     """
 
     texts: tuple[str, ...]
-    edits: tuple[tuple[Edit, ...], ...]
+    edits: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,8 @@ class WrongLines:
         """Yield every choice, the right lines first."""
         for chosen in itertools.product(*(range(len(line.texts)) for line in self.lines)):
             each = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
-            source = edited_source()
-            for old, new in itertools.chain(*each):
-                source = source.replace(old, new)  # tests/test_wording.py: each stands there once
+            edits = {LINES[name]: new for changes in each for name, new in changes.items()}
+            source = with_edits(edited_source(), {self.step: edits})
             yield State(chosen, class_of(source), told(each))
 
 
@@ -106,29 +105,31 @@ def wrong_lines(step: str) -> WrongLines:
     if step not in BROKEN:
         raise ValueError(f"step is {step!r}: one of {', '.join(BROKEN)} is expected")
     at, tensor, *names = BROKEN[step]
-    made: dict[str, dict[tuple[Edit, ...], None]] = {}  # by line, in the order they are named
+    made: dict[str, list[Mapping[str, str]]] = {}  # by line, in the order they are named
     for name in names:
         for line, edits in by_line(MISTAKES[name].edits).items():
-            made.setdefault(line, {(): None})[edits] = None
+            every = made.setdefault(line, [{}])
+            if edits not in every:
+                every.append(edits)
     lines = [
-        Line(tuple(edits[0][1] if edits else LINES[line] for edits in every), tuple(every))
-        for line, every in sorted(made.items(), key=lambda each: list(LINES).index(each[0]))
+        Line(tuple(edits.get(line, LINES[line]) for edits in made[line]), tuple(made[line]))
+        for line in LINES
+        if line in made
     ]
     return WrongLines(step, (at, tensor), tuple(lines))
 
 
-def by_line(edits: tuple[Edit, ...]) -> dict[str, tuple[Edit, ...]]:
-    """Return edits by the name of the line they change; those of q, k and v go together."""
-    names, found = {text: name for name, text in LINES.items()}, {}
-    for old, new in edits:
-        line = TOGETHER.get(names[old], names[old])
-        found[line] = (*found.get(line, ()), (old, new))
+def by_line(edits: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return edits by the line they change; those of q, k and v go together."""
+    found: dict[str, dict[str, str]] = {}
+    for line, new in edits.items():
+        found.setdefault(TOGETHER.get(line, line), {})[line] = new
     return found
 
 
-def told(changes: list[tuple[Edit, ...]]) -> tuple[str, ...]:
+def told(changes: list[Mapping[str, str]]) -> tuple[str, ...]:
     """Return why a choice matters: of the mistake that it is, else of each of its lines."""
-    known = {frozenset(mistake.edits): mistake.why for mistake in MISTAKES.values()}
-    whole = known.get(frozenset(itertools.chain(*changes)))
-    parts = (known.get(frozenset(edits)) for edits in changes if edits)
-    return (whole,) if whole else tuple(why for why in parts if why)
+    known = {frozenset(mistake.edits.items()): mistake.why for mistake in MISTAKES.values()}
+    every = [frozenset(edits.items()) for edits in changes]
+    whole = known.get(frozenset(itertools.chain(*every)))
+    return (whole,) if whole else tuple(known[edits] for edits in every if edits in known)

@@ -12,7 +12,8 @@ from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
-from eleven_steps.checks.run.reply import build, run
+from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.reply import run
 from helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]

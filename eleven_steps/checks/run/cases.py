@@ -34,6 +34,16 @@ SAME = 1e-7  # of outputs of the very same operations
 LOOSE = 1e-3  # of gradients and of what is solved for
 
 
+def split(variant: str) -> tuple[str, ...]:
+    """The names of the changes that a variant, "gqa,rope", is made of."""
+    return tuple(name.strip() for name in variant.split(",") if name.strip())
+
+
+def added(variant: str) -> tuple[str, ...]:
+    """The layers and parameters that the changes of a variant add."""
+    return tuple(layer for name in split(variant) for layer in ADDED.get(name, ()))
+
+
 @dataclass(frozen=True)
 class Case:
     """One choice of sizes and numbers; equal cases have equal weights and an equal x."""
@@ -51,7 +61,12 @@ class Case:
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
     called: str = ""  # by a message; its letters if empty
-    variant: str = ""  # the change since the lecture, by its name in contract.VARIANTS
+    variant: str = ""  # changes since the lecture, by their names in contract.VARIANTS: gqa,rope
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The names of the changes since the lecture, one by one."""
+        return split(self.variant)
 
     @property
     def head_dim(self) -> int:
@@ -137,7 +152,7 @@ class Cases:
 def cases_of(variant: str) -> Cases:
     """The cases of the lecture's class, or those of a variant."""
     every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
-    if variant == "linear":  # where sums are small, what is added under a norm's root counts
+    if "linear" in split(variant):  # where sums are small, what is added under a norm's root counts
         every += (replace(every[0], scale=0.1),)
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
@@ -207,22 +222,29 @@ def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
 def fill(module: nn.Module, case: Case) -> None:
     """Give the layers of the lecture's names the case's weights, whatever their shapes.
 
-    Layers that are one and the same object become copies of their own first.
+    Layers that are one and the same object become copies of their own first, and so do weights
+    that two layers share.
     """
     layers = [getattr(module, name, None) for name in LAYERS]
     for index, (name, layer) in enumerate(zip(LAYERS, layers, strict=True)):
         if isinstance(layer, nn.Module) and any(layer is other for other in layers[:index]):
             setattr(module, name, copy.deepcopy(layer))
+    filled: set[int] = set()
     with torch.no_grad():
         for name, parameter in lecture_parameters(module, case.variant).items():
+            if id(parameter) in filled:
+                layer, _, part = name.rpartition(".")
+                parameter = nn.Parameter(parameter.clone(), parameter.requires_grad)
+                setattr(module.get_submodule(layer), part, parameter)
+            filled.add(id(parameter))
             parameter.copy_(case.weight(name, parameter.shape))
 
 
 def lecture_parameters(module: Any, variant: str = "") -> dict[str, nn.Parameter]:
-    """The registered parameters that bear the lecture's names, and those of a variant."""
+    """The registered parameters that bear the lecture's names, and those of changes since."""
     registered = dict(module.named_parameters(remove_duplicate=False))
     wanted = [f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")]
-    for layer in ADDED.get(variant, ()):
+    for layer in added(variant):
         wanted += [layer, f"{layer}.weight", f"{layer}.bias"]
     return {name: registered[name] for name in wanted if name in registered}
 

@@ -11,7 +11,7 @@ class and by name. All else is as check_attention says.
 - full: nothing is hidden, as in an encoder.
 - window: built with window, the tokens seen, the token itself counted.
 - padding: forward(x, is_padding), (b, num_tokens), True for filling. What comes out at filling is
-  not compared, and must be finite.
+  not compared, and must be finite. Beside other it says which of the other's tokens are filling.
 - topk: built with top_keys, index_heads, index_dim; layers W_index_query, W_index_key and
   W_index_weight without biases, and index_norm, a LayerNorm (1e-6). A key is rated by the sum over
   index_heads of weight times relu(query times key); of the keys that it may see, a query sees the
@@ -28,15 +28,19 @@ class and by name. All else is as check_attention says.
 - linear: built with decays (num_heads,); a layer context_norm, an RMSNorm (1e-6) of the combined
   context. Queries, keys and values go through SiLU; a weight is query times key times
   exp(-decay * distance), without softmax. No dropout is asked for: a table has no weights.
+
+Several changes are joined by commas, in any order, "gqa,rope": the constructor gets what each of
+them asks for, and forward gets x, other, is_padding and past, in this order.
 """
 
+import itertools
 from typing import Any
 
 import torch
 from torch import nn
 
 from eleven_steps.beyond.variants import alibi_slopes
-from eleven_steps.checks.run.cases import Case, known
+from eleven_steps.checks.run.cases import Case, known, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
@@ -59,10 +63,76 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 
 
+# Changes that bring others, and those that do not go together, with the reason.
+BRINGS = {"cache": "rope"}
+APART = {
+    "gqa": {"latent": "a latent makes keys for every head, and gqa shares them"},
+    "rope": {"other": "tokens of two sequences have no common positions to turn by"},
+    "alibi": {
+        "other": "tokens of two sequences have no distance",
+        "linear": "linear has decays of its own for the distance",
+    },
+    "cap": {"linear": "linear has no softmax to cap the scores for"},
+    "full": {
+        "window": "full hides nothing, and a window hides what lies far back",
+        "topk": "full hides nothing, and topk hides all but the best keys",
+        "other": "of another sequence nothing is hidden anyway",
+        "cache": "what is kept was made before the tokens that full would let it see",
+        "linear": "a sum over what was read so far cannot hold what comes later",
+    },
+    "window": {
+        "other": "tokens of two sequences have no distance",
+        "linear": "a sum over what was read so far cannot let go of a token",
+    },
+    "padding": {"cache": "it is not agreed whether is_padding comes whole or in pieces"},
+    "topk": {
+        "other": "the indexer rates tokens of x",
+        "linear": "a sum over what was read so far cannot leave out a token",
+    },
+    "other": {
+        "latent": "both say what keys and values are made from",
+        "cache": "keys of the other sequence are the same in each call, so none are added",
+        "linear": "another sequence has no order in which it could be summed",
+    },
+    "sinks": {"linear": "linear has no softmax that a sink could take part in"},
+}
+
+
+def combined(variant: str) -> str:
+    """Return the name of a variant as cases bear it: its changes in the order of VARIANTS.
+
+    Raises:
+        ValueError: there is no such change, or two of them do not go together.
+    """
+    names = {*split(variant)}
+    if unknown := sorted(names - VARIANTS.keys()):
+        raise ValueError(
+            f"variant is {unknown[0]!r}: one of {', '.join(VARIANTS)} is expected, "
+            f"or several joined by commas"
+        )
+    ordered = changes_of(variant)
+    for one, other in itertools.combinations(ordered, 2):
+        if reason := APART.get(one, {}).get(other):
+            raise ValueError(f"{one} and {other} do not go together: {reason}")
+    return ",".join(each for each in ordered if each not in map(BRINGS.get, names))
+
+
+def changes_of(variant: str) -> tuple[str, ...]:
+    """Return the changes of a variant and those that they bring, in the order of VARIANTS."""
+    names = {*split(variant)}
+    names |= {BRINGS[each] for each in names & BRINGS.keys()}
+    return tuple(each for each in VARIANTS if each in names)
+
+
+def asked(variant: str) -> tuple[str, ...]:
+    """The names of what a constructor gets besides."""
+    return tuple(size for each in changes_of(variant) for size in VARIANTS[each])
+
+
 def signature(variant: str) -> str:
     """How a constructor is called."""
     lecture = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
-    return ", ".join((lecture, *VARIANTS.get(variant, ())))
+    return ", ".join((lecture, *asked(variant)))
 
 
 def sizes(case: Case) -> dict[str, Any]:
@@ -80,17 +150,19 @@ def sizes(case: Case) -> dict[str, Any]:
         "rope_dim": 2,
         "decays": alibi_slopes(heads),
     }
-    return {name: every[name] for name in VARIANTS.get(case.variant, ())}
+    return {name: every[name] for name in asked(case.variant)}
 
 
 def beside(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """What forward gets after x (b, num_tokens, d_in)."""
-    if case.variant == "padding":
-        return (is_padding(*x.shape[:2]).to(x.device),)
-    if case.variant == "other":
-        num_keys = max(1, x.shape[1] - 2)
-        return (known(f"other{case.seed}", (len(x), num_keys, x.shape[2])).to(x),)
-    return ()
+    more, answering = [], x
+    if "other" in case.changes:
+        shape = len(x), max(1, x.shape[1] - 2), x.shape[2]
+        answering = known(f"other{case.seed}", shape).to(x)
+        more.append(answering)
+    if "padding" in case.changes:
+        more.append(is_padding(*answering.shape[:2]).to(x.device))
+    return tuple(more)
 
 
 def is_padding(b: int, num_tokens: int) -> torch.Tensor:
@@ -115,11 +187,12 @@ def called(
         in_turn: whether a second text is read between these pieces.
         options: handed on to forward.
     """
-    if case.variant == "cache":
+    if "cache" in case.changes:
         return _in_pieces(module, x, in_turn, options)
     more = beside(case, x)
     out = module(x, *more, **options)
-    if case.variant == "padding" and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:
+    filled = "padding" in case.changes and "other" not in case.changes  # tokens of x
+    if filled and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:
         nobodys = more[0][..., None] & out.isfinite()  # what stands there means nothing
         return out.masked_fill(nobodys, 0)
     return out

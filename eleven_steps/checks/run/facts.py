@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.recorder import Call
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -26,6 +25,8 @@ class Pass:
     moved: str = ""  # "here" or "made": see reply._moved
     in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws
+    stored: dict[str, Any] = field(default_factory=dict)  # attributes that are set first
+    how: str = ""  # grad, inference, strided (x lies otherwise in memory), copied (of the module)
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,20 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Record:
-    """One forward, operation by operation, and what stopped it if anything did."""
-
-    calls: tuple[Call, ...]
-    seen: Seen
-    # The torch function that raised, the tensors and the whole numbers it was given.
-    failing: tuple[str, tuple[torch.Tensor, ...], tuple[int, ...]] | None = None
-
-
-@dataclass(frozen=True)
 class Facts:
     """What a constructor makes of MAIN's sizes."""
 
     shapes: Shapes  # of the parameters of the lecture's names
     parameters: tuple[str, ...]  # the names of all of them
-    tied: bool  # whether two of the lecture's layers share a weight
+    tied: tuple[str, ...]  # those of the lecture's layers that share a weight
     listed: bool  # whether layers stand in a plain list
     mask: str  # parameter, trained (one that wants gradients), buffer, attribute or ""
     dropout: str  # the type of self.dropout, or ""
     sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
-    kept: tuple[str, ...] = ()  # names of attributes
+    kept: dict[str, str] = field(default_factory=dict)  # type of each attribute, or buffer
     unkept: tuple[str, ...] = ()  # names that the constructor makes, and that are no attributes
+    alone: bool = True  # whether no two of the lecture's layers are one and the same
+    frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
 
 
 Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.cases import LAYERS
-
 MAKING = {
     *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
     *("contiguous", "masked_fill", "softmax", "div", "mul"),
@@ -29,19 +27,16 @@ def readings(function: Any) -> dict[str, list]:
     Returns:
         names: (name, what it is) of each global that holds a tensor, a number or a module.
         called: the names in its code, of what it calls for one; known without its source too.
-        local: the layers that the constructor of a class makes and forgets, without `self.`.
         constants: the numbers above 0 in the code.
         dropped: the methods and layers whose results the code makes and drops.
     """
-    local: list[str] = []
     if isinstance(function, type):
-        local = _local(vars(function).get("__init__"))
         function = vars(function).get("forward")
     elif isinstance(function, nn.Module):
         function = vars(type(function)).get("forward")
     code = getattr(function, "__code__", None)
     called = sorted(_named(code)) if isinstance(code, types.CodeType) else []
-    found = {"names": [], "constants": [], "dropped": [], "called": called, "local": local}
+    found = {"names": [], "constants": [], "dropped": [], "called": called}
     node = source_of(function)
     if node is None:
         return found
@@ -63,12 +58,6 @@ def _named(code: types.CodeType) -> set[str]:
     """The names in a function's code, and in the code of functions within."""
     inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
     return {*code.co_names}.union(*map(_named, inner))
-
-
-def _local(constructor: Any) -> list[str]:
-    """The lecture's layers that are only names within a constructor."""
-    code = getattr(constructor, "__code__", None)
-    return [n for n in LAYERS if isinstance(code, types.CodeType) and n in code.co_varnames]
 
 
 def source_of(function: Any) -> Function | None:

@@ -5,25 +5,28 @@ import copy
 import inspect
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, known, lecture_parameters
-from eleven_steps.checks.run.contract import Alone, called, sizes
-from eleven_steps.checks.run.facts import ATTRIBUTES, FLOATS, Facts, Pass, Record, Seen
+from eleven_steps.checks.run.cases import Case, known, lecture_parameters
+from eleven_steps.checks.run.contract import Alone, called
+from eleven_steps.checks.run.facts import FLOATS, Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
+from eleven_steps.checks.run.making import build, facts, statement
 from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.plain import plain
-from eleven_steps.checks.run.recorder import DeviceWatch, Recorder, Watch, marked
+from eleven_steps.checks.run.recorder import DeviceWatch, Watch
+from eleven_steps.checks.run.trace import Trace, traced
 from helpers import attention
 
 MOST_PRINTED = 1000  # characters
 MOST_SHAPES = 900
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
+MODES = {"grad": torch.enable_grad, "inference": torch.inference_mode}
 
 # The questions
 
@@ -88,52 +91,35 @@ def parameters(cls: Any) -> list[str]:
     return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
 
-def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
-    """What the constructor makes, with qkv_bias as given, or left out where it is None."""
-    case = cases_of(variant).main
-    module = construct(cls, case, bias)
-    everything = dict(module.named_parameters(remove_duplicate=False))
-    own = lecture_parameters(module, variant)
-    held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
-    weights = [id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own]
-    stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
-    stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
-    dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
-    kept = {*vars(module), *module._modules, *module._parameters, *module._buffers}
-    code = attempt(lambda: cls.__init__.__code__)
-    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
-    return Facts(
-        {name: tuple(each.shape) for name, each in own.items()},
-        tuple(everything),
-        len(set(weights)) < len(weights),
-        any(isinstance(each, nn.Module) for some in held for each in some),
-        _mask(module, case.context_length),
-        dropout,
-        {name: each for name, each in stored.items() if isinstance(each, int | float)},
-        tuple(name for name in kept if not name.startswith("_")),
-        tuple(name for name in made if name not in kept),
-    )
-
-
 def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
     """Build a module for a case and run it, once or several times in a row.
 
     What a forward raises is part of what is seen.
     """
-    module = build(cls, case, dropout)
-    seen = [attempt(_forward, module, case, each) for each in passes]
+    module, outs = build(cls, case, dropout), {}
+    seen = [attempt(_forward, module, case, each, (outs, i)) for i, each in enumerate(passes)]
+    for i, out in outs.items():  # as a later forward left it
+        if not torch.equal(out.to(torch.float32).nan_to_num(), seen[i].out.nan_to_num()):
+            seen[i] = replace(seen[i], changed=(*seen[i].changed, "out"))
     return [Seen(each) if isinstance(each, Failure) else each for each in seen]
 
 
-def record(cls: Any, case: Case) -> Record:
-    """Record one forward, and measure what each of its tensors is made of.
+def trace(cls: Any, case: Case, double: bool = True) -> Trace:
+    """Write down one forward, in double precision unless it is to be otherwise."""
+    module = build(cls, case)
+    inner = getattr(getattr(module, "called", None), "inner", None)  # of somebody else's class
+    x = case.x.double() if double else case.x
+    module = module.double() if double else module
 
-    The same forward runs again with each of the four layers changed: the tensors that change with
-    a layer are made of it.
-    """
-    base, *others = (_recorded(build(cls, case), case, name) for name in ("", *LAYERS))
-    calls = marked(base[0].calls, {n: o[0].calls for n, o in zip(LAYERS, others, strict=True)})
-    return Record(tuple(calls), base[1], base[2])
+    def forward(x: torch.Tensor) -> Any:
+        return called(module, case, x)
+
+    return traced(forward, [x], module, cls if inner is None else type(inner))[0]
+
+
+def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:
+    """Write down one call of a function."""
+    return traced(function, copy.deepcopy(tuple(arguments)), None, function)[0]
 
 
 def built(lines: Sequence[str]) -> type:
@@ -182,8 +168,10 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "verdicts": verdicts,
     "parameters": parameters,
     "facts": facts,
+    "statement": statement,
     "run": run,
-    "record": record,
+    "trace": trace,
+    "traced_call": traced_call,
     "printed": printed,
 }
 
@@ -191,34 +179,18 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 # How they are answered
 
 
-def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
-    """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
-    first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
-    more = sizes(case)
-    if bias is None:
-        return cls(*first, **more)
-    try:
-        return cls(*first, qkv_bias=bias, **more)
-    except TypeError as error:
-        if "qkv_bias" not in str(error):
-            raise
-        return cls(*first, bias, **more)
-
-
-def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
-    """Construct cls for a case with known weights, in eval mode."""
-    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
-    module = construct(cls, case, case.qkv_bias, dropout)
-    fill(module, case)
-    return module.eval()
-
-
-def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
+def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) -> Seen:
+    """Run a module as a pass wants it; outs, i = at: outs[i] is the very tensor it returned."""
     x = (case.x if wanted.x is None else wanted.x).clone()
+    if wanted.how == "copied":
+        other = attempt(copy.deepcopy, module)  # what cannot be copied is not asked about
+        module = module if isinstance(other, Failure) else other
     own = lecture_parameters(module, case.variant)
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
+    for name, each in wanted.stored.items():
+        setattr(module, name, each)
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
@@ -228,12 +200,15 @@ def _forward(module: nn.Module, case: Case, wanted: Pass) -> Seen:
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
-    with torch.no_grad():
+    x = x.mT.contiguous().mT if wanted.how == "strided" else x
+    with MODES.get(wanted.how, torch.no_grad)():
         returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {
         "x": not torch.equal(x, given),
         "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
     }
+    if isinstance(returned, torch.Tensor):
+        at[0][at[1]] = returned
     return look(returned, tuple(name for name, was in written.items() if was))
 
 
@@ -277,25 +252,6 @@ def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     return Seen(torch.empty(0), met=watch.met)
 
 
-def _recorded(module: nn.Module, case: Case, changed: str) -> tuple[Recorder, Seen, Any]:
-    with torch.no_grad():
-        for name, each in lecture_parameters(module, case.variant).items():
-            if changed and name.startswith(f"{changed}."):
-                each.copy_(known(f"other {name}", each.shape, float(each.std() or 1)))
-    recorder, watch, x = Recorder(), Watch(), case.x
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
-
-    def body() -> Seen:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch, recorder:
-            returned = called(module, case, x)
-        return look(returned)
-
-    seen = attempt(body)
-    torch.backends.mha.set_fastpath_enabled(fast)
-    return recorder, seen if isinstance(seen, Seen) else Seen(seen), watch.failing
-
-
 def _accepts(test: Any, cls: type) -> Any:
     torch.default_generator.manual_seed(0)  # a test draws the same for each class
     verdict = test(cls)
@@ -305,15 +261,3 @@ def _accepts(test: Any, cls: type) -> Any:
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
         return plain(function(*copy.deepcopy(tuple(arguments))))
-
-
-def _mask(module: nn.Module, context_length: int) -> str:
-    """How a mask is kept: whatever is (..., context_length, context_length)."""
-    square = (context_length, context_length)
-    for name, each in module.named_parameters():
-        if each.shape[-2:] == square and not name.startswith(LAYERS):
-            return "trained" if each.requires_grad else "parameter"
-    if any(each.shape[-2:] == square for each in module.buffers()):
-        return "buffer"
-    plain = [each for each in vars(module).values() if isinstance(each, torch.Tensor)]
-    return "attribute" if any(each.shape[-2:] == square for each in plain) else ""

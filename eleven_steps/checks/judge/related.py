@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge.causes import Given, made_of, turned, whole
+from eleven_steps.checks.judge.read import state_of
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.causes import Given, made_of, turned, whole
-from eleven_steps.checks.name.locate.by_weights import fit, weigh
-from eleven_steps.checks.name.say import Finding, say
 from eleven_steps.checks.run.cases import LOOSE, Case, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
 from helpers.trace import SHAPES, STEPS
@@ -153,17 +153,22 @@ def _right_for_some(part: torch.Tensor, right: torch.Tensor, letters: str) -> st
 
 
 def _as_weights(part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
-    """What is wrong with weights: a scale that fits them, or sums that are not 1."""
-    scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
+    """What is wrong with weights: a scale that fits them, what they see, or sums that are not 1."""
     if rounded := _rounded(part, right):
         return rounded
-    finding = weigh(*(each.flatten(0, 1) for each in (part, scores, right)), [masked])
-    factor = fit(part.flatten(0, 1), scores.flatten(0, 1))
-    scaled = factor is not None and close(torch.softmax(masked * factor, -1), part, LOOSE)
-    if finding.name == "row_sums" or finding.step == 7 and scaled:
-        return finding.text
-    if finding.name != "weights_nan" and part.triu(1).any():
+    scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
+    hides, root = masked == -torch.inf, scene.case.head_dim**-0.5
+    state = state_of(part.double(), scores.double(), hides, 1e-5)
+    sums = part.sum(-1)
+    if not part.isnan().any() and part.masked_select(hides).any():
         return say("future_seen", some="").text
+    if not close(sums, torch.ones_like(sums), LOOSE):
+        off = (sums - 1).abs().argmax()
+        return say("row_sums", sum=float(sums.flatten()[off])).text
+    if state and state.hidden == "right" and abs(state.scale / root - 1) > 5e-3:
+        head_dim = scene.case.head_dim
+        values = {"divisor": 1 / state.scale, "head_dim": head_dim, "root": head_dim**0.5}
+        return say("no_scale").text if state.scale == 1 else say("scaled_otherwise", **values).text
     return likeness(part, right) or _right_for_some(part, right, SHAPES["softmax"])
 
 

@@ -11,23 +11,23 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.built import built, needs
 from eleven_steps.checks.adapt.calls import Way, ways
-from eleven_steps.checks.adapt.constructor import built, needs
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
+from eleven_steps.checks.judge.blame import blamed
+from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.read import THREE
+from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.classes import judged
-from eleven_steps.checks.name.locate.recording import NAMES, Recording
-from eleven_steps.checks.name.say import Outcome, honestly, say, together
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import VARIANTS, sizes
-from eleven_steps.checks.run.facts import Pass, Record
+from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 SECONDS = 60.0  # for all ways to read a class together; packages load much when first called
 FEW = 4  # ways to read a wrong class that are judged, of those that get it equally far
-STEPS_THERE = (("scores", "scores"), ("softmax", "weights"), ("context", "context"))
 
 
 class Unread(Exception):
@@ -244,12 +244,16 @@ def _weights(
 
 def _reached(reading: type[Adapted], main: Case) -> int:
     """How much of the right way is among what a forward computes."""
-    record = ask(reading, "record", main)
-    if not isinstance(record, Record):
+    blame = blamed(reading, main)
+    if blame is None:
         return 0
-    recording = Recording(record, main)
-    made = [recording.made(name) for name in NAMES.values()]
-    return sum(made) + sum(recording.there(*each) for each in STEPS_THERE if all(made))
+    read = [each for each in blame.walked.readings if each.axes]
+    three = {
+        name for each in read if each.family == "projected" for name in each.who.split(" and ")
+    }
+    families = {e.family for e in read if e.right} & {"scores", "context"}
+    weights = any(e.state and e.state.grown for e in read)
+    return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)
 
 
 # What is said of it

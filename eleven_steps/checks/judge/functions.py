@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.exercises.kinds import Slip, Write
-from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.name.causes import expression, given_of, whole
-from eleven_steps.checks.name.raised import say_raised
-from eleven_steps.checks.name.related import (
+from eleven_steps.checks.judge.blame import Blame, plainly, told
+from eleven_steps.checks.judge.causes import expression, given_of, whole
+from eleven_steps.checks.judge.differ import differ
+from eleven_steps.checks.judge.path import walk
+from eleven_steps.checks.judge.read import right_of
+from eleven_steps.checks.judge.related import (
     agree,
     is_tensor,
     nan_cause,
@@ -23,7 +22,7 @@ from eleven_steps.checks.name.related import (
     same_everywhere,
     same_tensor,
 )
-from eleven_steps.checks.name.say import (
+from eleven_steps.checks.judge.say import (
     Finding,
     came,
     dropped,
@@ -31,9 +30,15 @@ from eleven_steps.checks.name.say import (
     say,
     together,
 )
+from eleven_steps.checks.judge.unmade import in_line
+from eleven_steps.checks.know.catalogue import mistakes_of
+from eleven_steps.checks.know.exercises.kinds import Slip, Write
+from eleven_steps.checks.know.right import Parts, Scene, play
+from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
-from eleven_steps.checks.run.isolate import Failure, type_name
+from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
+from eleven_steps.checks.run.trace import Trace
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
@@ -90,7 +95,7 @@ def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Te
 def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
     """Say what is wrong with what was returned in one case, or None if all parts are right."""
     if type(failure := parts[0] if parts else None) is Failure:
-        return say_raised("function", failure, scene.case)
+        return say("raises", error=failure.text, where=scene.case.where, line=in_line(failure))
     if len(parts) == 1 and parts[0] is None:
         return say("nothing", what="function")
     if len(parts) != len(task.names):
@@ -192,6 +197,11 @@ def _why(
         likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
+        raised = faults[at].kind == "error"
+        if (raised or not likes[at]) and (
+            said := _in_its_line(task, answer, scenes[at], returned[at])
+        ):
+            text = said if raised else together(text, said)
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
         elif at and faults[at].kind != faults[BOARD].kind:
@@ -202,6 +212,22 @@ def _why(
     lost, back = dropped(used), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
+
+
+def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
+    """Say what is wrong in the line where it is, or what that line raises."""
+    failure = parts[0] if parts and type(parts[0]) is Failure else None
+    right = right_of(scene.case)
+    trace = ask(answer, "traced_call", task.gets(right.scene))
+    if not isinstance(trace, Trace) or (trace.stop is None) != (failure is None):
+        return ""
+    with clock_paused():
+        walked = walk(trace, right)
+        blame = Blame(walked, differ(walked))
+    if failure is None:
+        useful = blame.found and not task.right and blame.found.reason not in ("early", "torch")
+        return told(blame).text if useful and blame.found.op is not None else ""
+    return told(blame if blame.found and not task.right else plainly(blame), failure.text).text
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from eleven_steps.checks.judge.say import say
 from eleven_steps.checks.know.right import Parts, Scene
-from eleven_steps.checks.name.say import say
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from helpers.trace import SHAPES, STEPS

@@ -170,7 +170,8 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake")
     usual, text, kind = SENTENCES[name]
-    return Finding(step or usual, text.format(**values), kind=kind, name=name)
+    text = " ".join(text.format(**{"at": "", **values}).split())
+    return Finding(step or usual, text, kind=kind, name=name)
 
 
 def say_slip(slip: str | tuple[str, str]) -> Finding:

@@ -1,0 +1,252 @@
+"""What dropout does, from weights that are read off the output."""
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.judge.subject import Claim, Subject
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.cases import LOOSE, Case, close, known
+from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.isolate import Failure
+
+SHARE = 0.2
+OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hits it too
+# Cases of d_in = num_tokens and head_dim = 2 * num_tokens.
+DROPPING = Case(32, 6, 6, 2 * 2 * 6, 2, 6), Case(40, 5, 5, 3 * 2 * 5, 3, 7)
+# Changes that leave values and the context as they are, so that weights can be read off.
+READABLE = {"", "norm", "rope", "alibi", "cap", "full", "window", "sinks"}
+AXES = "sequences of the batch", "heads", "rows", "columns"
+
+Four = tuple[torch.Tensor, ...]  # outputs: twice in eval mode, twice in training
+
+
+def training(subject: Subject, case: Case) -> Claim | None:
+    """Without dropout training gives what eval mode gives, and draws nothing."""
+    modes = (False, 1), (True, 1), (True, 2)
+    still, one, two = subject.outs(case, *(Pass(train=train, seed=seed) for train, seed in modes))
+    if not close(one, two):
+        hard = dropping(subject.cls, _dropping(subject, case))  # a rate of its own is no noise
+        return hard if hard and hard.name == "dropout_rate" else Claim("noise_in_training")
+    if close(one, still):
+        return None
+    return Claim("future_in_training" if subject.leaks(case, train=True) else "mode_matters")
+
+
+def _dropping(subject: Subject, case: Case) -> Case:
+    """The case in which dropout is read: one for the first question, one where that is held."""
+    first = case == subject.cases.biased
+    which = replace(DROPPING[0 if first else 1], variant=subject.variant)
+    return which if {*subject.changes} <= READABLE else case
+
+
+def dropout(subject: Subject, case: Case) -> Claim | None:
+    """Dropout acts on the weights, at its rate, in training alone."""
+    if "linear" in subject.changes:  # its table has none to drop
+        return None
+    claim = dropping(subject.cls, _dropping(subject, case))
+    if claim and claim.name == "dropout_missing" and _drops_at_first(subject, case):
+        return Claim("dropout_off_after_eval")
+    return claim or (
+        None if _linear_in_values(subject, case) else Claim("gradients_of_other_drops")
+    )
+
+
+def _linear_in_values(subject: Subject, case: Case) -> bool:
+    """Whether gradients under dropout are those of the output: it is linear in the values' layer.
+
+    From the layer all 0 to the layer as it is, the output changes by the gradient times the layer.
+    """
+    case = subject.plain(case)
+    layer = {f"W_value.{part}": each for part, each in play(case).module.W_value.named_parameters()}
+    gone = {name: torch.zeros_like(each) for name, each in layer.items()}
+    same = {"train": True, "seed": 1}
+    passes = Pass(gradients=True, **same), Pass(**same), Pass(weights=gone, **same)
+    full, again, without = once(subject.cls, case, *passes, dropout=SHARE)
+    failed = any(isinstance(each.out, Failure) for each in (full, again, without))
+    if failed or not close(full.out, again.out):
+        return True
+    moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
+    slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
+    predicted = sum((each * slope).sum() for each, slope in slopes if slope is not None)
+    return close(moved, predicted, LOOSE)
+
+
+def _drops_at_first(subject: Subject, case: Case) -> bool:
+    """Whether a module that was never in eval mode drops something."""
+    passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
+    return not close(*subject.outs(case, *passes, dropout=SHARE))
+
+
+# What is read
+
+
+def dropping(cls: Any, case: Case) -> Claim | None:
+    """What dropout does wrong in a class whose outputs without it are right.
+
+    Args:
+        cls: the class.
+        case: one of DROPPING, with a variant, or any other where the variant is none of READABLE.
+    """
+    if not {*case.variant.split(",")} <= READABLE:
+        return _acting(_four_outputs(cls, case))
+    tokens, heads = case.num_tokens, case.num_heads
+    weights = {
+        "W_value.weight": torch.eye(tokens).repeat(2 * heads, 1),
+        "out_proj.weight": torch.eye(case.d_out),
+        "out_proj.bias": torch.full((case.d_out,), OFFSET),
+    }
+    outs = _four_outputs(cls, case, _one_hot(case), weights)
+    if any(out.shape != (case.b, tokens, case.d_out) for out in outs):
+        return None
+    split = (case.b, tokens, heads, 2, tokens)  # each weight is read at two features
+    read = tuple((out - OFFSET).view(split).transpose(1, 2) for out in outs)
+    return read and (_acting(read) or _placed(read, _right_steps(case), case.head_dim))
+
+
+def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim | None:
+    """The same of a forward that returns the tensor of a step: the weights, 7, or a later one."""
+    outs = _four_outputs(cls, case)
+    claim = _acting(outs)
+    if claim or not outs:
+        return claim
+    still, _, first, second = outs
+    if first.isnan().any():  # a dropped -inf is NaN
+        return Claim("dropout_on_scores")
+    if number > 7:
+        return None
+    scores = play(case)["scores"]["scores"] / case.head_dim**0.5
+    return _weighed(first, second, still, scores)
+
+
+def _four_outputs(cls: Any, case: Case, x: torch.Tensor | None = None, weights: Any = None) -> Four:
+    """Outputs with dropout, each with other draws; () where one fails or has another shape."""
+    modes = (False, 0), (False, 1), (True, 2), (True, 3)
+    passes = [Pass(x, train, weights or {}, seed=seed) for train, seed in modes]
+    outs = [seen.out for seen in once(cls, case, *passes, dropout=SHARE)]
+    failed = any(isinstance(each, Failure) or each.shape != outs[0].shape for each in outs)
+    return () if failed else tuple(outs)
+
+
+def _one_hot(case: Case) -> torch.Tensor:
+    return torch.eye(case.num_tokens).repeat(case.b, 1, 1)  # (b, num_tokens, d_in)
+
+
+@functools.cache
+def _right_steps(case: Case) -> dict[str, torch.Tensor]:
+    """What the right class records in eval mode where weights are read, by its name."""
+    steps: dict[str, torch.Tensor] = {}
+
+    def keep(_: str, **tensors: torch.Tensor) -> None:
+        steps.update((name, each.clone()) for name, each in tensors.items())
+
+    with torch.no_grad():
+        play(case).module(_one_hot(case), record=keep)
+    return steps
+
+
+def _acting(outs: Four) -> Claim | None:
+    """Whether dropout acts in training, and there alone."""
+    if not outs or outs[0].isnan().all() or not outs[0].any():
+        return None
+    still, again, first, _ = outs
+    if not close(still, again):
+        return Claim("dropout_in_eval")
+    return Claim("dropout_missing") if close(first, still) else None
+
+
+def _placed(read: Four, steps: dict[str, torch.Tensor], head_dim: int) -> Claim | None:
+    """Say what dropout does wrong or hits, from weights as they were read, each at two features."""
+    still, _, first, second = read
+    right = steps["weights"]
+    both = right[:, :, :, None].expand_as(still)
+    if (still[both.abs() < 1e-9].abs() > 1e-5).any():
+        return Claim("future_with_dropout")
+    if not close(still, both):
+        return Claim("dropout_changes_eval")
+    scores = steps["scores"] / head_dim**0.5
+    claim = _weighed(first[..., 0, :], second[..., 0, :], right, scores)
+    alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
+    if alike or claim and claim.name == "dropout_on_scores":
+        return claim
+    if ((first + OFFSET).abs() < 1e-6).any():  # out_proj's bias is gone too
+        return Claim("dropout_on_output")
+    kept, allowed = first.abs() > 1e-6, both > 1e-3
+    factors = (first / both)[kept & allowed]
+    if (kept | ~allowed).all() or not len(factors) or factors.max() - factors.min() > 1e-2:
+        return Claim("dropout_not_single")  # what is kept is more than scaled up
+    by_key = (kept | ~allowed).all(2) | ~(kept & allowed).any(2)  # for all queries, or for none
+    return Claim("dropout_on_values" if by_key.all() else "dropout_on_context")
+
+
+def _weighed(
+    weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor, scores: torch.Tensor
+) -> Claim | None:
+    """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval.
+
+    Args:
+        weights, again: in training, with other draws.
+        right: in eval mode.
+        scores: the scaled ones, before the mask.
+    """
+    allowed, rows = right > 1e-3, weights.sum(-1)
+    if _renormed(weights, right):
+        return Claim("dropout_renormed")
+    if weights.isnan().any():  # a dropped -inf is NaN
+        return Claim("dropout_on_scores")
+    if close(rows, torch.ones_like(rows)):
+        return Claim("dropout_on_scores" if _of_scores(weights, scores) else "dropout_too_early")
+    dropped = (weights.abs() <= 1e-6) & allowed
+    factors = (weights / right)[allowed & ~dropped]
+    if not len(factors) or factors.max() - factors.min() > 1e-2:
+        return Claim("dropout_not_single")
+    share, factor = float(dropped.sum() / allowed.sum()), float(factors.mean())
+    if abs(share - SHARE) < 0.08 and abs(factor - 1) < 1e-2:
+        return Claim("dropout_not_scaled_up")
+    if abs(share - 1 + SHARE) < 0.08:
+        return Claim("dropout_inverted")
+    if these := _shared(dropped, allowed):
+        return Claim("dropout_shared", values={"these": these})
+    wanted = 1 / (1 - SHARE)
+    if abs(share - SHARE) > 0.08 or abs(factor - wanted) > 2e-2:
+        values = {"rate": SHARE, "share": share, "factor": factor, "right": wanted}
+        return Claim("dropout_rate", values=values)
+    return Claim("dropout_repeated") if close(weights, again) else None
+
+
+def _of_scores(weights: torch.Tensor, scores: torch.Tensor) -> bool:
+    """Whether weights are the softmax of scores, of which single ones are 0."""
+    logs, told = weights.clamp(min=1e-12).log(), weights > 1e-5
+    for factor in (1.0, 1 / (1 - SHARE)):
+        fits, mixed = torch.zeros_like(told).any(-1), False
+        for first in (torch.zeros_like(scores), factor * scores):
+            left = logs - logs[..., :1] + first[..., :1]  # as the first score was dropped, or not
+            gone, kept = left.abs() < 1e-3, (left - factor * scores).abs() < 1e-3
+            here = (gone | kept | ~told).all(-1)
+            fits |= here
+            mixed |= bool((here & (gone & told).any(-1) & (kept & ~gone & told).any(-1)).any())
+        if mixed and fits.all():
+            return True
+    return False
+
+
+def _renormed(weights: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether single weights are dropped, and what is left of each row sums to 1 again."""
+    dropped = (weights.abs() <= 1e-6) & (right > 1e-3)
+    left = weights.sum(-1)[dropped.any(-1) & ~dropped.logical_or(right <= 1e-3).all(-1)]
+    whole = left[left.isfinite()]
+    return len(whole) > 0 and close(whole, torch.ones_like(whole))
+
+
+def _shared(dropped: torch.Tensor, allowed: torch.Tensor) -> str:
+    """In which of (b, num_heads, num_tokens, num_tokens) weights fall together, if in any."""
+    for axis, name in enumerate(AXES):
+        length = dropped.shape[axis] - 1
+        alike = dropped.narrow(axis, 0, length) == dropped.narrow(axis, 1, length)
+        both = allowed.narrow(axis, 0, length) & allowed.narrow(axis, 1, length)
+        if alike[both].float().mean() > 0.95:
+            return name
+    return ""

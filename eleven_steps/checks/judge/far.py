@@ -1,0 +1,157 @@
+"""What the usual numbers do not show: other dtypes and devices, long texts, scores far apart."""
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.judge.say import letters
+from eleven_steps.checks.judge.subject import Claim, Subject
+from eleven_steps.checks.know.right import once_right
+from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known
+from eleven_steps.checks.run.facts import FLOATS, Pass
+from eleven_steps.checks.run.isolate import Failure, TimeUp
+
+MORE = 4  # times as far off as the right class
+LONG = Case(1, 1100, 4, 4, 1, 1200), Case(1, 1090, 4, 4, 1, 1200)
+STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
+
+
+# Numbers of another dtype, on another device
+
+
+def dtypes(subject: Subject, case: Case) -> Claim | None:
+    """Once it is converted, a class works on and answers in kind."""
+    case = subject.plain(case)
+    seen = {name: once(subject.cls, case, Pass(dtype=name))[0] for name in FLOATS}
+    double = seen.pop("float64")
+    if isinstance(double.out, Failure):
+        return Claim("double_raises", values={"error": double.out.told})
+    if double.dtype != "torch.float64":
+        return Claim("double_not_returned", values={"dtype": double.dtype})
+    if not close(double.out, _right_in(case, "float64"), 1e-5):
+        return Claim("double_differs")
+    halves = (_in_half(subject, case, name, each.out, double.out) for name, each in seen.items())
+    return next(filter(None, halves), None)
+
+
+def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) -> Claim | None:
+    """What goes wrong in half precision: it fails, or rounds more than the right class does."""
+    if isinstance(half, Failure):
+        name = "half_overflows" if "without overflow" in half.text else "half_raises"
+        return Claim(name, values={"dtype": dtype, "error": half.told})
+    mine, wanted = ((each - exact).abs().mean() for each in (half, _right_in(case, dtype)))
+    if mine <= MORE * wanted:  # NaN is far off
+        return None
+    step = 6 if subject.leaks(case, dtype=dtype) else None
+    return Claim("half_differs", step, {"dtype": dtype})
+
+
+@functools.cache
+def _right_in(case: Case, dtype: str) -> torch.Tensor:
+    return once_right(case, Pass(dtype=dtype))[0].out
+
+
+def devices(subject: Subject, case: Case) -> Claim | None:
+    """Everything follows `.to(device)`.
+
+    One rule for whatever is kept, as an attribute or moved to a fixed device: it would fail on a
+    GPU. What forward makes anew on the default device is only remarked upon.
+    """
+    case = subject.plain(case)
+    here = once(subject.cls, case, Pass(moved="here"))[0]
+    raised = isinstance(here.out, Failure) and "expected device" in here.out.text
+    if not here.met and not raised:
+        return None
+    made = once(subject.cls, case, Pass(moved="made"))[0]
+    if not made.met and not isinstance(made.out, Failure):
+        return Claim("made_on_cpu")
+    kept = subject.built[True].mask == "attribute"
+    return Claim("mask_not_registered" if kept else "stays_on_cpu")
+
+
+# Long texts, and scores that lie far apart
+
+
+def long_text(subject: Subject, case: Case) -> Claim | None:
+    """Compare where a text is long: a mask or a window may end."""
+    tokens = {"num_tokens": case.num_tokens}
+    try:
+        mine, right = subject.outs(case, Pass())[0], _right_long(subject.plain(case))
+        if close(mine, right):
+            return None
+        if isinstance(mine, Failure):
+            if hasattr(subject.cls, "places"):  # from elsewhere, where its length may be fixed
+                return None
+            return Claim("forward_raises", values={"error": mine.told, "where": letters(case)})
+        if subject.leaks(case):
+            return Claim("long_future_seen", values=tokens)
+        other = case.x
+        other[:, 0] += 1
+        moved = subject.outs(case, Pass(other))[0]
+    except TimeUp:
+        return Claim("long_not_tried", values=tokens)
+    if mine.shape == right.shape and close(mine[:, -1], moved[:, -1], SAME):
+        off = (mine - right).abs().amax(-1)[0] > TOLERANCE
+        last = int(off.int().argmax()) - 1
+        return Claim("long_past_hidden", values=tokens | {"last": last})
+    return Claim("long_differs", values=tokens)
+
+
+@functools.cache
+def _right_long(case: Case) -> torch.Tensor:
+    """The right output of a case, without the steps that lead to it."""
+    return once_right(case, Pass())[0].out
+
+
+def stressed(subject: Subject, case: Case) -> Claim | None:
+    """Compare where scores lie far apart, and where a row of x is 0; say the first that differs.
+
+    In the first even an exp without a maximum taken off keeps its numbers. In the second some rows
+    have far lower scores than others, and hidden ones higher.
+    """
+    if subject.variant:
+        return None
+    late, tokens = "mask_after_softmax_renormalised", case.num_tokens
+    low = torch.full((tokens, 1), -300.0)
+    low[2] = 200
+    blank = torch.eye(tokens)[None]
+    blank[:, 1] = 0
+    passes = _stress(case, -60.0, 75.0), _stress(case, low, 0.0), Pass(blank)
+    case = subject.plain(case)
+    # A module for each: it keeps the weights of a pass, and may keep more.
+    mine = [subject.outs(case, each)[0] for each in passes]
+    right, planted = (
+        [once_right(case, each, mistakes=names)[0].out for each in passes]
+        for names in ((), (late,))
+    )
+    at = next((i for i in range(3) if not close(mine[i], right[i])), None)
+    if at is None or at == 2:
+        return None if at is None else Claim("blank_row")
+    if close(mine[at], planted[at]):
+        return Claim(late)
+    if isinstance(mine[at], Failure):
+        return Claim("stress_raises", values={"error": mine[at].told})
+    unknown = mine[at].isnan()
+    if unknown.any() and close(mine[at][~unknown], right[at][~unknown]):
+        return Claim("exp_overflows" if at else "exp_vanishes")
+    ahead = torch.eye(tokens)[None]
+    ahead[:, -1] += 1
+    moved = subject.outs(case, replace(passes[at], x=ahead))[0]
+    if not close(moved[:, 0], mine[at][:, 0]):
+        return Claim("future_outweighs")
+    first = close(mine[at][:, 0], right[at][:, 0])  # it sees itself alone, whatever the scores
+    return Claim("scores_changed" if first else "other_where_far")
+
+
+def _stress(case: Case, allowed: torch.Tensor | float, future: float) -> Pass:
+    """A pass in which scaled scores are about allowed, and future above the diagonal."""
+    tokens = case.num_tokens
+    scores = torch.full((tokens, tokens), future).triu(1)
+    scores += (allowed + known("stress", (tokens, tokens))).tril()
+    scores *= case.head_dim**0.5
+    eye = torch.eye(tokens)
+    weights = {"W_query.weight": scores.T.repeat(case.num_heads, 1)}
+    return Pass(eye[None], weights=weights | {"W_key.weight": eye.repeat(case.num_heads, 1)})

@@ -1,0 +1,216 @@
+"""Say how far a class comes that is filled in step by step, and what is wrong with it.
+
+Its forward returns whatever its last line so far computes. That is looked up among what the eleven
+steps of the right class record, and then among what the classes of the catalogue record. A class
+that returns the output is judged as check_attention judges it.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.judge.blame import Blame, blamed, told
+from eleven_steps.checks.judge.classes import examine
+from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
+from eleven_steps.checks.judge.dropping import dropping_of_step
+from eleven_steps.checks.judge.match import SIZED, drawn_anew
+from eleven_steps.checks.judge.related import exchanged, hidden_by, same_everywhere, same_parts
+from eleven_steps.checks.judge.say import (
+    Finding,
+    dropped,
+    from_notebook,
+    in_order,
+    say,
+    together,
+)
+from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.know.right import Parts, Scene, play
+from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.cases import TASK_CASES
+from eleven_steps.checks.run.facts import Pass, Seen
+from eleven_steps.checks.run.isolate import Failure
+from helpers.trace import SHAPES, STEPS
+
+NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
+KEPT = {  # otherwise than as a buffer
+    "attribute": "mask_not_registered",
+    "trained": "mask_trained",
+    "parameter": "mask_parameter",
+}
+
+
+def judge_class(cls: Any) -> Finding:
+    """Say how far a class in progress is right, or what is wrong with it first."""
+    finding = _judged(cls)
+    if finding.kind == "right":
+        return replace(finding, reached=len(STEPS))
+    before = finding.step - 1 if finding.step else finding.reached
+    return replace(finding, reached=before)
+
+
+def _judged(cls: Any) -> Finding:
+    built = constructed(cls)
+    if isinstance(built, Finding):
+        if built.kind != "type":
+            return built
+        return replace(built, step=None, text=together(built.text, say("class_expected").text))
+    seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
+    begun = any(each.kind != "open" for each in seen)
+    if finding := next(faults(built, begun=seen[0].kind != "open"), None):
+        return finding
+    finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _right_up_to(1)
+    if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
+        return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
+    if finding.kind == "right" and built[True].mask == "parameter":
+        return say("mask_parameter")
+    return finding
+
+
+def _right_up_to(number: int) -> Finding:
+    """Say that the steps up to number are right, and what comes next."""
+    name, steps = STEPS[number], {"number": number, "next": number + 1}
+    sentence = "right_so_far" if number > 1 else "constructor_right"
+    return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
+
+
+# What forward returns
+
+
+def _forward(cls: Any, seen: list[Seen]) -> Finding:
+    returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
+    right = _steps_like(returned)
+    blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
+    if right and right[-1] == len(STEPS):
+        return _finished(cls, blame)
+    if all(each.kind == "none" for each in seen):
+        finding = _nothing(blame)
+    elif right:
+        claim = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
+        finding = claim.said() if claim else _so_far(right[-1], blame)
+    elif drawn_anew(cls, TASK_CASES[SIZED]):
+        finding = say("random_in_eval", 7)
+    else:
+        finding = _one_of(returned) or _other_sequences(returned) or _wrong(blame, seen, returned)
+        if used["names"] and not finding.mistake:
+            reads = say("forward_reads", what=from_notebook(used)).text
+    return replace(finding, text=together(finding.text, dropped(used), reads))
+
+
+def _so_far(number: int, blame: Blame | None) -> Finding:
+    """Say that the steps up to number are right, and what of the next is there already."""
+    finding, more = _right_up_to(number), ""
+    if blame and blame.walked.reached(STEPS[number]):
+        more = say("not_returned", number=number + 1).text
+    return replace(finding, text=together(finding.text, more, _finite(blame, number)))
+
+
+def _finite(blame: Blame | None, number: int) -> str:
+    """Say which number hides the future, where it is not -inf."""
+    return hidden_by(blame.walked.trace.tensors) if blame and number > 5 else ""
+
+
+def _one_of(returned: Sequence[Parts]) -> Finding | None:
+    """The one tensor of steps 2 to 4 that was returned alone."""
+    for number, step in NUMBERED[:3]:
+        for name in play(TASK_CASES[0])[step]:
+            if same_everywhere(returned, ((play(case)[step][name],) for case in TASK_CASES)):
+                return say("one_of_three", number, name=name)
+    return None
+
+
+def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
+    """The steps, of our class with mistakes, whose tensors are what was returned everywhere."""
+    return [
+        number
+        for number, step in NUMBERED
+        if same_everywhere(returned, (play(case, *mistakes).at(step) for case in TASK_CASES))
+    ]
+
+
+def _finished(cls: Any, blame: Blame | None) -> Finding:
+    """All eleven steps are there: what check_attention says first."""
+    findings = list(examine(cls))
+    if wrong := in_order(findings):
+        return wrong[0]
+    right = say("all_right")
+    rest = (each.text for each in findings)
+    return replace(right, text=together(right.text, *rest, _finite(blame, len(STEPS))))
+
+
+def _nothing(blame: Blame | None) -> Finding:
+    """Say that forward returns None, and how far what it computes is right."""
+    finding, number = say("nothing", what="forward"), 1
+    while blame and number < len(STEPS) and blame.walked.reached(STEPS[number]):
+        number += 1
+    if number == 1:
+        return finding
+    up_to = say("right_up_to", number=number, name=STEPS[number - 1]).text
+    return replace(finding, text=together(finding.text, up_to), reached=number)
+
+
+def _known(returned: Sequence[Parts]) -> str:
+    """The first mistake whose class records, at some step, what was returned everywhere."""
+    names = [name for name in MISTAKES if _steps_like(returned, name)]
+    # Several mistakes may raise the same error; equal numbers are no such accident.
+    raised = any(isinstance(parts[0], Failure) for parts in returned)
+    return names[0] if names and not (raised and len(names) > 1) else ""
+
+
+def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
+    """Say where what was returned leaves the right way, and which known mistake it comes to."""
+    found, here = blame and blame.found, seen[SIZED]
+    known = MISTAKES.get(_known(returned))
+    if known and not (found and blame.unspoilt(known.identifier)):
+        step = found.step if found and found.step in known.steps else known.step
+        return Finding(step, known.told, known.identifier, "mistake")
+    if found and found.reason != "early":
+        error = here.out.text if isinstance(here.out, Failure) else ""
+        finding = replace(told(blame, error), case=TASK_CASES[SIZED])
+        return replace(finding, mistake=known and known.identifier)
+    first = next(i for i, each in enumerate(seen) if not _as_some_step(each, i))
+    at = SIZED if not _as_some_step(here, SIZED) else first
+    scene, here = play(TASK_CASES[at]), seen[at]
+    if isinstance(here.out, Failure) and not here.parts:
+        return say("raises", error=here.out.told, where=scene.case.where, line="")
+    if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
+        came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
+        return say("forward_no_tensors", came=came)
+    return replace(_other_tensors(here.parts, scene), case=scene.case)
+
+
+def _as_some_step(seen: Seen, at: int) -> bool:
+    parts, scene = seen.parts or (seen.out,), play(TASK_CASES[at])
+    return any(same_parts(parts, scene.at(step)) for step in STEPS)
+
+
+def _other_tensors(parts: Parts, scene: Scene) -> Finding:
+    """Describe tensors that are wrong where no difference was found on their way."""
+    shapes = [tuple(part.shape) for part in parts]
+    came, where = ", ".join(map(str, shapes)), scene.case.where
+    steps = [
+        (number, step)
+        for number, step in NUMBERED
+        if shapes == [tuple(each.shape) for each in scene[step].values()]
+    ]
+    if not steps:
+        name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
+        return say(name, came=came, where=where)
+    if any(part.isnan().any() for part in parts):
+        return say("forward_nan", where=where)
+    shown = " or ".join(f"{number} ({step})" for number, step in steps)
+    return say("other_numbers_returned", came=came, where=where, steps=shown)
+
+
+def _other_sequences(returned: Sequence[Parts]) -> Finding | None:
+    """Say that the right tensors of a step came in another order everywhere, if they did."""
+    if not all(isinstance(each, torch.Tensor) for parts in returned for each in parts):
+        return None
+    for number, step in NUMBERED[:3]:
+        rights = [list(play(case)[step].values()) for case in TASK_CASES]
+        for order in itertools.permutations(range(3)):
+            if same_everywhere(returned, [tuple(right[i] for i in order) for right in rights]):
+                return say("other_sequence", number, names=", ".join(play(TASK_CASES[0])[step]))
+    return None

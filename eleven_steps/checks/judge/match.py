@@ -1,0 +1,278 @@
+"""Look a class up among the mistakes of the catalogue, alone and in pairs, by its outputs."""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.judge.blame import Blame, blamed, told
+from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
+from eleven_steps.checks.judge.subject import Subject
+from eleven_steps.checks.judge.unmade import constructor_raised
+from eleven_steps.checks.know.catalogue import mistakes_of
+from eleven_steps.checks.know.right import Scene, planted, play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
+from eleven_steps.checks.run.facts import Built, Facts, Pass
+from eleven_steps.checks.run.isolate import Failure, clock_paused
+from helpers.trace import STEPS
+
+SIZED = 2  # of the notebooks' cases, the one in which all sizes differ
+
+
+class Outputs(Subject):
+    """The outputs of a class at the cases, each computed once, and what mistakes there can be."""
+
+    def __init__(self, cls: Any, built: Built, variant: str = ""):
+        super().__init__(cls, built, variant)
+        self.mistakes = mistakes_of(variant)
+
+    def right_output(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
+        """Output of the right class, or of one with these mistakes."""
+        return play(self.plain(case), *mistakes).out
+
+
+def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
+    """Name the mistake that the outputs come to, or two, or the first difference on the way.
+
+    Args:
+        outputs: of the class.
+        wrong: the cases in which its output is not the right one.
+    """
+    main, out = outputs.cases.main, outputs.out(wrong[0])
+    case = outputs.plain(_told_in(outputs, wrong))
+    out = outputs.out(case)
+    if not isinstance(out, Failure) and drawn_anew(outputs.cls, case):
+        yield say("random_in_eval")
+        return
+    blame = blamed(outputs.cls, case, out)
+    if blame is None:
+        raised = isinstance(out, Failure)
+        yield (
+            constructor_raised(outputs.cls, case, case.qkv_bias, out)
+            if raised
+            else say("other_output", where=letters(case))
+        )
+        return
+    found = blame.found
+    if found and found.reason == "idle":
+        yield told(blame, _error(out))
+        return
+    if names := _named(outputs, blame, case):
+        if names == ("no_mask",) and outputs.leaks(train=True) is False:
+            yield say("future_in_eval")
+            return
+        first = outputs.mistakes[names[0]]
+        if len(names) == 1 and found and found.step not in first.steps:
+            yield replace(told(blame, _error(out)), mistake=names[0])
+        else:
+            step = found.step if found else None
+            yield from (say(name, step, case=main) for name in names)
+        return
+    used = used_by(outputs.cls)
+    reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
+    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
+    finding = told(blame, _error(out)) if found else say("other_output", where=where)
+    if found is None and isinstance(out, Failure):
+        finding = say("forward_raises", error=out.told, where=where)
+    hidden = "" if isinstance(out, Failure) else _hidden(outputs, wrong, where)
+    hint = self_forgotten(out, outputs.built[True]) if isinstance(out, Failure) else ""
+    yield replace(finding, text=together(finding.text, hint, reads, hidden))
+
+
+def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
+    """The case that a message speaks of: all its sizes differ, and where it can be, its notebook's.
+
+    The second example of the notebooks can be run by a learner.
+    """
+    second = TASK_CASES[SIZED]
+    if not outputs.variant and second in wrong:
+        return second
+    biased = outputs.cases.biased
+    return biased if biased in wrong else wrong[0]
+
+
+def _error(out: torch.Tensor | Failure) -> str:
+    return out.text if isinstance(out, Failure) else ""
+
+
+def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:
+    """Say in which cases a class is right, where the main one is among them."""
+    if outputs.cases.main in wrong:
+        return ""
+    biased = {case.qkv_bias for case in wrong} == {True}
+    unbiased = not any(case.qkv_bias for case in outputs.cases.every if case not in wrong)
+    name = "right_without_bias" if biased and unbiased else "right_elsewhere"
+    return say(name, where=where).text
+
+
+def self_forgotten(failure: Failure, facts: Facts) -> str:
+    """Say which name wants `self.` before it, in forward or in the constructor, if one does."""
+    names = re.findall(r"^(?:Name|Attribute)Error: .*'(\w+)'", failure.text)
+    if failure.text.startswith("NameError") and {*names} & {*facts.kept}:
+        return wording("self_is_kept", name=names[0])
+    lost = failure.text.startswith("AttributeError") and {*names} & {*facts.unkept}
+    return wording("self_not_kept", name=names[0]) if lost else ""
+
+
+def drawn_anew(cls: Any, case: Case) -> bool:
+    """Whether the same x gives something else with other random numbers."""
+    first, again = once(cls, case, Pass(seed=1), Pass(seed=2))
+    return not close(first.out, again.out, SAME)
+
+
+def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
+    """The mistake, or the two, that the class makes, if the catalogue has them."""
+    found = blame.found
+    step = found.step if found else None
+    if not blame.raised:
+        name = single(outputs, near=step)
+        if name:
+            return (name,)
+        return pair(outputs, blame, step) if step else ()
+    name = single(outputs, step)
+    if name and _same_situation(outputs, name, blame, case) and not blame.unspoilt(name):
+        return (name,)
+    return ()
+
+
+def _same_situation(outputs: Outputs, name: str, blame: Blame, case: Case) -> bool:
+    """Whether a mistake that raises stops at the same: the same tensors, as far as they are read."""
+    theirs = _planted(name, case)
+    return theirs is not None and _situation(theirs) == _situation(blame)
+
+
+@functools.cache
+def _planted(name: str, case: Case) -> Blame | None:
+    with clock_paused():
+        return blamed(planted(name, variant=case.variant), case)
+
+
+def _situation(blame: Blame) -> tuple:
+    """The step and reason of a difference, and what the call that raised was given."""
+    found, walked = blame.found, blame.walked
+    ops = walked.trace.ops
+    failing = ops[-1] if ops and ops[-1].failed else None
+    given = failing.given if failing else ()
+    read = tuple((walked.readings[i].family, walked.readings[i].axes) for i in given)
+    return found and (found.step, found.reason), read
+
+
+def single(outputs: Outputs, step: int | None = None, near: int | None = None) -> str | None:
+    """The one catalogued mistake that comes to the same function as a class.
+
+    Args:
+        outputs: of the class.
+        step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
+        near: the step whose mistakes are tried first, to save time; of a class with a change they
+            alone, the change's own, and those of the projections, which are there under any name.
+    """
+    every = outputs.mistakes
+    names = sorted(every, key=lambda each: near not in every[each].steps)
+    if outputs.variant and near:
+        names = [n for n in names if every[n].variant or {near, 2} & {*every[n].steps}]
+    for name in names:
+        alike = _agrees(outputs, name)
+        usual = alike == "function" or alike and step in (None, *every[name].steps)
+        if usual and alike_in_shape(name, outputs.shapes, outputs.variant):
+            return name
+    return None
+
+
+def pair(outputs: Outputs, blame: Blame, step: int) -> tuple[str, ...]:
+    """Two catalogued mistakes that together come to the same function, the first at step.
+
+    What the first makes must be among the tensors of the forward, up to where the second is made.
+    """
+    every, shapes = outputs.mistakes, outputs.shapes
+    case = blame.walked.right.case
+    made = [t.float() for t in blame.walked.trace.tensors if t.is_floating_point()]
+    for one in (name for name in every if step in every[name].steps):
+        shown = _shown(made, play(case, one), play(case), every[one].step)
+        for other in (name for name in every if every[name].step in shown):
+            agrees = _conceivable(outputs, one, other) and _agrees(outputs, one, other)
+            if agrees == "function" and alike_in_shape(one, shapes, outputs.variant):
+                return one, other
+    return ()
+
+
+def _shown(made: list[torch.Tensor], wrong: Scene, right: Scene, step: int) -> range:
+    """The steps at which a second mistake may be made, where the first is seen.
+
+    From its step on, a forward has what a wrong class spoils, in place of what is right.
+    """
+    first = None
+    for number in range(step, len(STEPS)):
+        theirs, ours = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, right))
+        spoilt = [name for name in theirs if not close(theirs[name], ours[name])]
+        if not all(_there(made, theirs[name]) for name in spoilt):
+            break
+        if any(not _there(made, ours[name]) for name in spoilt):
+            first = first or number
+    else:
+        number = len(STEPS)
+    return range(first + 1, number + 1) if first else range(0)
+
+
+def _there(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
+    """Whether a tensor is among others, scaled or not, whatever their shape."""
+    flat, finite = wanted.flatten(), wanted.flatten().isfinite()
+    some = flat[finite]
+    for each in made:
+        if each.numel() != wanted.numel():
+            continue
+        mine = each.flatten()
+        factor = float(mine[finite] @ some / some.square().sum())
+        if factor > 1e-4 and close(mine / factor, flat):
+            return True
+    return False
+
+
+def _conceivable(outputs: Outputs, one: str, other: str) -> bool:
+    """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
+    right = outputs.right_output
+    return all(
+        close(right(case, second), outputs.out(case))
+        for case in (*outputs.cases.simpler, outputs.cases.main)
+        for first, second in ((one, other), (other, one))
+        if close(right(case, first), right(case)) or isinstance(right(case, second), Failure)
+    )
+
+
+def _agrees(outputs: Outputs, *mistakes: str) -> str:
+    """Whether a class does what mistakes do: as a "function", in "failure", or not at all, ""."""
+    main, *others = outputs.cases.every + outputs.cases.simpler
+    mine, theirs = outputs.out(main), outputs.right_output(main, *mistakes)
+    if not _alike(mine, theirs):  # which two failures are
+        return ""
+    fails, together, apart = isinstance(mine, Failure), [main], False
+    for case in others:
+        both = outputs.out(case), outputs.right_output(case, *mistakes)
+        if _alike(*both):
+            together.append(case)
+        elif fails and any(isinstance(each, Failure) for each in both):
+            apart = True  # a call in another style may fail in more cases
+        else:
+            return ""
+    run = [case for case in together if not isinstance(outputs.out(case), Failure)]
+    right = outputs.right_output
+    if any(not _alike(right(case), right(case, *mistakes)) for case in run):
+        return "function"
+    if any(not close(outputs.out(case), right(case)) for case in run):
+        same = all(close(outputs.out(case), right(case, *mistakes)) for case in run)
+        return "function" if same else ""  # in what is NaN alone
+    same_cases = run and not apart and not outputs.variant  # there, nothing tells where it fails
+    return "failure" if same_cases or fails and mine.text == theirs.text else ""
+
+
+def _alike(mine: torch.Tensor | Failure, theirs: torch.Tensor | Failure) -> bool:
+    """Whether two outputs agree where theirs is a number; NaN may be 0 in another style."""
+    fails = isinstance(mine, Failure) or isinstance(theirs, Failure)
+    if not fails and mine.shape == theirs.shape:
+        mine = mine.masked_fill(theirs.isnan(), torch.nan)
+    return close(mine, theirs)

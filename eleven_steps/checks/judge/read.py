@@ -1,0 +1,372 @@
+"""Read the tensors of a trace beside those of the right steps: whose numbers, along which axes.
+
+All numbers are random, so that each says which token, head and feature it belongs to. No name of
+the learner's is read, and no way to write a step is known here: a stack, an einsum and a view
+that lay the same numbers out alike are read alike.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from eleven_steps.checks.know.right import Scene, planted
+from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.contract import called
+from eleven_steps.checks.run.isolate import clock_paused
+from eleven_steps.checks.run.making import build
+from helpers.trace import STEPS
+
+# The letters of each axis: sequence, token, feature of x, which of the three, head, feature of a
+# head, query token, key token, feature of out.
+LETTERS = {
+    **dict(b="b", n="num_tokens", e="d_in", w="3", h="num_heads", d="head_dim"),
+    **dict(i="num_tokens", j="num_tokens", o="d_out", g="num_kv_heads", m="num_keys"),
+}
+FAMILIES = ("const", "x", "projected", "scores", "context", "out")
+NEAR = {torch.float64: 1e-9, torch.float32: 3e-6}
+HIDDEN = -999.0  # a score below this counts as hidden
+THREE = ("queries", "keys", "values")
+# The step that numbers are of, by the axes along which they lie.
+STAGES = {
+    "x": {"b|n|e": 1},
+    "projected": {"b|n|hd": 2, "b|n|whd": 2, "b|n|h|d": 3, "b|n|w|h|d": 3, "b|n|w|hd": 2}
+    | {"b|n|gd": 2, "b|n|g|d": 3}
+    | dict.fromkeys(
+        ("b|h|n|d", "b|h|d|n", "bh|n|d", "bh|d|n", "h|b|n|d", "h|b|d|n", "b|n|d", "b|d|n")
+        + ("b|g|n|d", "b|g|d|n", "w|b|h|n|d", "b|w|h|n|d", "hb|n|d", "hb|d|n", "w|b|n|h|d"),
+        4,
+    ),
+    "scores": dict.fromkeys(
+        ("b|h|i|j", "bh|i|j", "b|i|j", "b|h|j|i", "bh|j|i", "b|j|i", "h|b|i|j", "hb|i|j"), 5
+    ),
+    "context": {"b|n|h|d": 9, "b|n|hd": 10}
+    | dict.fromkeys(
+        ("b|h|n|d", "bh|n|d", "b|n|d", "b|h|d|n", "bh|d|n", "b|d|n", "h|b|n|d", "hb|n|d"), 8
+    ),
+    "out": {"b|n|o": 11},
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one tensor is.
+
+    Args:
+        family: of which of the right tensors, or made of which.
+        who: queries, keys, values, several of them, scores, weights ...
+        axes: the letters of each axis, "hd" for heads times features; None where it is none of
+            the right tensors.
+        stage: the step that makes it, where it is whole and in one of the usual orders.
+        scale: by which its numbers are those of the right one.
+        state: of scores on the way to weights.
+        fixed: letters along which it holds one place alone, with that place: one head of several.
+    """
+
+    family: str
+    who: str = ""
+    axes: tuple[str, ...] | None = None
+    stage: int | None = None
+    scale: float = 1.0
+    state: "State | None" = None
+    fixed: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Whether it is what some step makes."""
+        return self.stage is not None
+
+
+@dataclass(frozen=True)
+class State:
+    """How far scores have come on their way to weights.
+
+    Args:
+        scale: by which the right scores are multiplied in it, or in its logarithm.
+        grown: whether exp has been taken.
+        hidden: what is hidden: "none", "right", "other", or "finite" with the right places.
+        whole: whether its rows sum to 1.
+        kept: what the hidden places hold, where it is a finite number.
+    """
+
+    scale: float
+    grown: bool
+    hidden: str
+    whole: bool = False
+    kept: float = -math.inf
+
+
+@dataclass(frozen=True)
+class Table:
+    """Right numbers, each to be found by its value."""
+
+    family: str
+    who: str
+    values: np.ndarray  # sorted
+    places: np.ndarray  # (numbers, axes)
+    letters: str
+
+
+class Right:
+    """The right class of a case in double precision, as a scene, and its numbers to be found."""
+
+    def __init__(self, case: Case, double: bool):
+        self.case, self.dtype = case, torch.float64 if double else torch.float32
+        self.scene = scene_of(case, double)
+        steps, heads = self.scene.steps, (case.num_heads, case.head_dim)
+        self.tables: list[Table] = []
+        self.stages = {family: self._sized(stages) for family, stages in STAGES.items()}
+        self._add("x", "x", steps["shape"]["x"], "bne")
+        three = steps.get("view", {})
+        shapes = {tuple(each.shape) for each in three.values()}
+        if len(shapes) == 1 and next(iter(shapes), (0,))[2:] == heads:
+            self._add("projected", "", torch.stack([three[name] for name in THREE]), "wbnhd")
+        else:
+            for name, each in three.items():
+                own = tuple(each.shape[1:3]) == (case.num_tokens, case.num_heads)
+                self._add("projected", name, each, "bnhd" if own else "bngd")
+        for name, each in steps.get("transpose", {}).items():
+            if self.find(each) is None:  # a change since the lecture makes other numbers here
+                self._add("projected", name, each, "bhnd")
+        scores = steps.get("scores", {}).get("scores")
+        if scores is not None:
+            self._add("scores", "scores", scores, "bhij")
+        for step, name in ("mask", "masked"), ("softmax", "weights"):
+            if name in steps.get(step, {}):
+                self._add("scores", name, steps[step][name], "bhij")
+        if "context" in steps:
+            self._add("context", "context", steps["context"]["context"], "bhnd")
+            combined = steps["combine"]["context"]
+            if self.find(combined) is None and combined.shape[-1] == case.d_out:
+                self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
+        if "out_proj" in steps:
+            self._add("out", "out", steps["out_proj"]["out"], "bno")
+        self.hidden = self._hidden()
+
+    def _sized(self, stages: dict[str, int]) -> dict[str, int]:
+        """The same without the letters of axes that are 1 long, which no number tells of."""
+        sizes = {"b": self.case.b, "n": self.case.num_tokens, "h": self.case.num_heads}
+        sizes |= {"d": self.case.head_dim, "e": self.case.d_in, "o": self.case.d_out}
+        sizes |= {"i": self.case.num_tokens, "j": self.case.num_tokens}
+        kept: dict[str, int] = {}
+        for axes, stage in stages.items():
+            parts = ("".join(c for c in part if sizes.get(c, 2) > 1) for part in axes.split("|"))
+            kept.setdefault("|".join(filter(None, parts)), stage)
+        return kept
+
+    def _add(self, family: str, who: str, tensor: torch.Tensor, letters: str) -> None:
+        numbers = tensor.detach().to(torch.float64).numpy()
+        at = np.nonzero(_telling(numbers))
+        values = numbers[at]
+        order = np.argsort(values)
+        places = np.stack(at, 1)[order] if len(values) else np.zeros((0, numbers.ndim), int)
+        self.tables.append(Table(family, who, values[order], places, letters))
+
+    def _hidden(self) -> torch.Tensor | None:
+        """(b, num_heads, num_tokens, num_keys), True where the right class hides; None unknown."""
+        masked = self.scene.steps.get("mask", {}).get("masked")
+        return None if masked is None else masked == -torch.inf
+
+    def find(self, tensor: torch.Tensor) -> Reading | None:
+        """Read a tensor by its numbers alone; None where they are of no right tensor."""
+        plain = tensor.is_floating_point() and tensor.device.type == "cpu"
+        if not plain or tensor.dim() == 0 or tensor.numel() < 2:
+            return None
+        numbers = tensor.detach().to(torch.float64).numpy()
+        at = np.nonzero(_telling(numbers))
+        values = numbers[at]
+        if len(values) < 2:
+            return None
+        near, part = NEAR.get(tensor.dtype, 1e-2) if self.dtype == torch.float64 else 3e-6, None
+        if tensor.dtype not in NEAR:
+            return None
+        near = max(near, NEAR[self.dtype])
+        d = self.case.head_dim
+        for table in self.tables:
+            if not len(table.values):
+                continue
+            largest = abs(values).max() / abs(table.values).max()
+            for scale in dict.fromkeys((1.0, d**-0.5, d**-0.25, d**0.5, -1.0, largest)):
+                found = _looked_up(values / scale, table, near)
+                if found is None:
+                    continue
+                axes, whole, fixed = _laid(numbers.shape, at, found, table)
+                stage = self.stages[table.family].get("|".join(filter(None, axes)))
+                who = table.who or _who(found, table)
+                stage = stage if whole and scale > 0 else None
+                reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
+                if reading.right and (scale == 1.0 or table.family in ("projected", "scores")):
+                    return reading
+                part = part or Reading(table.family, who, axes, None, float(scale), fixed=fixed)
+        return part
+
+    def state(self, tensor: torch.Tensor, like: Reading) -> State | None:
+        """How far a tensor that lies like scores has come; None where it is none of them.
+
+        Its numbers need not be right ones: any scale, any mask and any softmax of rows is read.
+        """
+        laid = self.beside(tensor, like)
+        return laid and state_of(*laid, NEAR.get(tensor.dtype, 1e-3))
+
+    def beside(self, tensor: torch.Tensor, like: Reading) -> tuple[torch.Tensor, ...] | None:
+        """The tensor, the right scores and what is hidden, (.., queries, keys) each."""
+        if like.axes is None or "scores" not in self.scene.steps or self.hidden is None:
+            return None
+        letters, fixed = "".join(like.axes), dict(like.fixed)
+        wanted = [c for c in "bhij" if c not in fixed and self._size(c) > 1]
+        if (
+            sorted(letters) != sorted(wanted)
+            or not {*"ij"} <= {*letters}
+            or not (tensor.is_floating_point())
+        ):
+            return None
+        scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
+        at = tuple(fixed.get(c, slice(None) if self._size(c) > 1 else 0) for c in "bhij")
+        scores, hidden = scores[at].to(torch.float64), hidden.expand_as(scores)[at]
+        sizes = [scores.shape[wanted.index(c)] for c in letters]
+        if tensor.numel() != math.prod(sizes):
+            return None
+        mine = tensor.detach().to(torch.float64).reshape(sizes)
+        return mine.permute([letters.index(c) for c in wanted]), scores, hidden
+
+    def _size(self, letter: str) -> int:
+        sizes = {"b": self.case.b, "h": self.case.num_heads}
+        return sizes.get(letter, self.case.num_tokens)
+
+
+@functools.cache
+def right_of(case: Case, double: bool = True) -> Right:
+    """The right class of a case, read once."""
+    return Right(case, double)
+
+
+def scene_of(case: Case, double: bool = True) -> Scene:
+    """Run the right class of a case, in double precision, and keep its steps."""
+    dtype, steps = torch.float64 if double else torch.float32, {}
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
+
+    with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
+        module = build(planted(variant=case.variant), case).to(dtype)
+        out = called(module, case, case.x.to(dtype), record=record)
+    steps["out_proj"] = {"out": out.detach().clone()}
+    return Scene(case, module, {step: steps[step] for step in STEPS if step in steps})
+
+
+def _telling(numbers: np.ndarray) -> np.ndarray:
+    """Which numbers say where they are from."""
+    return np.isfinite(numbers) & (numbers != 0) & (abs(numbers - 1) > 1e-12)
+
+
+def _looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | None:
+    """The places of values in a table, or None where one is not among its numbers."""
+    for some in (values[:3], values):  # most are told apart by three
+        at = np.clip(np.searchsorted(table.values, some), 1, max(len(table.values) - 1, 1))
+        at = np.minimum(at, len(table.values) - 1)
+        before = np.maximum(at - 1, 0)
+        nearer = abs(table.values[before] - some) < abs(table.values[at] - some)
+        at = np.where(nearer, before, at)
+        if (abs(table.values[at] - some) > near * (1 + abs(some))).any():
+            return None
+    return table.places[at]
+
+
+def _laid(
+    shape: tuple[int, ...], at: tuple[np.ndarray, ...], found: np.ndarray, table: Table
+) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...]]:
+    """The letters of each axis, slowest first; whether all right numbers are there; what is fixed.
+
+    A letter belongs to an axis where the place along the axis alone decides it.
+    """
+    numbers = range(len(table.letters))
+    fixed = [k for k in numbers if (found[:, k] == found[0, k]).all()]
+    fixed = [k for k in fixed if (table.places[:, k] != table.places[0, k]).any()]
+    same = np.ones(len(table.places), bool)
+    for k in fixed:
+        same &= table.places[:, k] == found[0, k]
+    axes, held = [""] * len(shape), set()
+    for axis, size in enumerate(shape):
+        own = []
+        for k in numbers:
+            if k in fixed or size < 2:
+                continue
+            along = np.full(size, -1)
+            along[at[axis]] = found[:, k]
+            if (along[at[axis]] == found[:, k]).all() and len(np.unique(along[along >= 0])) > 1:
+                own.append(((np.diff(along) != 0).sum(), k))
+                held.add(k)
+        axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
+    free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
+    ordered = _in_order(shape, at, found, axes, table)
+    whole = same.sum() == len(found) and held == free and ordered
+    whole &= all(table.letters[k] in "hgw" for k in fixed)
+    return tuple(axes), bool(whole), tuple((table.letters[k], int(found[0, k])) for k in fixed)
+
+
+def _in_order(shape, at, found, axes, table) -> bool:
+    """Whether tokens, heads and features come one after the other along each axis."""
+    for axis, letters in enumerate(axes):
+        if not letters or letters == "?":
+            continue
+        size = shape[axis]
+        number, sizes = np.zeros(len(found), int), 1
+        for letter in reversed(letters):
+            k = table.letters.index(letter)
+            low = table.places[:, k].min()
+            number += (found[:, k] - low) * sizes
+            sizes *= table.places[:, k].max() - low + 1
+        along = np.full(size, -1)
+        along[at[axis]] = number
+        known = along[along >= 0]
+        if letters in ("h", "g", "w") and len(known) < sizes:
+            continue
+        if (np.diff(known) < 0).any() or ("g" not in letters and (np.diff(known) == 0).any()):
+            return False
+    return True
+
+
+def _who(found: np.ndarray, table: Table) -> str:
+    which = np.unique(found[:, table.letters.index("w")])
+    return " and ".join(THREE[k] for k in which)
+
+
+def state_of(
+    mine: torch.Tensor, scores: torch.Tensor, hides: torch.Tensor, near: float
+) -> State | None:
+    """Read a tensor beside the scores; all are (.., num_tokens, num_tokens), see State."""
+    tolerance = max(near * 100, 1e-6)
+    low = (mine < HIDDEN) & (scores > HIDDEN)
+    if mine.isnan().any() or (mine == torch.inf).any():
+        return None
+    for grown in (False, True):
+        if grown and (mine < -1e-12).any():
+            return None
+        gone = mine.abs() < 1e-12 if grown else low
+        seen = ~gone
+        if not seen.any():
+            return None
+        numbers = torch.where(seen, mine.clamp(min=1e-300).log() if grown else mine, torch.nan)
+        beside = torch.where(seen, scores, torch.nan)
+        centred, wanted = (e - e.nanmean(-1, True) for e in (numbers, beside))
+        centred, wanted = centred.nan_to_num(), wanted.nan_to_num()
+        spread = (wanted * wanted).sum()
+        if spread < 1e-12:
+            return None
+        factor = float((centred * wanted).sum() / spread)
+        if abs(factor) < 1e-4:
+            continue
+        if (centred - factor * wanted).abs().max() > tolerance * (1 + centred.abs().max()):
+            continue
+        held = mine[gone & torch.isfinite(mine)] if not grown else mine[:0]
+        kept = float(held.flatten()[0]) if len(held) else -math.inf
+        if torch.equal(gone, hides):
+            hidden = "right"
+        else:
+            hidden = "other" if gone.any() else "none"
+        sums = mine.sum(-1)
+        whole = grown and bool((sums - 1).abs().max() < 1e-6 + tolerance)
+        return State(factor, grown, hidden, whole, kept)
+    return None

@@ -1,1 +1,0 @@
-"""Follow a recorded forward to the first step that is not right."""

@@ -1,0 +1,150 @@
+"""What a constructor makes, and what it was at where it raises: asked in the learner's process."""
+
+import ast
+import dis
+import linecache
+import re
+import traceback
+import types
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_parameters
+from eleven_steps.checks.run.contract import sizes
+from eleven_steps.checks.run.facts import ATTRIBUTES, Facts
+from eleven_steps.checks.run.isolate import OUR_FILES, Failure, attempt, type_name
+
+
+def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
+    """What the constructor makes, with qkv_bias as given, or left out where it is None."""
+    case = cases_of(variant).main
+    module = construct(cls, case, bias)
+    everything = dict(module.named_parameters(remove_duplicate=False))
+    own = lecture_parameters(module, variant)
+    held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
+    known_modules = {*module.modules()}
+    weights = {name: id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own}
+    every, layers = [*weights.values()], [id(getattr(module, name)) for name in weights]
+    stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
+    stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
+    dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
+    parts = vars(module), module._modules, module._parameters, module._buffers
+    kept = list(dict.fromkeys(name for some in parts for name in some))
+    code = attempt(lambda: cls.__init__.__code__)
+    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
+    return Facts(
+        {name: tuple(each.shape) for name, each in own.items()},
+        tuple(everything),
+        tuple(name for name, each in weights.items() if every.count(each) > 1),
+        any(isinstance(e, nn.Module) and e not in known_modules for some in held for e in some),
+        _mask(module, case.context_length),
+        dropout,
+        {name: each for name, each in stored.items() if isinstance(each, int | float)},
+        {name: _sort(module, name) for name in kept if not name.startswith("_")},
+        tuple(name for name in made if name not in kept),
+        len({*layers}) == len(layers),
+        tuple(name for name, each in own.items() if not each.requires_grad),
+    )
+
+
+def statement(cls: Any, case: Case, bias: bool | None) -> dict[str, Any]:
+    """The statement at which a constructor raises; nothing where it is not even called."""
+    try:
+        construct(cls, case, bias)
+    except Exception as error:
+        return raising(error)
+    return {}
+
+
+def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
+    """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
+    first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
+    more = sizes(case)
+    if bias is None:
+        return cls(*first, **more)
+    try:
+        return cls(*first, qkv_bias=bias, **more)
+    except TypeError as error:
+        if "qkv_bias" not in str(error):
+            raise
+        return cls(*first, bias, **more)
+
+
+def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
+    """Construct cls for a case with known weights, in eval mode."""
+    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
+    module = construct(cls, case, case.qkv_bias, dropout)
+    fill(module, case)
+    return module.eval()
+
+
+def _sort(module: nn.Module, name: str) -> str:
+    return "buffer" if name in module._buffers else type_name(getattr(module, name))
+
+
+def _mask(module: nn.Module, context_length: int) -> str:
+    """How a mask is kept: whatever is (..., context_length, context_length)."""
+    square = (context_length, context_length)
+    for name, each in module.named_parameters():
+        if each.shape[-2:] == square and not name.startswith(LAYERS):
+            return "trained" if each.requires_grad else "parameter"
+    if any(each.shape[-2:] == square for each in module.buffers()):
+        return "buffer"
+    plain = [each for each in vars(module).values() if isinstance(each, torch.Tensor)]
+    return "attribute" if any(each.shape[-2:] == square for each in plain) else ""
+
+
+def raising(error: BaseException) -> dict[str, Any]:
+    """What a constructor was at when it raised; nothing where none of its lines had begun.
+
+    Returns:
+        builds: the attributes and names that the statement sets, and what it calls for them.
+        lacks: (name, owner) that is not there: owner is self, a module, "" for a plain name.
+        later: the attributes and names that some line of the constructor sets.
+        kept: the attributes that there are.
+        supers: whether the constructor calls that of nn.Module, in whatever line.
+    """
+    traced = [*traceback.walk_tb(error.__traceback__)]
+    own = [(f, n) for f, n in traced if not f.f_code.co_filename.startswith(OUR_FILES)]
+    made = [(f, n) for f, n in own if f.f_code.co_name == "__init__"] or own
+    if not made:
+        return {}
+    frame, number = made[-1]
+    code = frame.f_code
+    me = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if isinstance(error, UnboundLocalError):  # which has the name in its text alone
+        name = "".join(re.findall(r"variable '(\w+)'", str(error)))
+    whose = "self" if owner is me and me is not None else str(getattr(owner, "__name__", ""))
+    stores = {each.argval for each in dis.get_instructions(code) if "STORE" in each.opname}
+    return {
+        "builds": sorted(_builds(code, number)),
+        "lacks": (str(name or ""), whose),
+        "later": sorted(each for each in stores if type(each) is str),
+        "kept": sorted(each for each in getattr(me, "__dict__", {}) if not each.startswith("_")),
+        "supers": "super" in code.co_names,
+    }
+
+
+def _builds(code: types.CodeType, number: int) -> set[str]:
+    """What the statement at a line sets, and what it calls; of unknown source all its names."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        tree = ast.Module([], [])
+    around = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.stmt) and each.lineno <= number <= each.end_lineno
+    ]
+    if not around:
+        steps = (each for each in dis.get_instructions(code) if each.positions.lineno == number)
+        return {each.argval for each in steps if type(each.argval) is str}
+    inside = [*ast.walk(max(around, key=lambda each: (each.lineno, -each.end_lineno)))]
+    calls = [each for each in inside if isinstance(each, ast.Call)]
+    called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls}
+    places = (each for each in inside if isinstance(each, ast.Attribute | ast.Name))
+    set_here = (each for each in places if isinstance(each.ctx, ast.Store))
+    return called | {getattr(each, "attr", getattr(each, "id", "")) for each in set_here}

@@ -1,0 +1,430 @@
+"""Write down what a learner's code does: every torch call of its own lines, and what stopped it."""
+
+import ast
+import contextlib
+import functools
+import linecache
+import re
+import site
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from eleven_steps.checks.run.isolate import OUR_FILES, Failure, attempt, clock_paused
+
+MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
+MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
+MOST_SOURCE = 20_000  # characters
+PACKAGES = tuple(site.getsitepackages())
+EDITED = ", edited, "  # in the name of a file that the catalogue makes
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call stands in the learner's source."""
+
+    line: int
+    text: str  # the line as it is written
+    statement: str = ""  # the whole statement, on one line
+    expression: str = ""  # the call itself
+
+
+@dataclass(frozen=True)
+class Op:
+    """One call: its name, the tensors it was given and gave, as their numbers in the trace."""
+
+    name: str
+    given: tuple[int, ...]
+    gave: tuple[int, ...]
+    place: Place | None = None
+    numbers: tuple[Any, ...] = ()  # and texts, that it was given
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What stopped a run: the error, where it was raised, what the names there stood for."""
+
+    failure: Failure
+    place: Place | None = None
+    tensors: dict[str, int] = field(default_factory=dict)  # by name or attribute, in the trace
+    numbers: dict[str, int] = field(default_factory=dict)  # whole numbers, by name or attribute
+    several: dict[str, tuple[int, ...]] = field(default_factory=dict)  # tuples of tensors, by name
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run of an answer; tensors are copies, each as it was when it was made."""
+
+    tensors: tuple[torch.Tensor, ...]
+    ops: tuple[Op, ...]
+    layers: dict[int, str]  # parameters among the tensors, by name
+    inputs: tuple[int, ...]  # what was handed in
+    returned: tuple[int | None, ...]  # what came back; None for what is no tensor
+    stop: Stop | None = None
+    source: str = ""  # of the answer's functions, with its own line numbers
+    first: int = 1  # the number of its first line
+    sizes: dict[str, int] = field(default_factory=dict)  # whole numbers the module keeps
+    parts: dict[str, str] = field(default_factory=dict)  # modules within, and their types
+
+    @property
+    def makers(self) -> dict[int, list[int]]:
+        """The ops that made each tensor, or wrote into it."""
+        makers: dict[int, list[int]] = {}
+        for number, op in enumerate(self.ops):
+            for index in op.gave:
+                makers.setdefault(index, []).append(number)
+        return makers
+
+
+def traced(
+    function: Callable[..., Any],
+    arguments: Iterable[Any],
+    module: nn.Module | None = None,
+    answer: Any = None,
+) -> tuple[Trace, Any]:
+    """Run a function and write down its torch calls.
+
+    Args:
+        function: a learner's, or a way to call a module.
+        arguments: for it.
+        module: whose parameters, buffers and sizes are known by name.
+        answer: the class or function whose source goes with it.
+
+    Returns:
+        The trace, and what came back: a Failure where it raised.
+    """
+    arguments = list(arguments)
+    recorder = Recorder(module, [each for each in arguments if isinstance(each, torch.Tensor)])
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
+
+    def body() -> Any:
+        try:
+            with torch.no_grad(), recorder:
+                return function(*arguments)
+        except Exception as error:
+            with clock_paused():
+                recorder.note(error)
+            raise
+
+    came = attempt(body)
+    torch.backends.mha.set_fastpath_enabled(fast)
+    parts = came if isinstance(came, tuple | list) else (came,)
+    stop = recorder.stop
+    if isinstance(came, Failure):
+        stop = replace(stop or Stop(came), failure=came)
+    places = [op.place for op in recorder.ops if op.place] + [stop.place if stop else None]
+    source, first = _source(answer, recorder.files)
+    return Trace(
+        tuple(recorder.tensors),
+        tuple(recorder.ops),
+        recorder.layers,
+        tuple(recorder.inputs),
+        tuple(recorder.number(p) if isinstance(p, torch.Tensor) else None for p in parts[:99]),
+        stop if isinstance(came, Failure) else None,
+        source if any(places) else "",
+        first,
+        recorder.sizes,
+        recorder.parts,
+    ), came
+
+
+class Recorder(TorchFunctionMode):
+    """Write down every torch call, whose it is, and copies of its tensors."""
+
+    def __init__(self, module: nn.Module | None, inputs: list[torch.Tensor]):
+        super().__init__()
+        self.tensors: list[torch.Tensor] = []
+        self.ops: list[Op] = []
+        self.stop: Stop | None = None
+        self.files: set[str] = set()
+        self.known: dict[int, tuple[int, int, torch.Tensor]] = {}  # by id: number, version, itself
+        self.module = module
+        weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
+        self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
+        self.inputs = [self.number(each) for each in inputs]
+        kept = vars(module) if module is not None else {}
+        self.sizes = {name: each for name, each in kept.items() if type(each) is int}
+        parts = module.named_modules() if module is not None else ()
+        self.parts = {name: type(each).__name__ for name, each in parts if name}
+
+    def number(self, tensor: torch.Tensor, made: bool = False) -> int:
+        """The number of a tensor; one that was written into since is another tensor."""
+        version = _version(tensor)
+        number, before, _ = self.known.get(id(tensor), (-1, -1, None))
+        if number >= 0 and before == version and not made:
+            return number
+        self.tensors.append(_copy(tensor))
+        latest = len(self.tensors) - 1
+        self.known[id(tensor)] = latest, version, tensor
+        if number >= 0 and not made:  # through a view of it
+            self.ops.append(Op("written", (number, *self._written(tensor)), (latest,)))
+        return latest
+
+    def _written(self, tensor: torch.Tensor) -> tuple[int, ...]:
+        """The tensors of the same memory, which carry what was written."""
+        memory = _memory(tensor)
+        others = (each for each in self.known.values() if each[2] is not tensor)
+        return tuple(n for n, _, other in others if _memory(other) == memory != 0)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call function, and write down the call if it is one with tensors."""
+        kwargs = kwargs or {}
+        if function is nn.functional.multi_head_attention_forward:
+            return self._taken_apart(function, args, kwargs)
+        if len(self.ops) > MOST_CALLS:
+            return function(*args, **kwargs)
+        name = function.__name__ if hasattr(function, "__name__") else str(function)
+        name = (
+            getattr(getattr(function, "__self__", None), "__name__", name)
+            if (name == "__get__")
+            else name
+        )
+        with clock_paused():
+            frame = self._own(sys._getframe(1))
+            given = tuple(self.number(each) for each in tensors_in((args, kwargs)))
+            numbers = tuple(e for e in flat((args, kwargs)) if type(e) in (int, float, str, bool))
+        try:
+            result = function(*args, **kwargs)
+        except Exception:
+            with clock_paused():
+                self.ops.append(Op(name, given, (), self.place(frame), numbers, True))
+            raise
+        with clock_paused():
+            gave = list(tensors_in([result]))
+            if name == "__setitem__":
+                gave = [args[0]]
+            if not gave or name in ("__set__", "requires_grad_"):
+                return result
+            if name == "scaled_dot_product_attention":
+                with contextlib.suppress(Exception), self:
+                    last = _attention(*args, **kwargs)
+                    self.known[id(result)] = (*self.known[id(last)][:2], result)
+                    return result
+            same = {id(each) for each in tensors_in((args, kwargs))}
+            made = tuple(
+                self.number(t, id(t) not in same or _version(t) != self.known[id(t)][1])
+                for t in gave
+            )
+            self.ops.append(Op(name, given, made, self.place(frame), numbers))
+        return result
+
+    def _taken_apart(self, function: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+        """Run a function of torch that is written in Python, and write down its own calls."""
+        names = vars(nn.functional)
+        ask, names["has_torch_function"] = names["has_torch_function"], lambda _: False
+        try:
+            with self:
+                return function(*args, **kwargs)
+        finally:
+            names["has_torch_function"] = ask
+
+    # Where it stands
+
+    def _own(self, frame: FrameType | None) -> FrameType | None:
+        """The nearest frame of the learner's; of a package's where there is no other."""
+        packaged = None
+        while frame:
+            name = frame.f_code.co_filename
+            if is_theirs(name):
+                if not name.startswith(PACKAGES):
+                    return frame
+                packaged = packaged or frame
+            frame = frame.f_back
+        return packaged
+
+    def place(self, frame: FrameType | None, lasti: int | None = None) -> Place | None:
+        """Where in its source a frame is."""
+        if frame is None:
+            return None
+        self.files.add(frame.f_code.co_filename)
+        positions = _positions(frame.f_code)
+        index = (frame.f_lasti if lasti is None else lasti) // 2
+        return _placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
+
+    def note(self, error: BaseException) -> None:
+        """Keep where an error was raised, and what the names there stood for."""
+        steps = [
+            (f, t) for t in _tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
+        ]
+        own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)] or steps
+        if not own:
+            return
+        frame, at = own[-1]
+        place = self.place(frame, at.tb_lasti)
+        lost = (
+            re.search(r"(?:variable|name) '(\w+)'", str(error))
+            if isinstance(error, NameError)
+            else None
+        )
+        name = lost[1] if lost else ""
+        if name and place and name not in place.expression:  # see isolate.line_of
+            after = self.place(frame, at.tb_lasti + 2)
+            place = after if after and name in after.expression else place
+        every = dict(frame.f_locals)
+        this = every.pop("self", None)
+        every |= {f"self.{n}": each for n, each in (_held(this) if this is not None else ())}
+        kept = vars(this) if isinstance(this, nn.Module) else {}
+        every |= {f"self.{n}": each for n, each in kept.items() if not n.startswith("_")}
+        tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
+        numbers = {n: each for n, each in every.items() if type(each) is int}
+        several = {
+            n: tuple(map(self.number, each))
+            for n, each in every.items()
+            if type(each) in (tuple, list) and each and isinstance(each[0], torch.Tensor)
+        }
+        self.stop = Stop(Failure(""), place, tensors, numbers, several)
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a file is neither ours nor torch's; what the catalogue makes counts as theirs."""
+    return not file.startswith(OUR_FILES) or EDITED in file
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among some values, and in what these hold."""
+    return (each for each in flat(values) if isinstance(each, torch.Tensor))
+
+
+def flat(values: Iterable[Any]) -> Iterator[Any]:
+    """Values, and in place of lists, tuples, dictionaries and slices what these hold."""
+    for value in values:
+        if isinstance(value, tuple | list | dict):
+            yield from flat(value.values() if isinstance(value, dict) else value)
+        else:
+            yield value
+
+
+def _attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """What torch's fused attention does, call by call."""
+    if enable_gqa:
+        group = query.size(-3) // key.size(-3)
+        key, value = (each.repeat_interleave(group, -3) for each in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
+    if is_causal:
+        past = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
+        scores = scores.masked_fill(~past, -torch.inf)
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return scores.softmax(-1) @ value
+
+
+def _held(module: Any) -> list[tuple[str, torch.Tensor]]:
+    if not isinstance(module, nn.Module):
+        return []
+    return [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    if not plain or tensor.numel() > MOST:
+        return torch.empty(tuple(tensor.shape), device="meta")
+    copy = attempt(lambda: tensor.detach().clone().as_subclass(torch.Tensor))
+    return torch.empty(0) if isinstance(copy, Failure) else copy
+
+
+def _version(tensor: torch.Tensor) -> int:
+    version = attempt(lambda: tensor._version)
+    return version if type(version) is int else 0
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    address = attempt(lambda: tensor.untyped_storage().data_ptr())
+    return address if type(address) is int else 0
+
+
+def _tracebacks(error: BaseException) -> Iterator[Any]:
+    step = error.__traceback__
+    while step:
+        yield step
+        step = step.tb_next
+
+
+@functools.lru_cache(256)
+def _positions(code: CodeType) -> list[tuple]:
+    return list(code.co_positions())
+
+
+@functools.lru_cache(32)
+def _tree(file: str, size: int) -> dict[tuple, ast.AST]:
+    """The nodes of a file by where they stand, and by line the statement that begins there."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return {}
+    nodes: dict[tuple, ast.AST] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr):
+            at = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+            if not isinstance(node, ast.Expr):
+                nodes.setdefault(at, node)
+            if isinstance(node, ast.Call):  # of a chain over lines its end alone is told
+                nodes.setdefault((node.end_lineno, node.end_col_offset), node)
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            for line in range(node.lineno, node.end_lineno + 1):
+                nodes.setdefault((line,), node)
+    return nodes
+
+
+@functools.lru_cache(4096)
+def _placed(file: str, position: tuple) -> Place:
+    """The place of a position, (line, last line, column, last column)."""
+    line, last, _, end = position
+    lines = linecache.getlines(file)
+    text = lines[line - 1].strip() if line and line <= len(lines) else ""
+    nodes = _tree(file, len(lines))
+    node = nodes.get(position) or nodes.get((last, end))
+    statement = nodes.get((line,))
+    if isinstance(node, ast.Call) and last and last != line:  # a chain: its own line is its end
+        function = node.func
+        line = function.end_lineno
+        text = lines[line - 1].strip()
+    return Place(
+        line or 0,
+        text,
+        ast.unparse(statement) if statement else text,
+        ast.unparse(node) if node is not None and isinstance(node, ast.expr) else text,
+    )
+
+
+def _source(answer: Any, files: set[str]) -> tuple[str, int]:
+    """The source of a class or function, and the number of its first line; "" where there is none."""
+    code = getattr(answer, "__code__", None)
+    for cls in getattr(answer, "__mro__", ()):
+        code = code or getattr(vars(cls).get("forward"), "__code__", None)
+    if not isinstance(code, CodeType):
+        return "", 1
+    lines = linecache.getlines(code.co_filename)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return "", 1
+    for node in tree.body:
+        last = getattr(node, "end_lineno", 0)
+        if node.lineno <= code.co_firstlineno <= last or (
+            getattr(node, "decorator_list", None)
+            and node.decorator_list[0].lineno <= code.co_firstlineno <= last
+        ):
+            return "".join(lines[node.lineno - 1 : last])[:MOST_SOURCE], node.lineno
+    return "", 1
+
+
+def last_line(error: BaseException) -> traceback.FrameSummary | None:
+    """The learner's own line of a traceback that is nearest to the error."""
+    own = [e for e in traceback.extract_tb(error.__traceback__) if is_theirs(e.filename)]
+    return own[-1] if own else None
