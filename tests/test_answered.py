@@ -58,7 +58,7 @@ SIZE = (
 NINE = (
     "right at 6 tokens and 4 heads of 4 features, but not everywhere: `keys` has shape "
     "(3, 6, 11, 4) with b = 3, num_tokens = 11, d_in = 8, d_out = 36, num_heads = 9: "
-    "(b, num_heads, num_tokens, head_dim) = (3, 9, 11, 4) is expected."
+    "(b, num_heads, num_tokens, head_dim) = (3, 9, 11, 4) is expected...."
 )
 LARGE = "with b = 4, num_tokens = 17, d_in = 20, d_out = 72, num_heads = 12"
 
@@ -109,19 +109,19 @@ REFUSED = [
         "transpose.1",
         lambda q: torch.stack([q[:, :, h] for h in range(min(3, q.shape[2]))], 1),
         f"right on the whiteboard, but not everywhere: `queries` has shape (4, 3, 17, 6) {LARGE}: "
-        "(b, num_heads, num_tokens, head_dim) = (4, 12, 17, 6) is expected.",
+        "(b, num_heads, num_tokens, head_dim) = (4, 12, 17, 6) is expected....",
     ),
     (
         "scores.1",
         lambda q, k: q[:, :, :8] @ k[:, :, :8].mT,
         f"right on the whiteboard, but not everywhere: `scores` has shape (4, 12, 8, 8) {LARGE}: "
-        "(b, num_heads, num_tokens, num_tokens) = (4, 12, 17, 17) is expected.",
+        "(b, num_heads, num_tokens, num_tokens) = (4, 12, 17, 17) is expected....",
     ),
     (
         "combine.1",
         lambda c: torch.cat([c[:, :, h] for h in range(min(3, c.shape[2]))], -1),
         f"right on the whiteboard, but not everywhere: `context` has shape (4, 17, 18) {LARGE}: "
-        "(b, num_tokens, d_out) = (4, 17, 72) is expected.",
+        "(b, num_tokens, d_out) = (4, 17, 72) is expected....",
     ),
     (
         "since.14",

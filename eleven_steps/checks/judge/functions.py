@@ -198,9 +198,8 @@ def _why(
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
-        if (raised or not likes[at]) and (
-            said := _in_its_line(task, answer, scenes[at], returned[at])
-        ):
+        look = raised or not likes[at] and faults[at].kind != "type"
+        if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
             text = said if raised else together(text, said)
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
