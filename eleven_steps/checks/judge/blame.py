@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
-from eleven_steps.checks.judge.path import Walk, kind, operands, own_text, walk
+from eleven_steps.checks.judge.path import Walk, around, kind, named, operands, own_text, walk
 from eleven_steps.checks.judge.read import LETTERS, Reading, right_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -148,12 +148,12 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     values = dict(found.values)
     if found.index is not None:
         reading = walked.readings[found.index]
-        values["came"] = name_of(found.index, walked, found.op)
+        values["came"] = _quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
         values["is_what"] = what_is(reading)
         values["shape"] = tuple(walked.trace.tensors[found.index].shape)
     if found.wanted is not None:
-        values["wanted"] = name_of(found.wanted, walked)
+        values["wanted"] = _quoted(found.wanted, walked)
         what = called(walked.readings[found.wanted])
         values["what"] = what
         values["are"] = "are" if what in PLURAL else "is"
@@ -161,7 +161,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         place = walked.trace.ops[maker[0]].place if maker else None
         values["since"] = wording("of_line", line=place.line) if place else ""
     if found.reason == "skipped":
-        at = found.values["at"]
+        at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
         needed = STEPS[needs.get(at, at - 1) - 1]
         values |= {"needed": SHAPES[needed], "cause": wording(f"not_{found.step}")}
@@ -169,6 +169,8 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         last = found.step - 1
         values |= {"number": last, "name": STEPS[last - 1], "next": found.step}
         values["whats_next"] = STEPS[found.step - 1]
+    if found.reason == "shape":
+        values["wanted_shape"] = tuple(walked.right.scene.out.shape)
     if found.reason == "behind":
         values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
     if found.reason == "family":
@@ -222,17 +224,24 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor in the learner's words, as the call that takes it says, or the line that makes it."""
     if op is not None:
         call = walked.trace.ops[op]
-        texts = list(operands(call.place))
+        nodes = around(call.place)
+        same = nodes and named(nodes[0]) == kind(call)
+        texts = list(operands(call.place)) if same else []
         if index in call.given and len(texts) >= len(call.given):
             return texts[call.given.index(index)]
-    return own_text(index, walked) or "it"
+    return own_text(index, walked)
+
+
+def _quoted(index: int, walked: Walk, op: int | None = None) -> str:
+    name = name_of(index, walked, op)
+    return f"`{name}`" if name else wording("unnamed", what=called(walked.readings[index]))
 
 
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
     shape = tuple(walked.trace.tensors[index].shape)
     letters = in_letters(walked.readings[index], walked.trace.tensors[index])
-    name = name_of(index, walked, op)
+    name = _quoted(index, walked, op)
     return wording(
         "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
     )

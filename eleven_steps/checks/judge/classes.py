@@ -50,15 +50,15 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if lost := absent(built, variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
-    if finding := missized(cls, built[True], variant):
-        yield finding
-        return
     outputs = Outputs(cls, built, variant)
     out = outputs.out(outputs.cases.main)
     if isinstance(out, Failure) and (finding := unset(out, built[True])):
         yield finding
         return
     odd = misshapen(outputs.shapes, variant)
+    if not odd and (finding := missized(cls, built[True], variant)):
+        yield finding
+        return
     wrong = list(_shapes(outputs) if odd else _outputs(outputs))
     yield from wrong
     if wrong:

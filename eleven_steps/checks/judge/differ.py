@@ -33,6 +33,7 @@ from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.run.trace import Op, Place
 
 OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
+JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
 NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scores"}
 NEEDED |= dict.fromkeys((9, 10, 11), "context")
 
@@ -72,7 +73,11 @@ def differ(walked: Walk) -> Difference | None:
     if not start and not trace.stop:
         return None
     if not trace.stop and walked.fits(start[0]) and walked.readings[start[0]].family == "out":
-        return None
+        came, right = trace.tensors[start[0]], walked.right.scene.out
+        if came.shape == right.shape:
+            return None
+        number = walked.makers[start[0]][0]
+        return Difference(11, "shape", number, trace.ops[number].place, start[0])
     wrong = [index for index in start if not walked.fits(index)]
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
@@ -85,7 +90,7 @@ def differ(walked: Walk) -> Difference | None:
         return made and kind(op) != "written" and all(map(walked.known, op.given))
 
     first = next((n for n in sorted(visited) if deviates(trace.ops[n])), max(visited))
-    return _blamed(walked, first)
+    return _blamed(walked, first, start)
 
 
 def _behind(walked: Walk, start: list[int]) -> Difference | None:
@@ -170,14 +175,18 @@ def _is_dropped(place: Place | None) -> bool:
 # The call that is blamed
 
 
-def _blamed(walked: Walk, number: int) -> Difference:
+def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     op = walked.trace.ops[number]
     step = walked.roles[number]
-    questions = (_of_another, _size, _skipped, _weighed, _of_another_family)
-    for question in questions:
+    if found := _of_another(walked, number, op, step, start):
+        return found
+    for question in (_size, _skipped, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     gave = op.gave[0] if op.gave else None
+    first = next((e for e in walked.of(op) if e.family == "projected"), None)
+    if step == 7 and first and kind(op) in SCALE and walked.phases[number] < 3:
+        step = 8 if first.who == "values" else 5
     if step in (3, 4) and _meets(op.place) and any(_later(walked, i) for i in op.given):
         step = 8 if walked.phases[number] >= 3 else 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
@@ -187,7 +196,9 @@ def _meets(place: Place | None) -> bool:
     return any(named(node) in MEET for node in around(place)[1:])
 
 
-def _of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+def _of_another(
+    walked: Walk, number: int, op: Op, step: int, start: list[int]
+) -> Difference | None:
     """Where two projections meet, one of which is not the one that its step takes."""
     if kind(op) not in MEET or step not in (5, 8):
         return None
@@ -203,7 +214,8 @@ def _of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | No
     lost = missing[0]
     wrong = [i for i, each in three if each.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
-    used = {i for n in walked.back(op.given) for i in walked.trace.ops[n].given} | {*op.given}
+    path = walked.back([*start, *op.given])
+    used = {i for n in path for i in walked.trace.ops[n].given} | {*op.given, *start}
     idle = [
         i
         for i, each in enumerate(walked.readings)
@@ -217,7 +229,9 @@ def _of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | No
         chain = sorted(n for n in walked.back(wrong) if walked.roles[n] == 2)
         at = chain[-1] if chain else number
         place = walked.trace.ops[at].place
-        return Difference(2, "projection", at, place, wrong[0], None, {"who": lost})
+        made = any(each.who == lost and each.right for each in walked.readings)
+        reason = "exchanged" if made else "projection"
+        return Difference(2, reason, at, place, wrong[0], None, {"who": lost})
     left = max(idle, key=lambda i: (walked.readings[i].stage or 0, i))
     after = walked.makers[left][0] if left in walked.makers else -1
     shared = walked.back(i for i, _ in given if i != wrong[0])
@@ -240,10 +254,9 @@ def _skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     name, phase = kind(op), walked.phases[number]
     operands = [(_unturned(walked, i, step), i) for i in op.given]
     for index, own in operands:
-        reading = walked.readings[index]
         lost = _lost(walked, op, name, step, phase, families, index, own)
         if lost and not _later(walked, index):
-            return Difference(lost, "skipped", number, op.place, index, None, {"at": step})
+            return Difference(lost, "skipped", number, op.place, index, None, {"for_step": step})
     return None
 
 
@@ -293,14 +306,9 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
             return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4
-    if (
-        context
-        and step == 10
-        and stage == 8
-        and name not in (*("cat", "concat", "unbind", "stack", "hstack", "setitem"),)
-    ):
+    if context and step == 10 and stage == 8 and name in JOINING:
         return 9
-    if context and step == 11 and stage in (8, 9):
+    if context and step == 11 and stage in (8, 9) and name == "linear":
         return 10 if stage == 9 else 9
     return 0
 
@@ -354,10 +362,14 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if step == 8 and kind(op) in MEET and (state := before.state):
         if not state.grown:
             masked = state.hidden == "right" or not hides
-            return found(7 if masked else 6, "skipped", index, at=8)
+            return found(7 if masked else 6, "skipped", index, for_step=8)
         if not state.whole:
             return found(7, "rows", index)
         return None
+    if before.part and "j" in before.axes:
+        keys = walked.trace.tensors[index].shape[before.axes.index("j")]
+        if keys < walked.right.scene["scores"]["scores"].shape[-1]:
+            return found(5, "pairs", index)
     if op.failed or not op.gave:
         return None
     after = walked.readings[op.gave[0]]
@@ -369,7 +381,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         plain = kind(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
-        return found(6, "skipped", index, at=7)
+        return found(6, "skipped", index, for_step=7)
     if state.hidden == "other":
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
         return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
@@ -381,7 +393,9 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """An operand of another kind than the step takes."""
-    if kind(op) in ("setitem",):
+    if kind(op) == "setitem" or step == 11 and kind(op) != "linear":
+        return None
+    if step == 7 and kind(op) in SCALE:  # of queries or keys, before they meet
         return None
     for index in op.given:
         reading = walked.readings[index]
@@ -404,7 +418,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """A size that is none of the case, or that is read off x and is not one that is needed."""
     nodes = around(op.place)
     if not nodes:
-        return None
+        return _typed(walked, number, op)
     case, stop = walked.right.case, walked.trace.stop
     sizes, known = case.letters, stop.numbers if stop else {}
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
@@ -450,8 +464,19 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     return None
 
 
+def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
+    """The same of a view that raises, where there is no source: a size that nothing here has."""
+    case = walked.right.case
+    there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
+    odd = [n for n in op.numbers if type(n) is int and n not in there]
+    if not op.failed or not odd or kind(op) not in ("view", "reshape"):
+        return None
+    return Difference(1, "size", number, None, None, None, {"name": str(odd[0]), "size": odd[0]})
+
+
 @functools.lru_cache(64)
 def parsed(source: str) -> ast.AST:
+    """The tree of a source, which may be indented; an empty one where it is none."""
     try:
         return ast.parse(textwrap.dedent(source))
     except SyntaxError:
@@ -527,9 +552,6 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
         return None
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[each] for each in inside if each in readings]
-    kept = {name.split(".")[-1] for name in trace.layers.values()} | {
-        name.partition(".")[0] for name in readings if name.startswith("self.")
-    }
     for each in ast.walk(node):
         own = isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
         if own and (f"self.{each.attr}" in readings or each is path[0] and name not in arithmetic):

@@ -72,7 +72,7 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
     moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
     slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
     predicted = sum((each * slope).sum() for each, slope in slopes if slope is not None)
-    return close(moved, predicted, LOOSE)
+    return close(moved, torch.as_tensor(predicted, dtype=moved.dtype), LOOSE)
 
 
 def _drops_at_first(subject: Subject, case: Case) -> bool:

@@ -11,6 +11,7 @@ import torch
 from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import alike_in_shape
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
+from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -68,7 +69,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
             yield say("future_in_eval")
             return
         first = outputs.mistakes[names[0]]
-        if len(names) == 1 and found and found.step not in first.steps:
+        own_place = found and found.reason in ("other", "early", "size", "exchanged")
+        if len(names) == 1 and own_place and found.step not in first.steps:
             yield replace(told(blame, _error(out)), mistake=names[0])
         else:
             step = found.step if found else None
@@ -154,13 +156,14 @@ def _planted(name: str, case: Case) -> Blame | None:
 
 
 def _situation(blame: Blame) -> tuple:
-    """The step and reason of a difference, and what the call that raised was given."""
+    """The step of a difference, and what the call that raised was given."""
     found, walked = blame.found, blame.walked
     ops = walked.trace.ops
     failing = ops[-1] if ops and ops[-1].failed else None
     given = failing.given if failing else ()
-    read = tuple((walked.readings[i].family, walked.readings[i].axes) for i in given)
-    return found and (found.step, found.reason), read
+    read = [walked.readings[i] for i in given]
+    real = {(e.family, e.axes) for e in read if e.family in FAMILIES[1:]}
+    return found and found.step, real
 
 
 def single(outputs: Outputs, step: int | None = None, near: int | None = None) -> str | None:

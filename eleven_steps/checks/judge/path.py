@@ -26,6 +26,7 @@ TURN = {
     ]
 }
 CUT = {
+    "pad",
     *[
         "view",
         "reshape",
@@ -77,7 +78,7 @@ MEET = {
         "bilinear",
         "cdist",
     ],
-    *["scaled_dot_product_attention", "addmm", "inner"],
+    *"scaled_dot_product_attention addmm inner".split(),
 }
 MASK = {
     *[
@@ -125,6 +126,7 @@ NORM = {
         "logsumexp",
     ]
 }
+SHUFFLE = {*"roll flip pad repeat index_select getitem narrow expand".split()}
 KEEP = {
     *[
         "contiguous",
@@ -213,7 +215,7 @@ class Walk:
     def known(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
         reading = self.readings[index]
-        return reading.family in ("const", "layer") or self.fits(index)
+        return reading.family in ("const", "layer") or reading.part or self.fits(index)
 
 
 def same(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
@@ -245,7 +247,7 @@ def fits(reading: Reading, right: Right) -> bool:
     return abs(reading.scale - 1) < 1e-6
 
 
-def walk(trace: Trace, right: Right, given: dict[int, Reading] | None = None) -> Walk:
+def walk(trace: Trace, right: Right) -> Walk:
     """Read every tensor of a trace, in order, and say which step each call is for."""
     made = Walk(trace, right, [], [], [])
     made.readings.extend(
@@ -253,13 +255,17 @@ def walk(trace: Trace, right: Right, given: dict[int, Reading] | None = None) ->
         for index in range(len(trace.tensors))
     )
     for index in trace.inputs:
-        made.readings[index] = right.find(trace.tensors[index]) or Reading("const")
+        given, x = trace.tensors[index], right.scene["shape"]["x"]
+        is_x = given.shape == x.shape and torch.equal(given, x.to(given.dtype))
+        own = Reading("x", "x", ("b", "n", "e"), 1) if is_x else right.find(given)
+        made.readings[index] = own or Reading("const")
     phase = max((FAMILIES.index(made.readings[i].family) for i in trace.inputs), default=1)
     roles: dict[tuple, tuple[int, int]] = {}
     normed = False
     for op in trace.ops:
         readings, name = made.of(op), kind(op)
-        if op.place and name not in ("written",):
+        nodes = around(op.place)
+        if nodes and named(nodes[0]) == name:  # and not inside of what torch takes together
             where = op.place.line, op.place.expression, name
             role, at = roles.setdefault(where, (role_of(op, readings, phase, normed), phase))
         else:
@@ -282,10 +288,19 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     real = [each for each in given if each.family in FAMILIES[1:]]
     if layers and not real:  # a layer's weight, taken apart or put together
         return Reading("layer", " and ".join(dict.fromkeys(each.who for each in layers)))
+    if name.endswith("_like") or name.startswith(("new_", "size")):
+        return Reading("const")  # of the shape alone
     found = right.find(tensor) if real or not given or name == "written" else None
     odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
-    if found and not found.right and name not in odd:
+    parts = any(each.part for each in real)
+    if found and not found.right and name not in odd and not (found.part and parts):
         found = None  # a part of a tensor, by a maximum or by chance
+    made_here = {5: "scores", 8: "context"}.get(role) if name in MEET else ""
+    moves = name in TURN | CUT | KEEP and real
+    if found and (made_here and found.family != made_here):
+        found = None  # by chance, as where weights are summed
+    if found and moves and found.family not in {each.family for each in real}:
+        found = None
     if found:
         if found.family == "scores" and right.beside(tensor, found):
             state = right.state(tensor, found)
@@ -363,6 +378,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 6
     if name in TURN | CUT:
         return _layout_step(op, name, first, at, phase, normed)
+    if normed and first.family == "scores" and name == "mean":
+        return 8
     return _elementwise_step(name, first, phase, at)
 
 
@@ -395,6 +412,8 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed:
             return 8 if first.family == "context" and _turned(first) else 9
         joined = first.family == "context" and first.axes and first.axes[0] in ("bh", "hb")
         return 9 if joined else 10
+    if first.stage == 4 and name in SHUFFLE:
+        return 8 if first.who == "values" else 5
     if at == "scores" and first.family in ("scores", "none"):
         return 8 if normed else 5 if first.family == "scores" else 6
     if first.family == "x":
@@ -417,7 +436,7 @@ def _elementwise_step(name: str, first: Reading, phase: int, at: str) -> int:
     if first.family == "projected":
         return 8 if at in ("scores", "context") else 5
     if first.family == "context":
-        return 8 if stage <= 8 else 10
+        return 8 if stage <= 8 and name not in ("mean", "sum", "amax") else 10
     return {"x": 2, "out": 11}.get(first.family, 7)
 
 

@@ -31,9 +31,9 @@ HIDDEN = -999.0  # a score below this counts as hidden
 THREE = ("queries", "keys", "values")
 # The step that numbers are of, by the axes along which they lie.
 STAGES = {
-    "x": {"b|n|e": 1},
+    "x": {"b|n|e": 1, "n|b|e": 1},
     "projected": {"b|n|hd": 2, "b|n|whd": 2, "b|n|h|d": 3, "b|n|w|h|d": 3, "b|n|w|hd": 2}
-    | {"b|n|gd": 2, "b|n|g|d": 3}
+    | {"b|n|gd": 2, "b|n|g|d": 3, "n|b|hd": 2, "n|b|h|d": 3, "n|bh|d": 3}
     | dict.fromkeys(
         ("b|h|n|d", "b|h|d|n", "bh|n|d", "bh|d|n", "h|b|n|d", "h|b|d|n", "b|n|d", "b|d|n")
         + ("b|g|n|d", "b|g|d|n", "w|b|h|n|d", "b|w|h|n|d", "hb|n|d", "hb|d|n", "w|b|n|h|d"),
@@ -42,7 +42,7 @@ STAGES = {
     "scores": dict.fromkeys(
         ("b|h|i|j", "bh|i|j", "b|i|j", "b|h|j|i", "bh|j|i", "b|j|i", "h|b|i|j", "hb|i|j"), 5
     ),
-    "context": {"b|n|h|d": 9, "b|n|hd": 10}
+    "context": {"b|n|h|d": 9, "b|n|hd": 10, "n|b|hd": 10, "n|bh|d": 9, "nb|hd": 10}
     | dict.fromkeys(
         ("b|h|n|d", "bh|n|d", "b|n|d", "b|h|d|n", "bh|d|n", "b|d|n", "h|b|n|d", "hb|n|d"), 8
     ),
@@ -72,6 +72,7 @@ class Reading:
     scale: float = 1.0
     state: "State | None" = None
     fixed: tuple[tuple[str, int], ...] = ()
+    part: bool = False  # some of the right numbers, in their order
 
     @property
     def right(self) -> bool:
@@ -192,14 +193,26 @@ class Right:
                 found = _looked_up(values / scale, table, near)
                 if found is None:
                     continue
-                axes, whole, fixed = _laid(numbers.shape, at, found, table)
+                axes, whole, fixed, ordered = _laid(numbers.shape, at, found, table)
+                full = table.family == "scores" or len(values) == tensor.numel()
+                whole, ordered = whole and full, ordered and full
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
                 who = table.who or _who(found, table)
                 stage = stage if whole and scale > 0 else None
                 reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
                 if reading.right and (scale == 1.0 or table.family in ("projected", "scores")):
                     return reading
-                part = part or Reading(table.family, who, axes, None, float(scale), fixed=fixed)
+                part = part or Reading(
+                    table.family,
+                    who,
+                    axes,
+                    None,
+                    float(scale),
+                    None,
+                    fixed,
+                    ordered
+                    and (scale == 1 or table.family in ("projected", "scores") and scale > 0),
+                )
         return part
 
     def state(self, tensor: torch.Tensor, like: Reading) -> State | None:
@@ -276,8 +289,9 @@ def _looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | No
 
 def _laid(
     shape: tuple[int, ...], at: tuple[np.ndarray, ...], found: np.ndarray, table: Table
-) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...]]:
-    """The letters of each axis, slowest first; whether all right numbers are there; what is fixed.
+) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...], bool]:
+    """The letters of each axis, slowest first; whether all right numbers are there; what is fixed;
+    whether those that are there are in order.
 
     A letter belongs to an axis where the place along the axis alone decides it.
     """
@@ -303,7 +317,8 @@ def _laid(
     ordered = _in_order(shape, at, found, axes, table)
     whole = same.sum() == len(found) and held == free and ordered
     whole &= all(table.letters[k] in "hgw" for k in fixed)
-    return tuple(axes), bool(whole), tuple((table.letters[k], int(found[0, k])) for k in fixed)
+    fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
+    return tuple(axes), bool(whole), fixed, ordered and "?" not in axes
 
 
 def _in_order(shape, at, found, axes, table) -> bool:
@@ -362,10 +377,8 @@ def state_of(
             continue
         held = mine[gone & torch.isfinite(mine)] if not grown else mine[:0]
         kept = float(held.flatten()[0]) if len(held) else -math.inf
-        if torch.equal(gone, hides):
-            hidden = "right"
-        else:
-            hidden = "other" if gone.any() else "none"
+        hidden = "other" if gone.any() else "none"
+        hidden = "right" if torch.equal(gone, hides) else hidden
         sums = mine.sum(-1)
         whole = grown and bool((sums - 1).abs().max() < 1e-6 + tolerance)
         return State(factor, grown, hidden, whole, kept)
