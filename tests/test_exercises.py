@@ -516,7 +516,6 @@ IN_BLOCKS = [  # the slip, and what is exchanged in the solution of fast.1
     ("Divide by the total", {"context / total": "context"}),
     ("after every block", {"    return": "        context = context / total\n    return"}),
     ("the loop ends in its first round", {"    return": "        return"}),
-    ("holds NaN", {"before - largest": "largest - before"}),
     (
         "right, everywhere",
         {
