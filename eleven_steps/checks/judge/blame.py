@@ -45,7 +45,9 @@ class Blame:
         return self.walked.trace.stop is not None
 
     def unspoilt(self, name: str) -> bool:
-        """Whether what a mistake would have spoilt at its step is there, and right."""
+        """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""
+        if self.found and self.found.step == mistakes_of(self.walked.right.case.variant)[name].step:
+            return False
         case = self.walked.right.case
         step = STEPS[mistakes_of(case.variant)[name].step - 1]
         wrong, right = play(case, name).steps.get(step, {}), play(case)[step]
@@ -203,6 +205,8 @@ def _is(found: Difference, walked: Walk, family: str) -> bool:
 
 def called(reading: Reading) -> str:
     """What right numbers are called."""
+    if reading.family in ("const", "layer"):
+        return wording("of_neither")
     state = reading.state
     if reading.family == "scores" and state:
         return (

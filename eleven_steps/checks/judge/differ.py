@@ -425,7 +425,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     four = {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
     kept = walked.trace.sizes
-    todo, seen = [nodes[-1]], set()
+    todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
     tree = parsed(walked.trace.source)
     while todo:
         for node in ast.walk(todo.pop()):
@@ -446,13 +446,13 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         None,
                         {"name": text, "size": size},
                     )
-            if not isinstance(node, ast.Name) or node.id in seen or node.id not in known:
+            if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
             for line, value in set_in(tree, node.id):
                 read = any(named(each) in ("shape", "size") for each in ast.walk(value))
-                size = known[node.id]
-                if read and step != 5 and size not in needed and op.failed:
+                size = known.get(node.id, 0)
+                if node.id in known and read and step != 5 and size not in needed and op.failed:
                     place = Place(
                         line + walked.trace.first - 1, ast.unparse(value), ast.unparse(value)
                     )

@@ -318,7 +318,8 @@ def _laid(
     whole = same.sum() == len(found) and held == free and ordered
     whole &= all(table.letters[k] in "hgw" for k in fixed)
     fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
-    return tuple(axes), bool(whole), fixed, ordered and "?" not in axes
+    part = ordered and "?" not in axes and same.sum() != len(found)
+    return tuple(axes), bool(whole), fixed, bool(part or fixed and ordered and "?" not in axes)
 
 
 def _in_order(shape, at, found, axes, table) -> bool:
