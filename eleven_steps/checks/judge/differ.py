@@ -459,7 +459,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                     return Difference(
                         1, "size", number, place, None, None, {"name": node.id, "size": size}
                     )
-                if not read:
+                if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
     return None
 
