@@ -16,6 +16,7 @@ from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.plain import plain
+from helpers.attention import MultiHeadAttention
 
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
 every, sdpa = pytest.mark.parametrize, nn.functional.scaled_dot_product_attention
@@ -58,7 +59,7 @@ SIZE = (
 NINE = (
     "right at 6 tokens and 4 heads of 4 features, but not everywhere: `keys` has shape "
     "(3, 6, 11, 4) with b = 3, num_tokens = 11, d_in = 8, d_out = 36, num_heads = 9: "
-    "(b, num_heads, num_tokens, head_dim) = (3, 9, 11, 4) is expected."
+    "(b, num_heads, num_tokens, head_dim) = (3, 9, 11, 4) is expected...."
 )
 LARGE = "with b = 4, num_tokens = 17, d_in = 20, d_out = 72, num_heads = 12"
 
@@ -109,19 +110,19 @@ REFUSED = [
         "transpose.1",
         lambda q: torch.stack([q[:, :, h] for h in range(min(3, q.shape[2]))], 1),
         f"right on the whiteboard, but not everywhere: `queries` has shape (4, 3, 17, 6) {LARGE}: "
-        "(b, num_heads, num_tokens, head_dim) = (4, 12, 17, 6) is expected.",
+        "(b, num_heads, num_tokens, head_dim) = (4, 12, 17, 6) is expected....",
     ),
     (
         "scores.1",
         lambda q, k: q[:, :, :8] @ k[:, :, :8].mT,
         f"right on the whiteboard, but not everywhere: `scores` has shape (4, 12, 8, 8) {LARGE}: "
-        "(b, num_heads, num_tokens, num_tokens) = (4, 12, 17, 17) is expected.",
+        "(b, num_heads, num_tokens, num_tokens) = (4, 12, 17, 17) is expected....",
     ),
     (
         "combine.1",
         lambda c: torch.cat([c[:, :, h] for h in range(min(3, c.shape[2]))], -1),
         f"right on the whiteboard, but not everywhere: `context` has shape (4, 17, 18) {LARGE}: "
-        "(b, num_tokens, d_out) = (4, 17, 72) is expected.",
+        "(b, num_tokens, d_out) = (4, 17, 72) is expected....",
     ),
     (
         "since.14",
@@ -136,6 +137,34 @@ REFUSED = [
         "a str in it.",
     ),
 ]  # fmt: skip
+
+
+class Billion(MultiHeadAttention):
+    """It hides with a number, as mask.1 does not let pass."""
+
+    def forward(self, x):
+        b, num_tokens, _ = x.shape
+        heads = b, num_tokens, self.num_heads, self.head_dim
+        layers = self.W_query, self.W_key, self.W_value
+        queries, keys, values = (layer(x).view(heads).transpose(1, 2) for layer in layers)
+        masked = (queries @ keys.mT).masked_fill(self.mask[:num_tokens, :num_tokens], -1e9)
+        weights = self.dropout(torch.softmax(masked / self.head_dim**0.5, dim=-1))
+        return self.out_proj((weights @ values).transpose(1, 2).flatten(2))
+
+
+def test_a_number_that_hides_is_refused_in_a_function_and_in_a_class():
+    finite = (
+        "`-inf` hides whatever the scores and the dtype are; a number such as -1e9 hides only "
+        "where every score is far above it."
+    )
+    said = check("your_class.1", Billion, record=False)
+    assert (said.kind, said.step, said.reached) == ("value", 6, 5)
+    assert said.message == f"step 6: Hidden scores hold -1e+09. {finite}"
+    said = check("mask.1", lambda s, m: s.masked_fill(m[: len(s[0, 0]), : len(s[0, 0])], -1e9))
+    assert said.message == (
+        "`masked` holds other numbers on the whiteboard: masked[0, 0, 0, 1] is -1000000000.0000, "
+        f"and -inf is expected. Only hidden scores differ: they hold -1e+09. {finite}"
+    )
 
 
 @every(("identifier", "answer", "message"), REFUSED)

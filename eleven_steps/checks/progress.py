@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from eleven_steps.checks.know.exercises.paper import SHEET
@@ -53,11 +54,12 @@ def record(identifier: str) -> str:
     path, note = file(), ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with alone(path.parent):
+        with _alone(path.parent):
             try:
                 done = read(path)
             except Unusable as error:
-                aside = free_name(path)
+                names = (f"{path.stem}-set-aside-{number}{path.suffix}" for number in count(1))
+                aside = next(each for name in names if not (each := path.with_name(name)).exists())
                 path.rename(aside)
                 done, note = [], wording("begun_anew", path=path, why=error, aside=aside.name)
             if identifier not in done:
@@ -74,16 +76,10 @@ def picture() -> Picture:
         done = read(path)
     except (OSError, Unusable) as error:
         done, note = [], wording("not_readable", name=path.name, why=error)
-    groups = grouped(*TASKS, *QUIZZES) | {"by hand": list(SHEET)}
-    return draw_progress(done, groups, EVENING, note)
-
-
-def grouped(*identifiers: str) -> dict[str, list[str]]:
-    """Put exercises together by what stands before the dot, the name of a step for one."""
     groups: dict[str, list[str]] = {}
-    for identifier in identifiers:
+    for identifier in (*TASKS, *QUIZZES):
         groups.setdefault(identifier.partition(".")[0], []).append(identifier)
-    return groups
+    return draw_progress(done, groups | {"by hand": list(SHEET)}, EVENING, note)
 
 
 def steps_done() -> set[str]:
@@ -113,11 +109,10 @@ def read(path: Path) -> list[str]:
 
 def write(path: Path, done: list[str]) -> None:
     """Replace the file at path in one go, so that a reader never meets half of it."""
-    content = json.dumps({"course": COURSE, "done": done}, indent=1) + "\n"
     handle, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as new:
-            new.write(content)
+            new.write(json.dumps({"course": COURSE, "done": done}, indent=1) + "\n")
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -125,26 +120,14 @@ def write(path: Path, done: list[str]) -> None:
         raise
 
 
-def free_name(path: Path) -> Path:
-    """Return a name beside path that no file has."""
-    number = 1
-    while (aside := path.with_name(f"{path.stem}-set-aside-{number}{path.suffix}")).exists():
-        number += 1
-    return aside
-
-
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path) -> Iterator[None]:
     """Keep other notebooks waiting while one reads and writes, where the system can."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # some folders of a network have no locks
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):  # some folders of a network have no locks
+            import fcntl
+
+            handle = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, handle)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)

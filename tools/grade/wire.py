@@ -13,19 +13,20 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.facts import Facts, Pass, Record, Seen
+from eleven_steps.checks.run.facts import Facts, Pass, Seen
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
 from eleven_steps.checks.run.plain import LARGEST, MOST, stand_in
-from eleven_steps.checks.run.recorder import Call, Held
+from eleven_steps.checks.run.trace import Op, Place, Stop, Trace
 from helpers.attention import MultiHeadAttention
 
 SHALLOW = 2  # lists in lists: a matrix
-DEEP = 9  # what is asked and seen: a record's calls' tensors
+DEEP = 9  # what is asked and seen: the sizes that an op of a trace was given
+LONGEST = 4000  # things in a list: the calls of a trace
 LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
 # Dataclasses that may travel, field by field.
-KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Record, Facts, Call, Held)}
+KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Facts, Trace, Op, Stop, Place)}
 
 
 def encode(value: Any, depth: int = SHALLOW) -> Any:
@@ -54,13 +55,13 @@ def _encode(value: Any, depth: int) -> Any:
         return value[:1000]
     if value is ...:
         return {"ellipsis": True}
-    if kind in (list, tuple, range, torch.Size) and depth and len(value) <= 1000:
+    if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
         items = [_item(each, depth - 1) for each in value]
         return items if kind is list else {"tuple": items}
     if kind in (set, frozenset) and depth and len(value) <= 1000:
         items = [_item(each, 0) for each in sorted(value)]
         return {"set": items, "frozen": kind is frozenset}  # what a case is made of is hashed
-    if kind is dict and depth and len(value) <= 100:
+    if kind is dict and depth and len(value) <= 1000:
         items = [[_item(name, 0), _item(each, depth - 1)] for name, each in value.items()]
         return {"names": items}
     if KNOWN.get(kind.__name__) is kind and depth:

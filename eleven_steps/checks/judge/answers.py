@@ -21,6 +21,7 @@ from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
+from eleven_steps.checks.run.trace import Trace
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
 SECONDS = 5.0
@@ -109,7 +110,8 @@ def _ruled_out(task: Write, answer: Any) -> Finding | None:
     given = task.gets(play(task.cases[-1]))
     for index, sentence in task.heeds.items():
         other = *given[:index], given[index] + 1, *given[index + 1 :]
-        replies = ask(answer, "shapes", [given, other])
-        if type(replies) is list and len(replies) == 2 and replies[0] == replies[1]:
+        traces = [ask(answer, "traced_call", each) for each in (given, other)]
+        shapes = [[t.shape for t in each.tensors] for each in traces if isinstance(each, Trace)]
+        if len(shapes) == 2 and shapes[0] == shapes[1]:
             return Finding(None, sentence)
     return None

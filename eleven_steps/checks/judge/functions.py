@@ -95,7 +95,8 @@ def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Te
 def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
     """Say what is wrong with what was returned in one case, or None if all parts are right."""
     if type(failure := parts[0] if parts else None) is Failure:
-        return say("raises", error=failure.text, where=scene.case.where, line=in_line(failure))
+        finding = say("raises", error=failure.text, where=scene.case.where, line=in_line(failure))
+        return replace(finding, case=scene.case)
     if len(parts) == 1 and parts[0] is None:
         return say("nothing", what="function")
     if len(parts) != len(task.names):
@@ -198,9 +199,8 @@ def _why(
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
-        if (raised or not likes[at]) and (
-            said := _in_its_line(task, answer, scenes[at], returned[at])
-        ):
+        look = raised or not likes[at] and faults[at].kind != "type"
+        if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
             text = said if raised else together(text, said)
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text

@@ -87,8 +87,11 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
     right = _steps_like(returned)
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
+    late = blame and right and right[-1] > 6
+    if late and (finite := hidden_by(blame.walked.trace.tensors)):  # mask.1 lets none pass either
+        return Finding(6, finite)
     if right and right[-1] == len(STEPS):
-        return _finished(cls, blame)
+        return _finished(cls)
     if all(each.kind == "none" for each in seen):
         finding = _nothing(blame)
     elif right:
@@ -108,12 +111,7 @@ def _so_far(number: int, blame: Blame | None) -> Finding:
     finding, more = _right_up_to(number), ""
     if blame and blame.walked.reached(STEPS[number]):
         more = say("not_returned", number=number + 1).text
-    return replace(finding, text=together(finding.text, more, _finite(blame, number)))
-
-
-def _finite(blame: Blame | None, number: int) -> str:
-    """Say which number hides the future, where it is not -inf."""
-    return hidden_by(blame.walked.trace.tensors) if blame and number > 5 else ""
+    return replace(finding, text=together(finding.text, more))
 
 
 def _one_of(returned: Sequence[Parts]) -> Finding | None:
@@ -134,14 +132,14 @@ def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
     ]
 
 
-def _finished(cls: Any, blame: Blame | None) -> Finding:
+def _finished(cls: Any) -> Finding:
     """All eleven steps are there: what check_attention says first."""
     findings = list(examine(cls))
     if wrong := in_order(findings):
         return wrong[0]
     right = say("all_right")
     rest = (each.text for each in findings)
-    return replace(right, text=together(right.text, *rest, _finite(blame, len(STEPS))))
+    return replace(right, text=together(right.text, *rest))
 
 
 def _nothing(blame: Blame | None) -> Finding:

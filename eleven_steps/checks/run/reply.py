@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from eleven_steps.checks.run.cases import Case, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called
@@ -24,7 +23,6 @@ from eleven_steps.checks.run.trace import Trace, traced
 from helpers import attention
 
 MOST_PRINTED = 1000  # characters
-MOST_SHAPES = 900
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 MODES = {"grad": torch.enable_grad, "inference": torch.inference_mode}
 
@@ -58,32 +56,6 @@ def call(
     if constants:
         function = with_constants(function, constants)
     return [attempt(_returned, function, each) for each in arguments]
-
-
-def shapes(function: Any, arguments: Sequence[Sequence[Any]]) -> list[list[tuple[int, ...]]]:
-    """The shapes of all that torch makes while a function is called, for each set of arguments."""
-    made = []
-    for each in arguments:
-        with Shapes() as shapes:
-            attempt(_returned, function, each)
-        made.append(shapes.made)
-    return made
-
-
-class Shapes(TorchFunctionMode):
-    """Write down the shape of every tensor that a torch function makes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made: list[tuple[int, ...]] = []
-
-    def __torch_function__(self, function, types, arguments=(), options=None):
-        """Call the function, and look at what comes back."""
-        came = function(*arguments, **(options or {}))
-        several = came if type(came) in (list, tuple) else (came,)
-        if len(self.made) < MOST_SHAPES:
-            self.made += [tuple(each.shape) for each in several if isinstance(each, torch.Tensor)]
-        return came
 
 
 def parameters(cls: Any) -> list[str]:
@@ -163,7 +135,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "kind": kind,
     "value": value,
     "call": call,
-    "shapes": shapes,
     "readings": readings,
     "verdicts": verdicts,
     "parameters": parameters,

@@ -118,6 +118,8 @@ def traced(
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
     parts = came if isinstance(came, tuple | list) else (came,)
+    # A tensor that no call was given or gave may come back: it gets a number too.
+    back = [recorder.number(p) if isinstance(p, torch.Tensor) else None for p in parts[:99]]
     stop = recorder.stop
     if isinstance(came, Failure):
         stop = replace(stop or Stop(came), failure=came)
@@ -128,7 +130,7 @@ def traced(
         tuple(recorder.ops),
         recorder.layers,
         tuple(recorder.inputs),
-        tuple(recorder.number(p) if isinstance(p, torch.Tensor) else None for p in parts[:99]),
+        tuple(back),
         stop if isinstance(came, Failure) else None,
         source if any(places) else "",
         first,

@@ -19,7 +19,11 @@ def question(
     """Make an exercise of what a TOML file says of it."""
     if lines:
         return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
-    told = {tuples(wrong): said[0] if len(said) == 1 else tuple(said) for wrong, *said in slips}
+    told = {}
+    for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
+        said = tuple(each for each in rest_of if type(each) is str)
+        for wrong in (first, *rest_of[: -len(said)]):
+            told[tuples(wrong)] = said[0] if len(said) == 1 else said
     kind = Choose if type(rest["answer"]) is str else Explain
     return kind(identifier, slips=told, **{name: tuples(value) for name, value in rest.items()})
 
