@@ -42,10 +42,9 @@ MAY_IMPORT = {
     "run": {"beyond", "helpers"},
     "adapt": {"run"},
     "know": {"beyond", "helpers", "run"},
-    "judge": {"adapt", "know", "name", "run"},
-    "name": {"adapt", "helpers", "judge", "know", "progress", "run"},
+    "judge": {"adapt", "helpers", "know", "progress", "run"},
     "progress": {"helpers", "know", "pictures"},
-    "checks": {"helpers", "know", "name", "progress", "run"},
+    "checks": {"helpers", "judge", "know", "progress", "run"},
 }
 # Inside helpers hardly anything is imported.
 HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}

@@ -79,14 +79,14 @@ def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) ->
     if name and owner in NAMESPACES:
         near = _near(name, dir(NAMESPACES[owner]))
         return wording("no_such_in", name=name, owner=owner, near=near)
-    if name and name in at["later"]:
+    if name and owner in ("self", "") and name in at["later"]:
         return wording("set_later", name=f"self.{name}" if owner == "self" else name)
     if name and owner == "self":
         near = _near(name, at["kept"], "self.")
         return wording("is_parameter" if name in names else "never_set", name=name, near=near)
     if name and owner == "":
         return wording("parameters_are", names=", ".join(names), near=_near(name, names))
-    if failure.text.startswith("TypeError") and "argument" in failure.text:
+    if name or failure.text.startswith("TypeError") and "argument" in failure.text:
         return wording("whole_sizes" if "float" in failure.text else "other_call")
     if already := re.search(r"KeyError.*attribute '(\w+)' already exists", failure.text):
         return wording("set_twice", name=already[1])

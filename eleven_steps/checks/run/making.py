@@ -104,7 +104,7 @@ def raising(error: BaseException) -> dict[str, Any]:
 
     Returns:
         builds: the attributes and names that the statement sets, and what it calls for them.
-        lacks: (name, owner) that is not there: owner is self, a module, "" for a plain name.
+        lacks: (name, owner) of what is not there; owner is self, a module, a type, or "" for none.
         later: the attributes and names that some line of the constructor sets.
         kept: the attributes that there are.
         supers: whether the constructor calls that of nn.Module, in whatever line.
@@ -121,6 +121,8 @@ def raising(error: BaseException) -> dict[str, Any]:
     if isinstance(error, UnboundLocalError):  # which has the name in its text alone
         name = "".join(re.findall(r"variable '(\w+)'", str(error)))
     whose = "self" if owner is me and me is not None else str(getattr(owner, "__name__", ""))
+    if isinstance(error, AttributeError) and not whose:
+        whose = type_name(owner)
     stores = {each.argval for each in dis.get_instructions(code) if "STORE" in each.opname}
     return {
         "builds": sorted(_builds(code, number)),
