@@ -86,7 +86,8 @@ _RULED_OUT = {  # beside which changes mistakes make no sense, and why
     "d_in_and_d_out_swapped": _OTHER_WIDTHS,
     "projected_to_d_in": _OTHER_WIDTHS,
     "mask_after_softmax_renormalised": ("norm cap", "no score grows so large that it shows"),
-    "padding_nan": ("full other sinks", "no row of weights is without a number"),
+    "padding_after_softmax": ("linear", "linear has no softmax"),
+    "padding_nan": ("full other sinks linear", "no row of weights is without a number"),
 }
 _OF_THE_FUTURE = {"future", 'self.register_buffer("mask", future_mask(context_length))'}
 
