@@ -17,7 +17,6 @@ PAIRS = [
     ("head_dim_before_heads", "out_proj_twice"),
     ("view_straight", "scale_sqrt_d_out"),
     ("mask_off_by_one", "heads_interleaved"),
-    ("mask_zero", "dropout_missing"),
     ("mask_not_registered", "dropout_on_context"),
     ("no_scale", "values_added"),
     ("scale_sqrt_d_out", "no_transpose_back"),

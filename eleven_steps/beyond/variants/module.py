@@ -137,13 +137,12 @@ class VariantAttention(MultiHeadAttention):
 
         # 2 project
         queries, keys, values = replacing("project", self)(call)
-        num_keys = keys.shape[1]
         record("project", queries=queries, keys=keys, values=values)
 
         # 3 view
         queries = queries.view(b, num_tokens, self.num_heads, self.key_dim)
-        keys = keys.view(b, num_keys, self.num_kv_heads, self.key_dim)
-        values = values.view(b, num_keys, self.num_kv_heads, self.head_dim)
+        keys = keys.view(b, keys.shape[1], self.num_kv_heads, self.key_dim)
+        values = values.view(b, values.shape[1], self.num_kv_heads, self.head_dim)
         record("view", queries=queries, keys=keys, values=values)
 
         # 4 transpose

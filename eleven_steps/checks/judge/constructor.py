@@ -117,6 +117,9 @@ def _layers(built: Built, lacks: frozenset[str]) -> Iterator[Finding]:
     if facts.tied:
         those = " and ".join(facts.tied)
         yield say("weights_shared", those=those) if facts.alone else say("weights_tied")
+    for two in (LAYERS[:2], LAYERS[2:]):
+        if {*two} <= {*facts.zero}:
+            yield say("both_zero", step_of(two[1:]), those=" and ".join(two))
     if facts.frozen:
         step = step_of(each.split(".")[0] for each in facts.frozen)
         yield say("frozen", step, those=", ".join(facts.frozen))

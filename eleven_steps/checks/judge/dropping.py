@@ -29,30 +29,37 @@ def training(subject: Subject, case: Case) -> Claim | None:
     modes = (False, 1), (True, 1), (True, 2)
     still, one, two = subject.outs(case, *(Pass(train=train, seed=seed) for train, seed in modes))
     if not close(one, two):
-        hard = dropping(subject.cls, _dropping(subject, case))  # a rate of its own is no noise
-        return hard if hard and hard.name == "dropout_rate" else Claim("noise_in_training")
+        return _of_its_own(subject, case, "dropout_rate") or Claim("noise_in_training")
     if close(one, still):
         return None
-    return Claim("future_in_training" if subject.leaks(case, train=True) else "mode_matters")
+    name = "future_in_training" if subject.leaks(case, train=True) else "mode_matters"
+    return _of_its_own(subject, case, "dropout_inverted") or Claim(name)
 
 
-def _dropping(subject: Subject, case: Case) -> Case:
-    """The case in which dropout is read: one for the first question, one where that is held."""
-    first = case == subject.cases.biased
-    which = replace(DROPPING[0 if first else 1], variant=subject.variant)
-    return which if {*subject.changes} <= READABLE else case
+def _of_its_own(subject: Subject, case: Case, name: str) -> Claim | None:
+    """Dropout that acts at dropout = 0 too: at a rate of its own, or on all that is to be kept."""
+    claim = _read(subject, case)
+    return claim if claim and claim.name == name else None
+
+
+def _read(subject: Subject, case: Case) -> Claim | None:
+    """What dropping says: of one case at the first question, of another where that is held."""
+    which = replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
+    which = which if {*subject.changes} <= READABLE else case
+    shapes = subject.built[which.qkv_bias].shapes
+    return dropping(subject.cls, which, OFFSET * ("out_proj.bias" in shapes))
 
 
 def dropout(subject: Subject, case: Case) -> Claim | None:
     """Dropout acts on the weights, at its rate, in training alone."""
     if "linear" in subject.changes:  # its table has none to drop
         return None
-    claim = dropping(subject.cls, _dropping(subject, case))
+    claim = _read(subject, case)
     if claim and claim.name == "dropout_missing" and _drops_at_first(subject, case):
         return Claim("dropout_off_after_eval")
-    return claim or (
-        None if _linear_in_values(subject, case) else Claim("gradients_of_other_drops")
-    )
+    if claim or "gradients" in subject.found or _linear_in_values(subject, case):
+        return claim
+    return Claim("gradients_of_other_drops")
 
 
 def _linear_in_values(subject: Subject, case: Case) -> bool:
@@ -71,8 +78,8 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
         return True
     moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
     slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
-    predicted = sum((each * slope).sum() for each, slope in slopes if slope is not None)
-    return close(moved, torch.as_tensor(predicted, dtype=moved.dtype), LOOSE)
+    predicted = [(each * slope).sum() for each, slope in slopes if slope is not None]
+    return not predicted or close(moved, sum(predicted), LOOSE)
 
 
 def _drops_at_first(subject: Subject, case: Case) -> bool:
@@ -84,12 +91,13 @@ def _drops_at_first(subject: Subject, case: Case) -> bool:
 # What is read
 
 
-def dropping(cls: Any, case: Case) -> Claim | None:
+def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Claim | None:
     """What dropout does wrong in a class whose outputs without it are right.
 
     Args:
         cls: the class.
         case: one of DROPPING, with a variant, or any other where the variant is none of READABLE.
+        offset: what out_proj's bias adds to each output; 0 where it has none.
     """
     if not {*case.variant.split(",")} <= READABLE:
         return _acting(_four_outputs(cls, case))
@@ -97,14 +105,14 @@ def dropping(cls: Any, case: Case) -> Claim | None:
     weights = {
         "W_value.weight": torch.eye(tokens).repeat(2 * heads, 1),
         "out_proj.weight": torch.eye(case.d_out),
-        "out_proj.bias": torch.full((case.d_out,), OFFSET),
+        "out_proj.bias": torch.full((case.d_out,), offset),
     }
     outs = _four_outputs(cls, case, _one_hot(case), weights)
-    if any(out.shape != (case.b, tokens, case.d_out) for out in outs):
+    if not outs or any(out.shape != (case.b, tokens, case.d_out) for out in outs):
         return None
     split = (case.b, tokens, heads, 2, tokens)  # each weight is read at two features
-    read = tuple((out - OFFSET).view(split).transpose(1, 2) for out in outs)
-    return read and (_acting(read) or _placed(read, _right_steps(case), case.head_dim))
+    read = tuple((out - offset).view(split).transpose(1, 2) for out in outs)
+    return _acting(read) or _placed(read, _right_steps(case), case.head_dim, offset)
 
 
 def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim | None:
@@ -158,7 +166,9 @@ def _acting(outs: Four) -> Claim | None:
     return Claim("dropout_missing") if close(first, still) else None
 
 
-def _placed(read: Four, steps: dict[str, torch.Tensor], head_dim: int) -> Claim | None:
+def _placed(
+    read: Four, steps: dict[str, torch.Tensor], head_dim: int, offset: float
+) -> Claim | None:
     """Say what dropout does wrong or hits, from weights as they were read, each at two features."""
     still, _, first, second = read
     right = steps["weights"]
@@ -172,7 +182,7 @@ def _placed(read: Four, steps: dict[str, torch.Tensor], head_dim: int) -> Claim 
     alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
     if alike or claim and claim.name == "dropout_on_scores":
         return claim
-    if ((first + OFFSET).abs() < 1e-6).any():  # out_proj's bias is gone too
+    if offset and ((first + offset).abs() < 1e-6).any():  # out_proj's bias is gone too
         return Claim("dropout_on_output")
     kept, allowed = first.abs() > 1e-6, both > 1e-3
     factors = (first / both)[kept & allowed]

@@ -26,6 +26,7 @@ from eleven_steps.checks.judge.say import (
     say,
     together,
 )
+from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.ask import once, used_by
@@ -60,6 +61,9 @@ def _judged(cls: Any) -> Finding:
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
     if finding := next(faults(built, begun=seen[0].kind != "open"), None):
+        return finding
+    failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
+    if failed and (finding := unset(failed, built[True])):
         return finding
     finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _right_up_to(1)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from eleven_steps.checks.judge.constructor import shapes_of
 from eleven_steps.checks.judge.subject import Claim, Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
@@ -53,7 +52,7 @@ class Calls(NamedTuple):
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
         raises = isinstance(other, Failure)
-        what = wording("raises_there", error=other.told) if raises else wording("differs_there")
+        what = wording("raises_error", error=other.told) if raises else wording("differs_there")
         return Claim(self.name, values={"what": what})
 
 
@@ -73,9 +72,9 @@ def _shorter(case: Case) -> Pass:
 
 def _weights(case: Case, **options: Any) -> Pass:
     """A pass with other weights in all four layers."""
-    shapes = shapes_of(case.variant)[case.qkv_bias]
-    names = [name for name in shapes if name.startswith(LAYERS) and name.endswith("weight")]
-    return Pass(weights={n: known(f"new {n}", shapes[n]) / 2 for n in names}, **options)
+    own = play(case).module.named_parameters()
+    shapes = {n: p.shape for n, p in own if n.startswith(LAYERS) and n.endswith("weight")}
+    return Pass(weights={n: known(f"new {n}", s) / 2 for n, s in shapes.items()}, **options)
 
 
 # In the order in which they are asked.
@@ -87,7 +86,7 @@ CALLS = (
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),
     Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
-    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied"), Pass()]),
+    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
 )
 
@@ -126,7 +125,7 @@ def gradients(subject: Subject, case: Case) -> Claim | None:
     case, wrong = subject.plain(case), "outputs" in subject.found
     seen = once(subject.cls, case, Pass(gradients=True))[0]
     mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
-    right = once_right(case, Pass(gradients=True))[0].gradients
+    right = _right_gradients(case)
     if isinstance(mine, Failure):
         step = 7 if "Softmax" in mine.text else 2
         return None if wrong else Claim("backward_raises", step, {"error": mine.told})
@@ -147,6 +146,11 @@ def gradients(subject: Subject, case: Case) -> Claim | None:
     return Claim("other_gradients") if off else None
 
 
+@functools.cache
+def _right_gradients(case: Case) -> dict[str, torch.Tensor | None]:
+    return once_right(case, Pass(gradients=True))[0].gradients
+
+
 def _counts(subject: Subject, case: Case, name: str) -> bool:
     """Whether a parameter, or x, changes the output."""
     other = _x(case)
@@ -162,14 +166,17 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Claim:
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut), "")
     steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
     made = (n for n, step in steps if any(_is(tensor, each) for each in step.values()))
-    step = next(made, MISTAKES[name].step if name else None)
-    if not name or tensor is None or step not in MISTAKES[name].steps:
-        return Claim("no_gradient", step, those)
+    step = next(made, None)
+    if not name or step not in MISTAKES[name].steps:
+        return Claim("no_gradient", step or name and MISTAKES[name].step, those)
     return Claim("detached", step, those | {"fault": MISTAKES[name].sentence}, mistake=name)
 
 
-def _is(tensor: torch.Tensor, right: torch.Tensor) -> bool:
-    return tensor.shape == right.shape and close(tensor, right)
+def _is(tensor: torch.Tensor, right: Any) -> bool:
+    """Whether a tensor holds the numbers of another one, however they are laid out."""
+    if not isinstance(right, torch.Tensor) or right.numel() != tensor.numel():
+        return False
+    return close(*(each.flatten().sort().values for each in (tensor, right)))
 
 
 def mask_learns(subject: Subject, case: Case) -> Claim | None:

@@ -10,151 +10,29 @@ import torch
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
 from eleven_steps.checks.run.trace import Op, Place, Trace
 
-TURN = {
-    *[
-        "transpose",
-        "permute",
-        "movedim",
-        "moveaxis",
-        "mT",
-        "T",
-        "mH",
-        "t",
-        "swapaxes",
-        "swapdims",
-        "adjoint",
-    ]
-}
-CUT = {
-    "pad",
-    *[
-        "view",
-        "reshape",
-        "unflatten",
-        "flatten",
-        "split",
-        "chunk",
-        "unbind",
-        "cat",
-        "concat",
-        "concatenate",
-        "stack",
-        "getitem",
-    ],
-    *[
-        "squeeze",
-        "unsqueeze",
-        "tensor_split",
-        "narrow",
-        "expand",
-        "expand_as",
-        "select",
-        "contiguous",
-        "view_as",
-    ],
-    *[
-        "hstack",
-        "vstack",
-        "index_select",
-        "repeat",
-        "repeat_interleave",
-        "flip",
-        "roll",
-        "setitem",
-        "as_strided",
-    ],
-}
-MEET = {
-    *[
-        "matmul",
-        "rmatmul",
-        "bmm",
-        "einsum",
-        "baddbmm",
-        "mm",
-        "mv",
-        "dot",
-        "tensordot",
-        "bilinear",
-        "cdist",
-    ],
-    *"scaled_dot_product_attention addmm inner".split(),
-}
-MASK = {
-    *[
-        "masked_fill",
-        "where",
-        "triu",
-        "tril",
-        "ones",
-        "zeros",
-        "full",
-        "arange",
-        "bool",
-        "ones_like",
-        "zeros_like",
-        "eye",
-    ]
-}
-MASK |= {
-    *[
-        "logical_not",
-        "logical_or",
-        "logical_and",
-        "invert",
-        "eq",
-        "ne",
-        "lt",
-        "gt",
-        "le",
-        "ge",
-        "masked_scatter",
-    ]
-}
-NORM = {
-    *[
-        "softmax",
-        "log_softmax",
-        "sigmoid",
-        "exp",
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "sum",
-        "dropout",
-        "logsumexp",
-    ]
-}
-SHUFFLE = {*"roll flip pad repeat index_select getitem narrow expand".split()}
-KEEP = {
-    *[
-        "contiguous",
-        "clone",
-        "to",
-        "float",
-        "double",
-        "type",
-        "detach",
-        "dropout",
-        "requires_grad",
-        "written",
-    ]
-}
-SCALE = {
-    *[
-        "mul",
-        "div",
-        "rmul",
-        "truediv",
-        "rdiv",
-        "rtruediv",
-        "multiply",
-        "divide",
-        "floordiv",
-        "floor_divide",
-    ]
-}
+TURN = set("transpose permute movedim moveaxis mT T mH t swapaxes swapdims adjoint".split())
+CUT = set(
+    (
+        "pad view reshape unflatten flatten split chunk unbind cat concat concatenate "
+        "stack getitem squeeze unsqueeze tensor_split narrow expand expand_as select "
+        "contiguous view_as hstack vstack index_select repeat repeat_interleave flip "
+        "roll setitem as_strided"
+    ).split()
+)
+MEET = set(
+    (
+        "matmul rmatmul bmm einsum baddbmm mm mv dot tensordot bilinear cdist addmm inner "
+        "scaled_dot_product_attention"
+    ).split()
+)
+MASK = set(
+    ("masked_fill where triu tril ones zeros full arange bool ones_like zeros_like eye").split()
+)
+MASK |= set("logical_not logical_or logical_and invert eq ne lt gt le ge masked_scatter".split())
+NORM = set("softmax log_softmax sigmoid exp amax amin max min sum dropout logsumexp".split())
+SHUFFLE = set("roll flip pad repeat index_select getitem narrow expand".split())
+KEEP = set("contiguous clone to float double type detach dropout requires_grad written".split())
+SCALE = set("mul div rmul truediv rdiv rtruediv multiply divide floordiv floor_divide".split())
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def probed(subject: Subject) -> Iterator[Finding]:
             continue
         finding = claim.said()
         if takes(subject.cls, other) and not probe.holds(subject, claim, other):
-            if subject.found:  # it is no news that the class is wrong
+            if subject.found or claim.name == "half_differs":  # no news, or mere rounding
                 continue
             where = f"b = {case.b}, {letters(case)}"
             plainly = say(

@@ -44,7 +44,7 @@ def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure
     at = NOWHERE if isinstance(at, Failure) else NOWHERE | at
     if "Module.__init__()" in failure.text or "'_modules'" in failure.text:
         return say("super_init_late" if at["supers"] else "no_super_init")
-    step = step_of(at["builds"] or failure.words.split())
+    step = step_of(at["builds"])
     hint = _hint(failure, at, names, case)
     return say("constructor_raises", step, error=failure.text, line=in_line(failure), hint=hint)
 

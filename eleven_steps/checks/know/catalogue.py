@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks.know.elsewhere import in_variants, refused
+from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
 from helpers import attention
@@ -92,7 +92,7 @@ VARIANT_MISTAKES: dict[str, Mistake] = {
     for step, entries in steps.items()
     for name, entry in entries.items()
 }
-_BETWEEN = "\n\n# the next file\n\n"
+_BETWEEN, _OUR_CLASS = "\n\n# the next piece\n\n", "class VariantAttention"
 
 
 # Classes with mistakes planted
@@ -121,11 +121,25 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
 
 def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttention]:
     """Return the class that an edited source holds."""
+    if not variant:
+        namespace = vars(attention) | {"__name__": "wrong"}
+        exec(_compiled(source), namespace)
+        return namespace["MultiHeadAttention"]
+    namespace = dict(_right_parts())
+    for piece, right in zip(source.split(_BETWEEN), _pieces(), strict=True):
+        if piece != right or _OUR_CLASS in piece:  # whose base may be another
+            exec(_compiled(piece), namespace)
+    return fitted(namespace, variant)
+
+
+@functools.cache
+def _right_parts() -> dict[str, Any]:
+    """What the source of the variants holds."""
     # A dataclass wants to find the module it is of.
-    namespace = vars(attention) | {"__name__": variants.__name__ if variant else "wrong"}
-    for piece in source.split(_BETWEEN):
+    namespace = vars(attention) | {"__name__": variants.__name__}
+    for piece in _pieces():
         exec(_compiled(piece), namespace)
-    return fitted(namespace, variant) if variant else namespace["MultiHeadAttention"]
+    return namespace
 
 
 @functools.cache
@@ -204,9 +218,12 @@ def named(identifier: str) -> Mistake:
 def cannot(identifier: str, variant: str) -> str:
     """Return why a mistake cannot be made in a variant, or nothing where it can."""
     mistake, changes = named(identifier), changes_of(variant)
-    if mistake.variant:
-        return "" if mistake.variant in changes else f"it is a mistake of {mistake.variant!r}"
-    return refused(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
+    if mistake.variant and mistake.variant not in changes:
+        return f"it is a mistake of {mistake.variant!r}"
+    reason = ruled_out(identifier, changes)
+    if reason or mistake.variant:
+        return reason
+    return has_no_place(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
 
 
 @functools.cache
@@ -226,15 +243,21 @@ def _right_source() -> str:
     return source[source.index("class _Causal") : source.index("class CausalAttention")].rstrip()
 
 
-@functools.cache
 def _variant_source() -> str:
-    """The source of the parts, and of what VariantAttention takes from the lecture's class."""
+    return _BETWEEN.join(_pieces())
+
+
+@functools.cache
+def _pieces() -> tuple[str, ...]:
+    """The sources of what VariantAttention takes from the lecture's class, of it, and of parts."""
     lecture = _right_source()
-    own = lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))
-    texts = [lecture[:own]]
+    texts = [
+        lecture[: lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))]
+    ]
     for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
-        texts.append(inspect.getsource(getattr(variants, name)))
-    return re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", _BETWEEN.join(texts))
+        text = inspect.getsource(getattr(variants, name))
+        texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
+    return tuple(re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", text) for text in texts)
 
 
 # The right class of changes since the lecture, built and called as a learner's class is
@@ -242,22 +265,17 @@ def _variant_source() -> str:
 # The parts that the module is built with, from what a constructor gets besides. What is not here is
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
-    "gqa": lambda room, num_kv_heads: [room.GroupedHeads(num_kv_heads)],
+    "gqa": lambda room, heads: [room.GroupedHeads(heads)],
     "norm": lambda room: [room.Norm()],
     "rope": lambda room: [room.Rope()],
     "alibi": lambda room, slopes: [room.Alibi()],
     "cap": lambda room, limit: [room.Cap(limit)],
     "full": lambda room: [room.Full()],
-    "window": lambda room, window: [room.Window(window)],
-    "topk": lambda room, top_keys, index_heads, index_dim: [
-        room.TopKeys(top_keys, index_heads, index_dim)
-    ],
+    "window": lambda room, size: [room.Window(size)],
+    "topk": lambda room, *sizes: [room.TopKeys(*sizes)],
     "sinks": lambda room: [room.Sinks()],
     "gate": lambda room: [room.Gate()],
-    "latent": lambda room, latent_dim, rope_dim: [
-        room.Latent(latent_dim, rope_dim),
-        room.Rope(width=rope_dim),
-    ],
+    "latent": lambda room, width, turned: [room.Latent(width, turned), room.Rope(width=turned)],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],
 }
 
@@ -275,8 +293,8 @@ def fitted(names: dict[str, Any], variant: str) -> type:
         def __init__(self, *lecture, **named):
             parts = {}  # one of a kind: a latent turns a few features where rope turns all
             for change in filter(BUILT.get, changes):
-                own = {size: named.pop(size) for size in VARIANTS[change]}
-                parts |= {type(part): part for part in BUILT[change](room, **own)}
+                own = [named.pop(size) for size in VARIANTS[change]]
+                parts |= {type(part): part for part in BUILT[change](room, *own)}
             super().__init__(*lecture, parts=parts.values(), **named)
 
         def forward(self, x, *given, record=attention.record_nothing):

@@ -11,22 +11,14 @@ _WORDS = {
     "masked": {"future": "hidden"},
     "future": {"num_tokens": "end"},
 }
-_VIEWS = {
-    "queries": {"head_dim": "key_dim"},
-    "keys": {"num_tokens": "num_keys", "num_heads": "num_kv_heads", "head_dim": "key_dim"},
-    "values": {"num_tokens": "num_keys", "num_heads": "num_kv_heads"},
+_HEADS = {
+    "queries": {"self.head_dim": "self.key_dim"},
+    "keys": {"self.num_heads": "self.num_kv_heads", "self.head_dim": "self.key_dim"},
+    "values": {"self.num_heads": "self.num_kv_heads"},
 }
 _PROJECTIONS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
-_FEW_HEADS = "nn.Linear(mha.d_in, self.num_kv_heads * mha.head_dim, bias=bias)"  # of GroupedHeads
-_LAYER = {
-    "num_heads * d_out": "d_out",  # head_dim is d_out then
-    "d_out": "self.num_kv_heads * mha.head_dim",
-    "d_in": "mha.d_in",
-    "qkv_bias": "bias",
-}
+_FEW_HEADS = re.compile(r"nn\.Linear\(mha\.d_in, (.+), bias=bias\)")  # the first: of GroupedHeads
 _WEIGHTS = 'weights = replacing("softmax", self)(call, scaled)'
-_BUFFER = 'self.register_buffer("mask", future_mask(context_length))'
-_BUILDERS = {"gqa", "other", "gate", "latent"}
 _IN_PARTS = {"self": "call.mha", "num_tokens": "scores.shape[-2]"}
 
 
@@ -46,10 +38,10 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
             for call in re.finditer(rf"\b(self|mha)\.{_PROJECTIONS[line]}\(([\w.]+)\)", source):
                 found[call[0]] = _worded(made, {"self": call[1], "x": call[2]})
         elif line == "split":
-            for name, sizes in _VIEWS.items():
-                right, other = (_worded(text, sizes) for text in (old, new))
-                view = f"{name} = {name}.view("
-                found[right.replace("split = (", view)] = other.replace("split = (", view)
+            for name, heads in _HEADS.items():
+                view = re.search(rf"{name} = {name}\.\w+\(.*_heads.*\)", source)[0]
+                sizes = _worded(new, heads | {"num_tokens": f"{name}.shape[1]"})
+                found[view] = sizes.replace("split = ", f"{name} = {name}.view")
         elif line == "future":
             whole = _worded(made, words)
             found["hidden = self.mask[start:end, :end]"] = f"hidden = ({whole})[start:end]"
@@ -62,8 +54,10 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
             found[_worded(old, words)] = _worded(new, words)
         if line == "scaled" and (root := _root(made)):  # by which parts undo the division
             found["call.mha.key_dim**0.5"] = _worded(_worded(root, words), _IN_PARTS)
-        if line in ("W_key", "W_value"):
-            found[_FEW_HEADS] = _worded(made, _LAYER)
+        if line in ("W_key", "W_value"):  # which gqa builds anew
+            layer = _FEW_HEADS.search(source)
+            sizes = {"num_heads * d_out": "d_out", "d_out": layer[1], "d_in": "mha.d_in"}
+            found[layer[0]] = _worded(made, sizes | {"qkv_bias": "bias"})
     return found
 
 
@@ -82,21 +76,39 @@ def _root(scaled: str) -> str:
     return {None: "1", "div": form[2], "mul": f"1 / {form[2]}"}[form[1]]
 
 
-def refused(identifier: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
-    """Return why a mistake of the lecture cannot be made where there are changes, or nothing."""
-    hiding_nothing = {"full", "other"} & {*changes}
+_OTHER_WIDTHS = "latent", "these layers are built between other widths"
+_RULED_OUT = {  # beside which changes mistakes make no sense, and why
+    "weights_tied": ("gqa latent", "W_query and W_key differ in size and cannot be one layer"),
+    "layers_in_plain_list": (
+        "gqa other gate latent",
+        "the constructor asks these layers for their sizes, and a list has none",
+    ),
+    "d_in_and_d_out_swapped": _OTHER_WIDTHS,
+    "projected_to_d_in": _OTHER_WIDTHS,
+    "mask_after_softmax_renormalised": ("norm cap", "no score grows so large that it shows"),
+    "padding_nan": ("full other sinks", "no row of weights is without a number"),
+}
+_OF_THE_FUTURE = {"future", 'self.register_buffer("mask", future_mask(context_length))'}
+
+
+def ruled_out(name: str, changes: tuple[str, ...]) -> str:
+    """Return why a mistake makes no sense beside some changes, or nothing where it does."""
+    beside, reason = _RULED_OUT.get(name, ("", ""))
+    return reason if {*beside.split()} & {*changes} else ""
+
+
+def has_no_place(name: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
+    """Return why what a mistake of the lecture changes is not there, or nothing where it is.
+
+    Args:
+        name, step, edits: the mistake's.
+        changes: since the lecture, by their names in contract.VARIANTS.
+    """
     if "linear" in changes and step in ("mask", "softmax"):
-        return "linear has no softmax, and step 6 hides nothing from one"
-    if hiding_nothing and {"future", _BUFFER} & edits.keys():
-        return "there is no mask of the future"
-    if hiding_nothing and step == "mask" and identifier != "scores_lost":
-        return "" if "padding" in changes else "nothing is hidden"
-    if identifier == "weights_tied" and {"gqa", "latent"} & {*changes}:
-        return "W_query and W_key are of different sizes, so they cannot be one layer"
-    if identifier == "layers_in_plain_list" and (builder := _BUILDERS & {*changes}):
-        return f"{min(builder)} asks these layers for their sizes, and a list has none"
-    if "latent" in changes and identifier in ("d_in_and_d_out_swapped", "projected_to_d_in"):
-        return "latent builds these layers between other widths"
-    if identifier == "mask_after_softmax_renormalised" and (small := {"norm", "cap"} & {*changes}):
-        return f"{min(small)} keeps the scores small, so rows divided by their sum are right again"
-    return ""
+        return "linear has no softmax, and no scores are hidden from one"
+    if not {"full", "other"} & {*changes}:
+        return ""
+    if _OF_THE_FUTURE & edits.keys():
+        return "no mask of the future is made"
+    nothing_hidden = "padding" not in changes and step == "mask" and name != "scores_lost"
+    return "nothing is hidden" if nothing_hidden else ""

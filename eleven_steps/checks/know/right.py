@@ -54,6 +54,8 @@ def play(case: Case, *mistakes: str) -> Scene:
     steps: dict[str, dict[str, torch.Tensor]] = {}
 
     def record(name: str, **tensors: torch.Tensor) -> None:
+        if name == "shape":  # with a cache x comes in pieces, and the last one is kept
+            steps.clear()
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     def made() -> MultiHeadAttention:

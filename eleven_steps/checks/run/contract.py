@@ -33,7 +33,6 @@ Several changes are joined by commas, in any order, "gqa,rope": the constructor 
 them asks for, and forward gets x, other, is_padding and past, in this order.
 """
 
-import itertools
 from typing import Any
 
 import torch
@@ -63,39 +62,18 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 
 
-# Changes that bring others, and those that do not go together, with the reason.
 BRINGS = {"cache": "rope"}
-APART = {
-    "gqa": {"latent": "a latent makes keys for every head, and gqa shares them"},
-    "rope": {"other": "tokens of two sequences have no common positions to turn by"},
-    "alibi": {
-        "other": "tokens of two sequences have no distance",
-        "linear": "linear has decays of its own for the distance",
-    },
-    "cap": {"linear": "linear has no softmax to cap the scores for"},
-    "full": {
-        "window": "full hides nothing, and a window hides what lies far back",
-        "topk": "full hides nothing, and topk hides all but the best keys",
-        "other": "of another sequence nothing is hidden anyway",
-        "cache": "what is kept was made before the tokens that full would let it see",
-        "linear": "a sum over what was read so far cannot hold what comes later",
-    },
-    "window": {
-        "other": "tokens of two sequences have no distance",
-        "linear": "a sum over what was read so far cannot let go of a token",
-    },
-    "padding": {"cache": "it is not agreed whether is_padding comes whole or in pieces"},
-    "topk": {
-        "other": "the indexer rates tokens of x",
-        "linear": "a sum over what was read so far cannot leave out a token",
-    },
-    "other": {
-        "latent": "both say what keys and values are made from",
-        "cache": "keys of the other sequence are the same in each call, so none are added",
-        "linear": "another sequence has no order in which it could be summed",
-    },
-    "sinks": {"linear": "linear has no softmax that a sink could take part in"},
-}
+APART = (  # which do not go together, and why
+    ("gqa", "latent", "a latent makes keys for every head"),
+    ("other", "latent", "both say what keys and values are made from"),
+    ("other", "full", "of another sequence nothing is hidden anyway"),
+    ("other", "rope alibi window topk cache", "tokens of two sequences share no positions"),
+    ("full", "window topk", "one hides nothing, and the other hides most"),
+    ("full", "cache", "what is kept was made before what comes later was there"),
+    ("linear", "full window topk other", "it sums up what was read so far, and all of it"),
+    ("linear", "alibi cap sinks", "it has no softmax for them to act on"),
+    ("padding", "cache", "it is not agreed whether is_padding comes whole or in pieces"),
+)
 
 
 def combined(variant: str) -> str:
@@ -104,17 +82,17 @@ def combined(variant: str) -> str:
     Raises:
         ValueError: there is no such change, or two of them do not go together.
     """
-    names = {*split(variant)}
+    names, changes = {*split(variant)}, {*changes_of(variant)}
     if unknown := sorted(names - VARIANTS.keys()):
         raise ValueError(
             f"variant is {unknown[0]!r}: one of {', '.join(VARIANTS)} is expected, "
             f"or several joined by commas"
         )
-    ordered = changes_of(variant)
-    for one, other in itertools.combinations(ordered, 2):
-        if reason := APART.get(one, {}).get(other):
-            raise ValueError(f"{one} and {other} do not go together: {reason}")
-    return ",".join(each for each in ordered if each not in map(BRINGS.get, names))
+    for one, others, reason in APART:
+        if one in changes and (beside := changes.intersection(others.split())):
+            raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
+    brought = {BRINGS.get(each) for each in names}
+    return ",".join(each for each in VARIANTS if each in names - brought)
 
 
 def changes_of(variant: str) -> tuple[str, ...]:
@@ -147,7 +125,7 @@ def sizes(case: Case) -> dict[str, Any]:
         "index_heads": 16,
         "index_dim": 8,
         "latent_dim": 11,
-        "rope_dim": 2,
+        "rope_dim": 4,
         "decays": alibi_slopes(heads),
     }
     return {name: every[name] for name in asked(case.variant)}

@@ -57,6 +57,7 @@ class Facts:
     kept: dict[str, str] = field(default_factory=dict)  # type of each attribute, or buffer
     unkept: tuple[str, ...] = ()  # names that the constructor makes, and that are no attributes
     alone: bool = True  # whether no two of the lecture's layers are one and the same
+    zero: tuple[str, ...] = ()  # layers of these names whose weight begins as 0
     frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
 
 

@@ -16,6 +16,8 @@ from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, Facts
 from eleven_steps.checks.run.isolate import OUR_FILES, Failure, attempt, type_name
 
+READING = {"LOAD_FAST", "LOAD_ATTR", "LOAD_DEREF"}  # what builds nothing
+
 
 def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     """What the constructor makes, with qkv_bias as given, or left out where it is None."""
@@ -45,6 +47,7 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
         {name: _sort(module, name) for name in kept if not name.startswith("_")},
         tuple(name for name in made if name not in kept),
         len({*layers}) == len(layers),
+        tuple(name for name in weights if not own[f"{name}.weight"].any()),
         tuple(name for name, each in own.items() if not each.requires_grad),
     )
 
@@ -129,7 +132,7 @@ def raising(error: BaseException) -> dict[str, Any]:
 
 
 def _builds(code: types.CodeType, number: int) -> set[str]:
-    """What the statement at a line sets, and what it calls; of unknown source all its names."""
+    """What the statement at a line sets, and what it calls; where no source is known, the line."""
     try:
         tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except SyntaxError:
@@ -141,7 +144,7 @@ def _builds(code: types.CodeType, number: int) -> set[str]:
     ]
     if not around:
         steps = (each for each in dis.get_instructions(code) if each.positions.lineno == number)
-        return {each.argval for each in steps if type(each.argval) is str}
+        return {e.argval for e in steps if type(e.argval) is str and e.opname not in READING}
     inside = [*ast.walk(max(around, key=lambda each: (each.lineno, -each.end_lineno)))]
     calls = [each for each in inside if isinstance(each, ast.Call)]
     called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls}

@@ -1,0 +1,165 @@
+"""The judge of constructors and the probes: every message whole, as a person reads it.
+
+Each case of judged.toml changes lines of one right class. `python tests/test_judge.py` writes what
+is said now; a person reads the difference.
+"""
+
+import itertools
+import linecache
+import tomllib
+from pathlib import Path
+from threading import Lock
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from eleven_steps.checks import check, check_attention
+from eleven_steps.checks.judge import probes
+from eleven_steps.checks.judge.subject import Claim
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+CASES = Path(__file__).parent / "judged.toml"
+SOURCE = """
+class Mine(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.head_dim = d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
+
+    def forward(self, x):
+        b, num_tokens, d_in = x.shape
+        split = b, num_tokens, self.num_heads, self.head_dim
+        queries = self.W_query(x).view(split).transpose(1, 2)
+        keys = self.W_key(x).view(split).transpose(1, 2)
+        values = self.W_value(x).view(split).transpose(1, 2)
+        scores = queries @ keys.transpose(2, 3)
+        hidden = self.mask[:num_tokens, :num_tokens]
+        scores = scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5
+        weights = scores.softmax(-1)
+        weights = self.dropout(weights)
+        context = (weights @ values).transpose(1, 2).reshape(b, num_tokens, -1)
+        out = self.out_proj(context)
+        return out
+"""
+SCOPE = {"nn": nn, "torch": torch, "F": F, "Lock": Lock}
+numbers = itertools.count()
+
+
+def edited(edits, filed=True):
+    """The class with other lines; filed, tracebacks know its source, as in a notebook."""
+    source = SOURCE
+    for old, new in edits:
+        assert source.count(old) == 1, (old, source.count(old))
+        source = source.replace(old, new)
+    name = f"<cell {next(numbers)} of {__name__}>"
+    if filed:
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    exec(compile(source, name, "exec"), scope := SCOPE | {})
+    return scope["Mine"]
+
+
+def cases():
+    return tomllib.loads(CASES.read_text("utf-8"))
+
+
+def said(case):
+    """What is said of the finished class, or of the class in progress."""
+    cls = edited(case["edits"])
+    return str(
+        check("your_class.1", cls, record=False) if case.get("grows") else check_attention(cls)
+    )
+
+
+@pytest.mark.parametrize(("name", "case"), cases().items(), ids=cases())
+def test_the_whole_message(name, case):
+    assert said(case) == case["said"]
+
+
+def test_the_unedited_class_is_right():
+    assert said({"edits": []}).startswith("passed: All eleven steps are right")
+
+
+RAISING = [name for name, case in cases().items() if "The constructor raises" in case["said"]]
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_without_its_source_a_constructor_is_put_at_the_same_step(name):
+    case = cases()[name]
+    bare, known = (check_attention(edited(case["edits"], filed)) for filed in (False, True))
+    assert bare.step == known.step
+    assert "in the line" not in bare.message
+
+
+# What a right class may keep
+KEEPS = {
+    "its weights": [
+        ("weights = self.dropout(weights)", "self.last = self.dropout(weights)"),
+        ("(weights @ values)", "(self.last @ values)"),
+    ],
+    "layers in a list": [
+        ("self.dropout =", "self.two = [self.W_query, self.W_key]; self.dropout =")
+    ],
+    "a lock": [("self.dropout =", "self.lock = Lock(); self.dropout =")],
+    "a count": [("b, num_tokens, d_in", "self.n = getattr(self, 'n', 0) + 1; b, num_tokens, d_in")],
+    "a size of another meaning": [("self.dropout =", "self.d_out = d_in; self.dropout =")],
+    "an output layer that begins as 0": [
+        ("self.dropout =", "nn.init.zeros_(self.out_proj.weight); self.dropout =")
+    ],
+}
+
+
+@pytest.mark.parametrize("edits", KEEPS.values(), ids=KEEPS)
+def test_a_right_class_may_keep_what_changes_no_output(edits):
+    verdict = check_attention(edited(edits))
+    assert verdict.passed, verdict
+
+
+# The table
+
+
+def test_a_claim_that_is_not_made_again_elsewhere_is_told_as_seen_once(monkeypatch):
+    def at_main(subject, case):
+        return Claim("something_kept") if case == subject.cases.biased else None
+
+    monkeypatch.setattr(probes, "PROBES", (probes.Probe("state", at_main),))
+    verdict = check_attention(edited([]))
+    assert not verdict.passed
+    assert "It is so at b = 4" in verdict.message and verdict.step == 6
+
+
+def test_a_probe_comes_after_those_that_it_depends_on():
+    names = [probe.name for probe in probes.PROBES]
+    for index, probe in enumerate(probes.PROBES):
+        assert probe.after <= {"outputs", *names[: index + 1]}, probe.name
+
+
+@pytest.mark.parametrize("instead", ["queries", "keys", "values"])
+def test_dropout_is_not_asked_about_where_outputs_are_wrong(instead):
+    verdict = check_attention(edited([("context = (weights @ values)", f"context = {instead}")]))
+    assert not verdict.passed and verdict.step != 7
+    assert "drop" not in verdict.message
+
+
+if __name__ == "__main__":
+    print("# Changes of the right class in test_judge.py, and what is said of each, whole.\n")
+    for name, case in cases().items():
+        print(f"[{name}]")
+        for key, value in case.items():
+            told = said(case) if key == "said" else value
+            text = repr(told).lower() if isinstance(told, bool) else None
+            if isinstance(told, str):
+                text = f"'''{told}'''"
+            elif isinstance(told, list):
+                pairs = (", ".join(f"'''{part}'''" for part in pair) for pair in told)
+                text = "[" + ", ".join(f"[{pair}]" for pair in pairs) + "]"
+            print(f"{key} = {text}")
+        print()

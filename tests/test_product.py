@@ -1,0 +1,204 @@
+"""Every mistake of the catalogue in every change since the lecture, and in every two of them."""
+
+import itertools
+import re
+
+import pytest
+import since_classes as learners
+import torch
+
+from eleven_steps.checks.know.catalogue import (
+    MISTAKES,
+    VARIANT_MISTAKES,
+    cannot,
+    mistakes_of,
+    wrong_class,
+)
+from eleven_steps.checks.know.right import planted, play
+from eleven_steps.checks.run.cases import cases_of, close
+from eleven_steps.checks.run.contract import VARIANTS, combined, signature
+from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.reply import facts, run
+from helpers.trace import STEPS
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+every = pytest.mark.parametrize
+
+
+def together(*changes):
+    """The name of a variant, or nothing where its changes do not go together."""
+    try:
+        return combined(",".join(changes))
+    except ValueError:
+        return ""
+
+
+PAIRS = dict.fromkeys(together(*pair) for pair in itertools.combinations(VARIANTS, 2))
+PAIRS = [pair for pair in PAIRS if "," in pair]
+
+
+def looks(cls, variant):
+    """One look at a class after the other: the first that differs from the right one's will do."""
+    cases = cases_of(variant)
+    for case in cases.every:
+        yield lambda case=case: run(cls, case, 0.0, [Pass()])
+        if case is cases.main:
+            yield lambda: run(cls, cases.biased, 0.0, [Pass(gradients=True)])
+            yield lambda: run(cls, cases.main, 0.5, [Pass(train=True, seed=1), Pass()])
+            yield lambda: run(cls, cases.main, 0.0, [Pass(100 * cases.main.x)])
+            yield lambda: run(cls, cases.main, 0.0, [Pass(moved="here")])
+            yield lambda: facts(cls, None, variant)
+
+
+def alike(one, other):
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return close(one.float(), other.float())
+    if isinstance(one, Failure) or not hasattr(one, "__dataclass_fields__"):
+        if isinstance(one, list | tuple | dict) and type(one) is type(other):
+            values = one.values() if isinstance(one, dict) else one
+            others = other.values() if isinstance(other, dict) else other
+            return len(one) == len(other) and all(map(alike, values, others))
+        return type(one) is type(other) and one == other
+    return type(one) is type(other) and all(
+        alike(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
+    )
+
+
+@every("variant", [*VARIANTS, *(pytest.param(pair, marks=pytest.mark.nightly) for pair in PAIRS)])
+def test_each_mistake_is_another_class_in_a_variant_or_says_why_it_is_none(variant):
+    right = [attempt(look) for look in looks(planted(variant=variant), variant)]
+    scene = play(cases_of(variant).main)
+    assert not scene.failure and list(scene.steps) == list(STEPS)
+    for name, mistake in (MISTAKES | VARIANT_MISTAKES).items():
+        reason = cannot(name, variant)
+        assert (name in mistakes_of(variant)) is not bool(reason)
+        if reason:
+            with pytest.raises(ValueError, match=re.escape(f"{variant!r}: {reason}")):
+                wrong_class(name, variant=variant)
+            continue
+        cls = wrong_class(name, variant=variant)
+        seen = (attempt(look) for look in looks(cls, variant))
+        assert not all(map(alike, seen, right)), f"{name} changes nothing in {variant}"
+        wrong = play(cases_of(variant).main, name)
+        before = STEPS[: min(*mistake.steps, 5) - 1]  # a scale acts on scores where alibi undoes it
+        assert wrong.failure or all(alike(wrong.steps[s], scene.steps[s]) for s in before), name
+
+
+# The lecture's mistakes and changes since, as learners write them, each as a base class.
+class ViewStraight(learners.Plain):
+    def split(self, t):
+        return t.reshape(len(t), -1, t.shape[1], self.width)
+
+
+class HeadDimBeforeHeads(learners.Plain):
+    def split(self, t):
+        return t.unflatten(-1, (self.width, -1)).permute(0, 3, 1, 2)
+
+
+class NoScale(learners.Plain):
+    def scores(self, q, k):
+        return q @ k.mT
+
+
+class ScaleHeadDim(learners.Plain):
+    def scores(self, q, k):
+        return q @ k.mT / k.shape[-1]
+
+
+class ScoresSummedOverHeads(learners.Plain):
+    def scores(self, q, k):
+        return super().scores(q, k).sum(1, keepdim=True)
+
+
+class MaskOffByOne(learners.Plain):
+    def hidden(self, scores):
+        n, m = scores.shape[-2:]
+        return torch.ones(n, m).triu(m - n + 2) > 0
+
+
+class KeysForValues(learners.Plain):
+    def attend(self, q, k, v):
+        return super().attend(q, k, k)
+
+
+class ValuesAdded(learners.Plain):
+    def attend(self, q, k, v):
+        return super().attend(q, k, v) + v
+
+
+class SoftmaxTwice(learners.Plain):
+    def weigh(self, scores):
+        return super().weigh(scores).softmax(-1)
+
+
+OUTSIDE = KeysForValues, ValuesAdded, SoftmaxTwice  # around what the changes do, the others below
+INSIDE = ViewStraight, HeadDimBeforeHeads, NoScale, ScaleHeadDim, MaskOffByOne
+WRITTEN = ["Rope", "Alibi", "Cap", "Full", "Window", "Padding", "Sinks", "Gate", "Cache"]
+WRITTEN += ["Gqa", "GqaRope", "GqaFull", "GqaSinks", "GqaPadding", "RopeNorm", "RopeWindow"]
+WRITTEN += ["RopeFull", "SinksWindow", "PaddingFull", "GateRope", "RopeCap"]
+
+
+def written(changes, slip=learners.Plain):
+    """A learner's class with some changes, and with a slip."""
+    bases = [getattr(learners, f"Plain{name}") for name in changes]
+    return type("Learners", (slip, *bases) if slip in OUTSIDE else (*bases, slip), {})
+
+
+def identifier(slip):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", slip.__name__).lower()
+
+
+@every("name", WRITTEN)
+def test_what_is_planted_is_what_a_learner_would_write(name):
+    changes = re.findall("[A-Z][a-z]+", name)
+    variant = combined(",".join(changes).lower())
+    for case in (cases_of(variant).main, cases_of(variant).every[3]):
+        assert close(run(written(changes), case, 0.0, [Pass()])[0].out, play(case).out)
+        for slip in (*OUTSIDE, *INSIDE):
+            mistake = identifier(slip)
+            if not cannot(mistake, variant):
+                out = run(written(changes, slip), case, 0.0, [Pass()])[0].out
+                assert close(out, play(case, mistake).out), mistake
+
+
+@every("name", [name for name in VARIANTS if "," in together(name, "cache")])
+def test_pieces_through_a_cache_are_the_whole(name):
+    whole, pieces = (cases_of(combined(f"{name},{more}")).main for more in ("rope", "cache"))
+    assert close(play(whole).out, play(pieces).out)
+
+
+# Names
+
+
+def test_changes_are_combined_in_any_order():
+    assert combined("rope, gqa") == combined("gqa,rope") == "gqa,rope"
+    assert combined("window,cache,rope") == "window,cache"  # a cache keeps what was turned
+    assert signature("topk,gqa").endswith("False, num_kv_heads, top_keys, index_heads, index_dim")
+    case = cases_of("gqa,rope").main
+    outs = [
+        run(wrong_class("no_scale", variant=each), case, 0.0, [Pass()])[0].out
+        for each in ("gqa,rope", "rope,gqa")
+    ]
+    assert close(*outs)
+
+
+@every(
+    ("variant", "said"),
+    [
+        ("gqa,moe", "variant is 'moe': one of gqa, norm"),
+        ("latent,gqa", "gqa and latent do not go together: a latent makes"),
+        ("rope,full,window", "full and window do not go together: one hides nothing"),
+    ],
+)
+def test_what_does_not_go_together_says_why(variant, said):
+    with pytest.raises(ValueError, match=said):
+        wrong_class("no_scale", variant=variant)
+
+
+def test_mistakes_of_two_changes_plant_in_both():
+    assert issubclass(wrong_class("kv_heads_tiled", "rope_other_pairing"), torch.nn.Module)
+    with pytest.raises(
+        ValueError, match="window_one_long cannot be made in variant 'gqa': it is a"
+    ):
+        wrong_class("window_one_long", variant="gqa")
