@@ -187,7 +187,7 @@ def test_cut_off_is_not_rounded_and_fewer_digits_are_no_excuse():
     right = solved(PAPERS["by_hand.3"])
     assert CUT in tried("by_hand.3", right | {"weights": [[0.99, 0.00], [0.5, 0.5]]}).message
     unscaled = right | {"weights": [[0.9997, 0.0003], [0.5, 0.5]]}
-    assert "The scale is forgotten" in tried("by_hand.3", unscaled).message
+    assert "The scale is missing" in tried("by_hand.3", unscaled).message
     for weights in ([[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]], [[0.9, 0.1], [0.5, 0.5]]):
         assert not tried("by_hand.3", right | {"weights": weights}).passed
 
