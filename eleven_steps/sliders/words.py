@@ -125,7 +125,7 @@ def search_at(temperature: float) -> Picture:
     return draw_matrices(
         {
             "keys.T": keys.T,
-            "scores, query (1, 0) times keys.T": scores[None],
+            "query (1, 0) @ keys.T = scores": scores[None],
             "weights": weights[None],
             "values.T": values.T,
         },
