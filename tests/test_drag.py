@@ -63,7 +63,7 @@ def source(name, beginning):
 def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
     moved = X.clone()
     moved[-1] = torch.tensor(tip)
-    cell = source("00_why_attention", "example = load_example(").splitlines()
+    cell = source("00_why_attention", "sentence = [").splitlines()
     names = {"torch": torch, "x": moved, "example": WORDS}
     exec("\n".join(line for line in cell if line.startswith(("weights", "context"))), names)
     weights, context = (names[each][-1].tolist() for each in ("weights", "context"))

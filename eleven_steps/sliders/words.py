@@ -115,14 +115,20 @@ def search_at(temperature: float) -> Picture:
     table = load_example("words")
     names = ["ducks", "swimming", "near", "bank", "card", "credit"]
     keys = table["embedding"][[table.rows["embedding"].index(name) for name in names]]
-    scores = keys @ torch.tensor([1.0, 0.0])
+    query, values = torch.tensor([1.0, 0.0]), keys @ table["W_value"]
+    scores = keys @ query
     weights = torch.zeros_like(scores)
     weights[scores.argmax()] = 1
     if temperature:
         weights = torch.softmax(scores / temperature, dim=-1)
-    answer = ", ".join(f"{feature:.2f}" for feature in (weights @ keys).tolist())
+    answer = ", ".join(f"{feature:.2f}" for feature in (weights @ values).tolist())
     return draw_matrices(
-        {"scores": scores[None], "weights": weights[None], "values.T": keys.T},
+        {
+            "keys.T": keys.T,
+            "query (1, 0) @ keys.T = scores": scores[None],
+            "weights": weights[None],
+            "values.T": values.T,
+        },
         f"Temperature {temperature}: ducks get {weights[0]:.2f}, the answer is ({answer})",
         columns=names,
         shade="weights",

@@ -20,7 +20,7 @@ ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (
 ASKED = {
     "00_start_here": "What will you build, and why?",
     "00_tensors": "What do view and transpose do to a table of numbers?",
-    "00_why_attention": "A river's bank or a bank with money: how could a machine tell?",
+    "00_why_attention": '"An old red boat": how does the boat find out that it is red?',
     "01_shape": "How many numbers does a sentence become?",
     "02_project": "What does a token ask, and what does it offer?",
     "03_view": "How do six features become two heads without one number moving?",
