@@ -43,6 +43,24 @@ class OnlyThree(MultiHeadAttention):
         return super().forward(x)
 
 
+class KeepsThePast(MultiHeadAttention):
+    """Right, with a mask that is True where a token may look."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.mask = ~self.mask
+
+    def _load_from_state_dict(self, state, prefix, *rest):
+        torch.nn.Module._load_from_state_dict(self, state, prefix, *rest)
+
+    def forward(self, x):
+        mask, self.mask = self.mask, ~self.mask
+        try:
+            return super().forward(x)
+        finally:
+            self.mask = mask
+
+
 def states(reading):
     return "".join(
         {"done": "#", "wrong": "x", "next": ">", "dark": "."}[s.state] for s in reading.steps
@@ -127,6 +145,11 @@ def test_it_says_what_the_trained_model_says(one_thread):
             assert all(len(look) == len(each["words"]) for look in state["arcs"])
     whole, *_, last = spoken[0]["states"]
     assert whole["next"][0] == ["Bert", 0.99] and last["next"][0][1] < 0.2
+
+
+def test_a_class_keeps_its_own_mask(one_thread):
+    spoken = sliders.explore_class(read_class(KeepsThePast)).data["voice"]
+    assert spoken[0]["states"][0]["next"][0] == ["Bert", 0.99]
 
 
 def test_a_class_that_fails_at_a_sentence_says_so(one_thread):
