@@ -45,6 +45,7 @@ ASKED = {
     "20_machines_1": "How do several machines share one attention?",
     "20_machines_2": "What if one text is too long for one machine?",
     "21_in_the_wild": "Which mistakes stood in code that everybody could read?",
+    "22_torchs_own": "What does torch's own module do with your parameters, and where does it differ?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
