@@ -21,8 +21,9 @@ from helpers.trace import SHAPES, STEPS, step_source, trace
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
+PARTS = ("numbers", "words", "layout", "paint", "says", "hand", "playhead", "page")
 SCENES = ("whiteboard", "sentence")
-SCRIPTS = ("listen", "stage_numbers", "stage_words", "stage_layout", "stage_paint", "stage")
+SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "stage")
 
 
 class Stage(Live):

@@ -72,7 +72,7 @@ class Plan {
   head(h) { return this.heads > 1 ? `head ${h}` : ""; } // where there are others
 
   hint() {
-    const text = `drag a ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
+    const text = `drag any ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
     return this.words([[[this.it.own ? "" : text, "hint"]]]);
   }
 
@@ -93,7 +93,7 @@ class Plan {
       card: head ? b : -1,
       names: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
       columns: lies === "square" && more.out ? this.names : [],
-      foot: token && titles ? this.it.scene.words?.[b] ?? `token ${b}` : "",
+      foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
     return inLines(range(blocks, each), lines, head ? 14 : 8, 8);
   }
@@ -114,7 +114,7 @@ class Plan {
       const until = this.narrow ? "values wait" : "values wait for step 8";
       parts.push(col([this.words([[[until, "words"]]]), waiting], 4));
     }
-    if (this.it.scene.words && (step === 7 || step === 8)) {
+    if (this.it.words && (step === 7 || step === 8)) {
       const each = Math.max(40, ...this.names.map((word) => this.it.width(word) + 10));
       parts.push({ arcs: each, w: each * this.tokens, h: 132, out: true });
     }
@@ -133,7 +133,7 @@ class Plan {
 
   opening(step, beside) {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
-      { names: this.it.scene.words ? this.names : this.names.map((i) => `token ${i}`) });
+      { names: this.it.words ? this.names : this.names.map((i) => `token ${i}`) });
     const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
       [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
       [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
@@ -201,7 +201,7 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, words = step > 4 && step < 9 && it.scene.words || []; // over columns
+  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
   const sized = (tree, w, [across, down, heat]) => {

@@ -18,7 +18,7 @@ class Reader {
     const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
     const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };
     const before = own.flat();
-    return forward(placed, this.first, sizes).out.map((added, k) => before[k] + added);
+    return forward(placed, this.first, sizes).at(-1).out.map((added, k) => before[k] + added);
   }
 
   // The likeliest words after row i of what the layer got and added, each with its share.
