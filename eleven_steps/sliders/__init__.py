@@ -5,6 +5,7 @@ from eleven_steps.sliders.breaking import Break, break_step
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
+from eleven_steps.sliders.lever import explore_lever
 from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.model_films import explore_cache, explore_models, explore_moments
 from eleven_steps.sliders.own import explore_class
@@ -20,8 +21,6 @@ from eleven_steps.sliders.words import (
     explore_angle,
     explore_meaning,
     explore_mix,
-    explore_search,
-    explore_shares,
 )
 
 __all__ = [
@@ -36,14 +35,13 @@ __all__ = [
     "explore_cache",
     "explore_class",
     "explore_dials",
+    "explore_lever",
     "explore_meaning",
     "explore_mix",
     "explore_models",
     "explore_moments",
     "explore_running",
-    "explore_search",
     "explore_sentence",
-    "explore_shares",
     "explore_source",
     "explore_stage",
     "explore_strides",

@@ -9,6 +9,13 @@ function onKeys(part, keyed) {
   });
 }
 
+// Escape leaves a picture where there is nothing to put back: to JupyterLab's cell.
+function leaveTo(root) {
+  const notebook = root.closest(".jp-Notebook");
+  notebook?.focus({ preventScroll: true });
+  return Boolean(notebook);
+}
+
 // Let a part be dragged by one finger at a time: "begin" returns what is held, or nothing, "move"
 // gets it and how far it is to the right and up.
 function onDrag(part, begin, move, end = () => {}) {

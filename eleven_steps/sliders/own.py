@@ -48,7 +48,7 @@ class Own(Live):
     """
 
     _esm = script("parts", *SCRIPTS, "own")
-    _css = style("look", "stage", "own")
+    _css = style("look", "lever", "stage", "own")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):

@@ -37,6 +37,7 @@ class Stage {
     this.words = this.scene.words && [...this.scene.words];
     this.input = floats(this.scene.x);
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
+    this.row = null; // what the lever has in hand: a head h and a query r
     this.page.spell();
   }
 
@@ -45,6 +46,7 @@ class Stage {
     for (const [key, { step }] of sizes.tokens || sizes.dOut || sizes.heads ? this.moved : []) {
       if (step !== 1) this.moved.delete(key); // only a number of x has its place at any size
     }
+    this.row = null;
     Object.assign(this.sizes, sizes);
     const legal = this.scene.heads[this.sizes.dOut];
     if (!legal.includes(this.sizes.heads)) {
@@ -81,7 +83,11 @@ class Stage {
     }
   }
 
-  forward(moved) { return forward(this.input, this.every[this.sizes.dOut], this.sizes, { moved }); }
+  forward(moved) {
+    const { sizes } = this, divisor = this.moved.get("divisor")?.value;
+    const kept = this.moved.has("dropout") ? keptOf(sizes.heads * sizes.tokens ** 2) : null;
+    return forward(this.input, this.every[sizes.dOut], sizes, { moved, divisor, kept });
+  }
 
   anew() {
     this.compute(); this.page.worth(); this.page.say(); this.page.foretell();
@@ -101,7 +107,7 @@ class Stage {
     this.steps = steps; this.across = across; this.high = high;
     this.painter.resize(this.painter.pen, across, high);
     this.painter.resize(this.painter.small, strip.clientWidth, STRIP);
-    this.page.forget(); this.page.say(); this.page.foretell();
+    this.page.forget(); this.page.say(); this.page.foretell(); this.page.placeLever();
     this.soon(); this.later(0);
   }
 

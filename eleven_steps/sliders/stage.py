@@ -23,7 +23,7 @@ SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: n
 START = {"dOut": 6, "heads": 2, "tokens": 3}
 PARTS = ("numbers", "words", "layout", "paint", "says", "hand", "playhead", "page")
 SCENES = ("whiteboard", "sentence")
-SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "stage")
+SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "lever", "stage")
 
 
 class Stage(Live):
@@ -35,7 +35,7 @@ class Stage(Live):
     """
 
     _esm = script(*SCRIPTS, "alone")
-    _css = style("look", "stage")
+    _css = style("look", "lever", "stage")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(

@@ -20,18 +20,22 @@ class Hand {
   }
 
   // Take hold of a number: what was before stays known for as long as it is held.
-  take(cell) {
+  // The step is where it stands: the lever holds the scores of step 6 while step 7 is shown.
+  take(cell, step = this.it.step) {
     const { it } = this;
     clearTimeout(this.letting);
-    if (this.hold?.cell === cell) return;
-    this.release(); it.playhead.rush();
-    this.hold = { cell, made: it.made };
+    if (cell.kind === "scores") it.row = { h: cell.h, r: cell.r };
+    if (this.hold?.cell === cell && this.hold.step === step) return;
+    this.release();
+    if (step === it.step) it.playhead.rush();
+    else it.playhead.stop();
+    this.hold = { cell, step, made: it.made };
     this.report(); it.soon();
   }
 
   // Set the number that is held; everything after it follows. One that was −∞ begins at the score.
   move(value) {
-    const { it } = this, { cell } = this.hold, { step } = it, far = this.far(cell, step);
+    const { it } = this, { cell, step } = this.hold, far = this.far(cell, step);
     const low = nameOf(cell.kind, step) === "weights" ? 0 : -far, key = it.keyOf(cell, step);
     const to = isFinite(value) ? value : it.made[5].scores[cell.at], digits = far > 20 ? 10 : 100;
     it.moved.delete(key); // the newest is the last
@@ -45,10 +49,10 @@ class Hand {
   by(cell, parts) { return this.far(cell, this.it.step) / parts; }
 
   report() {
-    const { it } = this, { cell } = this.hold, [x, y, w, h] = it.steps[it.step].at(cell.k);
-    const before = it.value(cell, it.step, this.hold.made), now = it.value(cell, it.step);
+    const { it } = this, { cell, step } = this.hold, [x, y, w, h] = it.steps[step].at(cell.k);
+    const before = it.value(cell, step, this.hold.made), now = it.value(cell, step);
     it.page.tell(reported(it, this.hold));
-    it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y, w, h);
+    if (step === it.step) it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y, w, h);
   }
 
   release() {
@@ -58,9 +62,48 @@ class Hand {
     this.it.page.tell(); this.it.soon(); this.it.later(40);
   }
 
+  // Keep what is no number of a tensor: what scores are divided by, or how much is dropped.
+  keep(called, value, right) {
+    const { it } = this;
+    it.row = rowOfNote(it);
+    it.moved.delete(called);
+    if (value !== right) it.moved.set(called, { step: -1, called: `the ${called}`, value });
+    it.anew();
+  }
+
+  // Let a row of the board be moved as bars; what is moved are the scores that the mask has left.
+  lever() {
+    const { it } = this, row = () => rowOfNote(it);
+    const from = () => (row().h * it.sizes.tokens + row().r) * it.sizes.tokens;
+    const cell = (j) => it.list[it.first.scores + from() + j];
+    const slice = (step, name) => [...it.made[step][name].subarray(from(), from() + it.sizes.tokens)];
+    return {
+      read: () => {
+        const root = Math.sqrt(it.headDim), dropped = it.moved.has("dropout");
+        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE), { h } = row();
+        return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
+          masked: slice(6, "masked"), root, divisor: it.moved.get("divisor")?.value ?? root, t,
+          kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
+          colour: `var(--head${h})`, far: this.far({ kind: "scores" }, 6) };
+      },
+      moved: (j, score) => {
+        this.take(cell(j), 6); this.move(score);
+        this.letting = setTimeout(() => this.release(), 1500);
+      },
+      letGo: () => this.release(),
+      back: (j) => { it.row = row(); return this.undo(this.hold?.cell ?? cell(j), 6) || leaveTo(it.root); },
+      divided: (divisor) => this.keep("divisor", divisor, Math.sqrt(it.headDim)),
+      trained: (on) => this.keep("dropout", on ? 0.5 : 0, 0),
+      went: (k) => {
+        const last = it.moved.has("dropout") ? MOMENTS : BEFORE;
+        it.playhead.go(Math.min(7, 6 + TURN + (1 - TURN) * k / last), 900);
+      },
+    };
+  }
+
   // Put one number back: the one in hand, or the one moved last. Whether there was one.
-  undo(cell) {
-    const { it } = this, key = cell && it.keyOf(cell, it.step);
+  undo(cell, step = this.hold?.step ?? this.it.step) {
+    const { it } = this, key = cell && it.keyOf(cell, step);
     const one = it.moved.has(key) ? key : [...it.moved.keys()].at(-1);
     this.release();
     if (one === undefined) return false;
@@ -82,7 +125,7 @@ class Hand {
     const cell = it.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (key === "Escape") return this.undo(this.hold?.cell ?? cell) || leaveTo(it.root);
-    if (target.matches("input, select, button")) return false;
+    if (target.matches("input, select, button, .bar")) return false;
     if (key === " ") it.playhead.toggle();
     else if (cell && by && it.movable(cell)) {
       this.take(cell);
@@ -120,6 +163,7 @@ class Hand {
   listen(board) {
     const { it } = this, cellOf = ({ target }) => it.list[target.k] ?? null;
     const take = (event) => {
+      if (event.target.closest(".lever")) return null;
       if (it.page.moving) it.playhead.rush(); // what is on its way is there at once, and can be taken
       const target = document.elementFromPoint(event.clientX, event.clientY), cell = cellOf({ target });
       // A finger scrolls the page, unless it is on a number that it has tapped before, or on x.
@@ -130,7 +174,7 @@ class Hand {
       event.preventDefault();
       it.page.tabbed(cell);
       target.focus({ preventScroll: true });
-      this.take(cell);
+      this.take(cell); it.soon();
       const value = it.value(cell, it.step);
       return this.held = { value: isFinite(value) ? value : it.made[5].scores[cell.at] };
     };
@@ -150,11 +194,4 @@ class Hand {
       it.point(null);
     });
   }
-}
-
-// Escape leaves the stage where there is nothing to put back: to JupyterLab's cell.
-function leaveTo(root) {
-  const notebook = root.closest(".jp-Notebook");
-  notebook?.focus({ preventScroll: true });
-  return Boolean(notebook);
 }

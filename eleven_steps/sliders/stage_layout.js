@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 387, NARROW = 1000; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 387, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
@@ -92,7 +92,7 @@ class Plan {
     const each = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
       names: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
-      columns: lies === "square" && more.out ? this.names : [],
+      columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
     return inLines(range(blocks, each), lines, head ? 14 : 8, 8);
@@ -127,7 +127,7 @@ class Plan {
   // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
   trees(step) {
     const lies = [LEFT[step], LEFT[step - 1] ?? LEFT[1]].map((left) => this.it.forms[left[1]].blocks);
-    const tree = step === 1 ? "opening" : this.meets(step) ? "product" : "pair";
+    const tree = { 1: "opening", 7: "shares" }[step] ?? (this.meets(step) ? "product" : "pair");
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
@@ -142,6 +142,14 @@ class Plan {
       this.words([[[why, "words"]]], { out: true })]), 16, 9);
     const left = col([this.header("x", 1), x, this.hint()], 6);
     return beside ? row([left, table], 44) : col([left, table], 44);
+  }
+
+  // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
+  shares(step, beside, lines) {
+    const wide = Math.min(this.it.room - 8, this.narrow || this.heads === 1 ? 400 : this.it.words ? 296 : 350);
+    const made = col([this.header("weights", step, { out: true }),
+      this.tensor("scores", "square", "o", lines, { stays: true, between: 11 })], 6);
+    return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
   }
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
@@ -162,7 +170,7 @@ class Plan {
           { ghost: !matrix, ...titled(k, from) }),
       this.words(arrow, { out: true, align: "center" }),
       this.tensor(kindOf(name), to, "o", lines,
-        { out: true, between: step === 7 ? 11 : 0, ...titled(k, to) })];
+        { out: true, ...titled(k, to) })];
     });
     const drag = [cells && !this.it.own ? " drag, too" : "", "hint"];
     const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"], drag]])
@@ -257,9 +265,10 @@ class Laid {
     Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
-    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], arcs: null });
+    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], arcs: null, lever: null });
     this.leaf = (node, x, y) => {
-      if (node.arcs) this.arcs = { ...node, x, y };
+      if (node.lever) this.lever = { x, y, w: node.w, h: node.h };
+      else if (node.arcs) this.arcs = { ...node, x, y };
       else if (node.text) {
         node.text.forEach((parts, line) =>
           this.say(parts, x, y + line * LINE, node.w, { ...node, head: line ? undefined : node.head }));

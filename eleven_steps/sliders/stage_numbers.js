@@ -20,6 +20,8 @@ const range = (count, each = (i) => i) => Array.from({ length: count }, (_, i) =
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const strongest = (list) => Math.max(1e-6, ...Array.from(list, Math.abs).filter(isFinite));
+const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+const between = (a, b, s) => a.map((v, z) => v + (b[z] - v) * s);
 const floats = (text) =>
   Float64Array.from(new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer));
 

@@ -29,7 +29,7 @@ class StagePage {
         <div class="handle"></div></div></div>
       <div class="board" tabindex="0" role="application"
         aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><div class="cells"></div>
+        <div class="field"><canvas></canvas><div class="cells"></div><div></div>
         <div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
@@ -41,6 +41,8 @@ class StagePage {
     this.board = part("board"); this.field = part("field"); this.cells = part("cells");
     this.call = part("call"); this.card = part("card");
     [this.small, this.canvas] = root.querySelectorAll("canvas");
+    this.lever = this.cells.nextElementSibling;
+    it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
     this.elements = []; // by the number of their cell
     this.moving = false; // whether cells are on their way
     this.forget();
@@ -102,6 +104,22 @@ class StagePage {
     const left = x > 130 ? x - 104 : x + w + 4;
     Object.assign(this.call, { textContent, className: `call ${way}`, hidden: false });
     this.call.style.transform = `translate(${left}px, ${y + h / 2 - 11}px)`;
+  }
+
+  // The lever stands where step 7 has room for it, and is there while that step is.
+  placeLever() {
+    const { x, y, w, h } = this.it.steps[7].lever;
+    this.pulled ??= new Lever(this.lever, this.it.hand.lever());
+    this.lever.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+    this.pulled.wide = w;
+    this.pull(this.it.step === 7 ? 1 : 0);
+  }
+
+  pull(t) {
+    this.lever.hidden = !t;
+    if (!t) return;
+    this.lever.style.opacity = clamp(2 * t / TURN - 1);
+    this.pulled.draw();
   }
 
   // Lay an element over each number of the step, where it comes to rest.

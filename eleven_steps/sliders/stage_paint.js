@@ -4,8 +4,6 @@ const TURN = 0.4; // of a step: until then its operands come, afterwards it happ
 const COVERED = 0.45; // how strong the colour of −∞ is
 const STRIP = 48; // pixels: how high the miniatures are
 
-const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
-const between = (a, b, s) => a.map((v, z) => v + (b[z] - v) * s);
 const around = (boxes) => {
   const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((each) => each[z])));
   return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((each) => each[z] + each[z + 2])) - [x, y][z])];
@@ -65,9 +63,11 @@ function where(it, { n, t, u, laid, before }, cell) {
 // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
 function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
   if (kind !== "scores" || u >= 1) return true;
-  if (n === 7) return clamp((u - 0.4) / 0.6) * tokens >= r + 0.5;
+  if (n === 7) return filled(u) * tokens >= r + 0.5;
   return n !== 6 || u >= landing(tokens, r, c) + 0.3;
 }
+
+const filled = (u) => clamp((u - 0.75) / 0.25); // how many rows of weights stand, of all
 
 const landing = (tokens, r, c) => 0.42 + 0.26 * (1 - (c - r) / tokens);
 
@@ -135,6 +135,11 @@ class Painter {
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
     if (laid.arcs && u > 0.4) this.arcs(laid.arcs, clamp((u - 0.4) * 3));
+    if (n === 7 && t >= TURN) { // the row that the lever has in hand
+      const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
+      this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
+    }
+    it.page.pull(n === 7 ? t : 0, u);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
   }
@@ -313,7 +318,7 @@ class Painter {
 
   // Rows that fill up to one, under the weights of step 7.
   bars(n, opacity, u) {
-    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : clamp((u - 0.4) / 0.6) * tokens;
+    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : filled(u) * tokens;
     it.steps[7].bars.forEach((bar, h) => {
       for (let i = 0; i < tokens; i++) {
         for (let j = 0, reached = 0; j <= i; j++) {

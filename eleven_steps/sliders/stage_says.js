@@ -57,24 +57,25 @@ function yours({ own, differs, data }, n) {
     : "Yours: these are right; what is not is said above.";
 }
 
-// The row that is worth a look: where a number was moved, or where a token attends most to another, the
-// last one if there is little between them.
-function rowOfNote({ moved, made, sizes: { heads, tokens } }) {
-  const held = [...moved.values()].at(-1)?.cell;
-  if (held?.kind === "scores") return { h: held.h, r: held.r };
+// The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
+// token attends most to another, the last one if there is little between them.
+function rowOfNote({ row, made, step, sizes: { heads, tokens } }) {
+  if (row) return row;
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
-  const worth = ({ h, r }) => (r === tokens - 1) * 0.3 +
-    Math.max(0, ...weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r));
+  const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
+  const worth = (each) => (step === 7 ? -sum([...sharesOf(each)].map((share) => share && share * Math.log(share)))
+    : (each.r === tokens - 1) * 0.3 + Math.max(0, ...sharesOf(each).subarray(0, each.r)));
   return all.reduce((one, other) => (worth(other) > worth(one) ? other : one));
 }
 
-// How much a token gives to whom: the row worth a look.
+// How much a token gives to whom: the row worth a look, to another unless a hand has chosen it.
 function mostOf(it, gives, to) {
   const { tokens } = it.sizes, { h, r } = rowOfNote(it);
   if (tokens === 1) return "; one token alone has only itself";
   const row = [...it.mine[7].weights.subarray((h * tokens + r) * tokens, (h * tokens + r + 1) * tokens)];
-  const others = row.map((share, j) => (j === r ? 0 : share)), from = others.indexOf(Math.max(...others));
-  return `: in head ${h}, ${it.token(r)} ${gives} ${Math.round(100 * row[from])} % ${to} ${it.token(from)}`;
+  const counted = row.map((share, j) => (j === r && !it.row ? 0 : share)), from = counted.indexOf(Math.max(...counted));
+  return `: in head ${h}, ${it.token(r)} ${gives} ${Math.round(100 * row[from])} % ${to} ` +
+    (from === r ? "itself" : it.token(from));
 }
 
 // A number and its arithmetic in one line.
@@ -92,7 +93,8 @@ function explained(it, cell, step) {
       : `the score stays: ${it.token(c)} is not after ${it.token(r)}`),
     weights: () => {
       const row = it.made[6].masked.subarray(at - c, at + tokens - c), most = Math.max(...row);
-      const part = (v) => written(Math.exp((v - most) / Math.sqrt(it.headDim)));
+      const by = it.moved.get("divisor")?.value ?? Math.sqrt(it.headDim);
+      const part = (v) => written(Math.exp((v - most) / by));
       const all = Array.from(row).filter(isFinite).map(part).join(" + ");
       const each = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
       return isFinite(row[c]) ? `${part(row[c])} / (${all}), ${each}` : "exp(−∞) = 0";
@@ -109,10 +111,10 @@ function explained(it, cell, step) {
 }
 
 // What a number that is held does here.
-function reported(it, { cell, made }) {
-  const { step } = it, before = it.value(cell, step, made), now = it.value(cell, step), delta = now - before;
-  const all = it.steps[step].shown.filter((each) => each !== cell && each.kind !== "x" && !each.kind.includes("_"));
-  const moved = all.filter((each) => Math.abs(it.change(each, step)) > 1e-9).length;
+function reported(it, { cell, step, made }) {
+  const before = it.value(cell, step, made), now = it.value(cell, step), delta = now - before;
+  const all = it.steps[it.step].shown.filter((each) => (each !== cell || step < it.step) && each.kind !== "x" && !each.kind.includes("_"));
+  const moved = all.filter((each) => Math.abs(it.change(each, it.step)) > 1e-9).length;
   const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 || step < 6 ? ""
     : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
   const by = isFinite(delta) ? `${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}` : "";

@@ -23,7 +23,7 @@ PAGE = """<!doctype html><html lang="en"><title>The stage</title>
 <script type="module">{js}
 window.data = {data};
 window.stage = new Stage(document.querySelector("main"), window.data);
-Object.assign(window, {{ around, nameOf, leftBy, ordered, LEFT }});
+Object.assign(window, {{ around, nameOf, leftBy, ordered, keptOf, LEFT }});
 // What each step leaves, its numbers in the order that torch has them in.
 window.steps = (scene, sizes, x) => {{
   const every = {{ ...sizes, dIn: scene.dIn }}, lies = forms(every);
