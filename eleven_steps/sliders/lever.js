@@ -32,11 +32,11 @@ class Lever {
     el.innerHTML = `<div class="moments" role="group" aria-label="moments of the softmax">${
       names.map((name) => `<button>${name}</button>`).join("")}</div>
       <svg role="group" aria-label="scores as bars"><path class="rule"></path><path class="curve"></path>
-        <g class="bars"></g><path class="end"></path><text class="sum"></text></svg><p class="says"></p>
+        <g class="bars"></g><path class="end"></path><text class="sum"></text></svg><p class="moment"></p>
       <label>divide by <input type="range" min="-0.7" max="2.8" step="0.01" aria-label="divide by">
         <output></output></label><label><input type="checkbox"> training</label>`;
     const part = (name) => el.querySelector(name);
-    this.svg = part("svg"); this.group = part(".bars"); this.said = part(".says");
+    this.svg = part("svg"); this.group = part(".bars"); this.said = part(".moment");
     this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum");
     this.slider = part("[type=range]"); this.output = part("output"); this.check = part("[type=checkbox]");
     this.buttons = [...el.querySelectorAll("button")];

@@ -47,7 +47,7 @@ function render({ model, el }) {
       const moved = now[query][j] !== masked[query][j];
       now[query][j] = masked[query][j];
       draw();
-      return moved || leaveTo(el);
+      return moved;
     },
     divided: (by) => { divisor = by; draw(); },
     trained: (on) => { dropped = on; draw(); },

@@ -5,7 +5,7 @@ function onKeys(part, keyed) {
   part.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
     event.stopPropagation(); // a letter typed here is no command to the notebook
-    if (keyed(event.key, event)) event.preventDefault();
+    if (keyed(event.key, event) || event.key === "Escape" && leaveTo(part)) event.preventDefault();
   });
 }
 

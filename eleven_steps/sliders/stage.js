@@ -31,11 +31,15 @@ class Stage {
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
     this.begin(); this.set();
+    if (this.data.large && this.words) { this.ask(this.asked); this.page.say(); }
   }
 
   begin() {
     this.words = this.scene.words && [...this.scene.words];
     this.input = floats(this.scene.x);
+    this.off = new Set(); // heads that are switched off, "layer,head"
+    this.query = null; // the word that is asked, the last one if none is
+    this.reader?.read(this.words);
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
     this.row = null; // what the lever has in hand: a head h and a query r
     this.page.spell();
@@ -67,15 +71,61 @@ class Stage {
 
   // Swap a word: the model reads the sentence anew, and what was moved stays so.
   swap(i, word) {
-    this.words[i] = word; this.input = this.reader.read(this.words);
+    this.words[i] = word; this.input = this.reader.read(this.words, this.offIn(0));
     this.anew(); this.arrange();
   }
+
+  // Switch a head off, or on again; that of the first layer changes what comes in.
+  turn(head) {
+    if (!this.off.delete(head)) this.off.add(head);
+    this.input = this.reader.read(this.words, this.offIn(0));
+    this.anew();
+  }
+
+  offIn(layer) {
+    return [...this.off].filter((each) => each.startsWith(`${layer},`)).map((each) => Number(each.split(",")[1]));
+  }
+
+  // What the sentence shows: every head of both layers, and hears.
+  speaking() {
+    const rowOf = (made, h) => { // of the word that is asked, in one head
+      const { tokens } = this.sizes, i = (h * tokens + this.asked) * tokens;
+      return made[7].weights.subarray(i, i + this.asked + 1);
+    };
+    const heads = (layer, many, made) => range(many, (head) =>
+      ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
+    return {
+      read: () => ({ words: this.words, cut: this.sizes.tokens, query: this.asked, next: this.next,
+        before: this.off.size ? this.whole : null, vocabulary: this.reader.vocabulary,
+        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)), ...heads(1, this.sizes.heads, this.mine)] }),
+      asked: (i) => { this.ask(i); this.page.sentence.draw(); this.page.say(); this.soon(); },
+      swapped: (i, word) => this.swap(i, word),
+      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k]; this.turn(`${layer},${head}`); },
+      opened: (k) => { // an arc is pulled open: its row as bars
+        const { layer, head } = this.page.sentence.says.read().heads[k];
+        if (!layer) return;
+        this.row = { h: head, r: this.asked };
+        this.playhead.go(7, 600); this.soon();
+      },
+    };
+  }
+
+  // Ask a word: the lever takes its row, in the head where it attends most to another.
+  ask(i) {
+    const { heads, tokens } = this.sizes;
+    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens, (h * tokens + i) * tokens + i));
+    this.query = i;
+    this.row = { h: range(heads).reduce((one, other) => (most(other) > most(one) ? other : one)), r: i };
+  }
+
+  get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
 
   compute() {
     const moved = [...this.moved.values()];
     this.made = this.forward(moved); this.mine = this.made; this.differs = {};
     const { tokens } = this.sizes, { x, out } = this.made[LAST];
     this.next = this.reader?.next(x, out, tokens - 1) ?? [];
+    if (!this.off.size) [this.whole] = this.next; // the next word with all heads
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
       ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
@@ -86,7 +136,7 @@ class Stage {
   forward(moved) {
     const { sizes } = this, divisor = this.moved.get("divisor")?.value;
     const kept = this.moved.has("dropout") ? keptOf(sizes.heads * sizes.tokens ** 2) : null;
-    return forward(this.input, this.every[sizes.dOut], sizes, { moved, divisor, kept });
+    return forward(this.input, this.every[sizes.dOut], sizes, { moved, divisor, kept, off: this.offIn(1) });
   }
 
   anew() {
@@ -106,6 +156,7 @@ class Stage {
     const { steps, across, high } = arrange(this);
     this.steps = steps; this.across = across; this.high = high;
     this.painter.resize(this.painter.pen, across, high);
+    board.style.height = `${high}px`;
     this.painter.resize(this.painter.small, strip.clientWidth, STRIP);
     this.page.forget(); this.page.say(); this.page.foretell(); this.page.placeLever();
     this.soon(); this.later(0);
@@ -193,7 +244,7 @@ class Stage {
     onKeys(this.root, (key, event) => this.hand.key(key, event));
     this.hand.listen(board); this.playhead.listen(this.page.strip);
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
-      (dataset.word ? this.swap(Number(dataset.word), value) : this.set({ [dataset.size]: values[value] })));
+      this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
       const { one, all, pace, back, choices } = this.page;
       if (target === one || target === all) this.playhead.toggle(target === all);

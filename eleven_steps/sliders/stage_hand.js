@@ -87,11 +87,12 @@ class Hand {
           colour: `var(--head${h})`, far: this.far({ kind: "scores" }, 6) };
       },
       moved: (j, score) => {
+        if (it.own) return; // what a class of one's own has made stays as it is
         this.take(cell(j), 6); this.move(score);
         this.letting = setTimeout(() => this.release(), 1500);
       },
       letGo: () => this.release(),
-      back: (j) => { it.row = row(); return this.undo(this.hold?.cell ?? cell(j), 6) || leaveTo(it.root); },
+      back: (j) => { it.row = row(); return this.undo(this.hold?.cell ?? cell(j), 6); },
       divided: (divisor) => this.keep("divisor", divisor, Math.sqrt(it.headDim)),
       trained: (on) => this.keep("dropout", on ? 0.5 : 0, 0),
       went: (k) => {
@@ -124,7 +125,7 @@ class Hand {
     const { it } = this, { elements, board, strip } = it.page;
     const cell = it.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
-    if (key === "Escape") return this.undo(this.hold?.cell ?? cell) || leaveTo(it.root);
+    if (key === "Escape") return this.undo(this.hold?.cell ?? cell);
     if (target.matches("input, select, button, .bar")) return false;
     if (key === " ") it.playhead.toggle();
     else if (cell && by && it.movable(cell)) {

@@ -27,8 +27,8 @@ const floats = (text) =>
 
 // All that the eleven steps make of x, flat, queries to values and context token by token: a list with
 // what stands after each step by name, before them the weights. A number that was moved stands in the
-// place of what its step made, and everything after it follows.
-function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor, kept } = {}) {
+// place of what its step made, and everything after it follows. A head that is off adds nothing.
+function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor, kept, off = [] } = {}) {
   const wide = dOut / heads, root = divisor ?? Math.sqrt(wide), made = [];
   const leave = (step, tensors) => {
     const left = { ...made.at(-1), ...tensors };
@@ -80,7 +80,7 @@ function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor
   const context = new Float64Array(tokens * dOut), { weights: mixed } = leave(7, { weights: shares });
   every((h, i, row) => {
     for (let j = 0; j < tokens; j++) {
-      for (let f = h * wide; mixed[row + j] && f < (h + 1) * wide; f++) {
+      for (let f = h * wide; mixed[row + j] && !off.includes(h) && f < (h + 1) * wide; f++) {
         context[i * dOut + f] += mixed[row + j] * values[j * dOut + f];
       }
     }

@@ -8,8 +8,8 @@ class StagePage {
     const signs = { done: "✓", wrong: "✗", next: "…" }, { open, state } = it.own ?? {};
     const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
     const tile = ({ name, letters }, k) => `<div class="tile${k < it.end ? "" : " dark"}"
-      title="${letters}">${k + 1} <span>${name}</span>
-      ${sign(done.includes(name) ? "done" : k + 1 === open ? state : "")}<small></small></div>`;
+      title="${letters}">${
+      sign(done.includes(name) ? "done" : k + 1 === open ? state : "")} ${k + 1} <span>${name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
     const choices = names[1] ? names.map((name) => `<button>${name}</button>`) : [];
@@ -20,8 +20,7 @@ class StagePage {
       <div class="top"><div class="title" aria-live="polite"></div>
         <div class="choices"><button class="back">Back to the start</button>${choices.join("")}</div></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
-        <div class="knobs"><div class="words"></div><output class="next"></output>
-          ${Object.entries(SIZES).map(knob).join("")}</div></div>
+        <div class="words"></div><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
         <button class="pace">speed 1×</button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
@@ -35,7 +34,7 @@ class StagePage {
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     this.title = part("title"); this.choices = part("choices"); this.back = part("back");
-    this.code = part("code"); this.knobs = part("knobs"); this.words = part("words"); this.next = part("next");
+    this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
     this.one = part("one"); this.all = part("all"); this.pace = part("pace");
     this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
     this.board = part("board"); this.field = part("field"); this.cells = part("cells");
@@ -56,32 +55,36 @@ class StagePage {
     this.elements = []; this.cells.replaceChildren();
   }
 
-  // A select for each word.
+  // The sentence of a scene that has one.
   spell() {
-    const { words, reader } = this.it, option = (word) => `<option>${word}</option>`;
-    const all = reader?.vocabulary.map(option).join("");
-    const select = (_, i) => `<select aria-label="word ${i}" data-word="${i}">${all}</select>`;
-    this.words.innerHTML = (words ?? []).map(select).join("");
-    words?.forEach((word, i) => { this.words.children[i].value = word; });
+    const { it } = this, { colours, large } = it.data;
+    this.words.hidden = !it.words;
+    this.root.dataset.large = Boolean(large && it.words);
+    if (it.words) this.sentence ??= new Sentence(this.words, it.speaking(), colours);
+    this.words.classList.add("opening"); // its arcs grow once
+    this.words.addEventListener("animationend", () => this.words.classList.remove("opening"), { once: true });
   }
 
   // What comes next, and whether there is anything to put back.
   foretell() {
-    const { next, moved, words, scene } = this.it;
-    const said = next.map(([word, share]) => `<b style="--share:${share}">${word} ${share.toFixed(2)}</b>`);
-    this.next.innerHTML = said.length ? `next word: ${said.join(" ")}` : "";
-    this.back.disabled = !moved.size && `${words}` === `${scene.words}`;
+    const { it } = this, { moved, words, scene, off } = it;
+    if (words) this.sentence.draw();
+    this.back.disabled = !moved.size && !off.size && `${words}` === `${scene.words}`;
   }
 
   // The title asks, and answers once the step has happened.
   say() {
     const { it } = this, n = it.step, answered = it.p >= n - 1e-6, { name, code } = it.data.steps[n - 1];
     const title = `<b>${n} ${name}</b> ${titled(it, n, answered)}`, key = `${n} ${answered}`;
-    if (title !== this.titled) this.title.innerHTML = this.titled = title;
+    if (title !== this.titled) {
+      this.title.innerHTML = this.titled = title;
+      this.title.classList.remove("long"); // a long one is set smaller: none is cut
+      if (this.title.scrollHeight > this.title.clientHeight + 2) this.title.classList.add("long");
+    }
     if (key !== this.said) {
       this.said = key;
       this.root.dataset.step = n; this.root.dataset.answered = answered;
-      this.code.textContent = code;
+      this.code.textContent = it.own?.code || code;
       this.strip.setAttribute("aria-valuenow", n);
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
@@ -129,7 +132,7 @@ class StagePage {
     this.cells.classList.toggle("moving", this.moving);
     if (this.covered === n || it.playhead.scrubbing) return;
     this.covered = n;
-    this.field.style.width = `${need}px`;
+    this.field.style.width = need > it.laid + 1 ? `${need}px` : "";
     const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
     this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
     for (const cell of shown) {
@@ -185,11 +188,10 @@ class StagePage {
     for (const input of this.knobs.querySelectorAll("input")) {
       const key = input.dataset.size, values = legal[key];
       Object.assign(input, { values, max: values.length - 1, value: values.indexOf(sizes[key]) });
-      input.parentNode.hidden = !values[1]; // where there is nothing to choose
+      input.parentNode.hidden = !values[1] || Boolean(reader); // where there is nothing to choose
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
-    for (const select of this.words.children) select.disabled = select.dataset.word >= sizes.tokens;
     for (const button of this.choices.querySelectorAll(":not(.back)")) {
       button.setAttribute("aria-pressed", button.textContent === name);
     }

@@ -115,7 +115,6 @@ class Painter {
     const u = clamp((t - TURN) / (1 - TURN)), laid = it.steps[n], before = it.steps[n - 1];
     const moment = { n, t, u, laid, before }, going = clamp(1 - 2 * t / TURN); // words go, others come
     const coming = n === 1 ? 1 : clamp(2 * t / TURN - 1);
-    it.page.board.style.height = `${between([(before ?? laid).high], [laid.high], ease(t / TURN))[0]}px`;
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     this.fill(0, 0, it.across, it.high, this.paper);
     pen.textBaseline = "middle";
@@ -134,7 +133,6 @@ class Painter {
     }
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
-    if (laid.arcs && u > 0.4) this.arcs(laid.arcs, clamp((u - 0.4) * 3));
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
       const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
@@ -239,6 +237,11 @@ class Painter {
     }
     const text = written(value, short), before = written(value - delta, short);
     const two = moved && h >= 30 && text !== before, middle = x + w / 2;
+    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] && it.value(cell, it.own.open) === value;
+    if (own && h >= 26 && !this.moving) { // a class's own number, and the right one under it
+      this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
+      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
+    }
     const px = (each) => `${each}px ${this.family}`;
     if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
     const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
@@ -330,28 +333,6 @@ class Painter {
         }
       }
     });
-  }
-
-  // Whom a word reads, the one pointed at or the last: arcs as thick as shares, heads above and below.
-  arcs({ x, y, arcs: each, h: high }, opacity) {
-    const { it, pen } = this, { tokens, heads } = it.sizes, middle = y + high / 2;
-    const at = (i) => x + each * (i + 0.5);
-    const query = ["scores", "context"].includes(it.pointed?.kind) ? it.pointed.r : tokens - 1;
-    for (let h = 0; h < heads; h++) {
-      const side = h % 2 ? 1 : -1, from = middle + side * 10;
-      for (let j = 0; j <= query; j++) {
-        const share = it.mine[7].weights[(h * tokens + query) * tokens + j], aside = query === j ? 22 : 0;
-        if (share < 0.01) continue;
-        const turn = from + side * 1.3 * Math.max(0.35, (query - j) / tokens) * (high / 2 - 14);
-        Object.assign(pen, { globalAlpha: opacity, strokeStyle: this.heads[h], lineWidth: 1 + 8 * share });
-        pen.beginPath(); pen.moveTo(at(query), from);
-        pen.bezierCurveTo(at(query) + aside, turn, at(j) - aside, turn, at(j), from);
-        pen.stroke();
-      }
-      this.write(`head ${h}`, x + 24, middle + side * (high / 2 - 8), this.fonts.words, this.ink);
-    }
-    it.words.slice(0, tokens).forEach((word, i) =>
-      this.write(word, at(i), middle, this.fonts[i === query ? "bold" : "words"], this.ink));
   }
 
   // What a number that is pointed at comes from (solid) and goes to (dashed).

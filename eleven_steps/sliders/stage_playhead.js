@@ -37,13 +37,19 @@ class Playhead {
 
   // Let the step happen that stands open, or the next one; "on" goes on to the last.
   play(on = false) {
-    if (this.p >= this.it.end) this.show(TURN);
+    if (this.p >= this.it.end) this.show(this.next() - 1 + TURN);
     const to = Math.floor(this.p + 1e-6) + 1, seconds = SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
     this.mark(on ? "all" : "step");
     this.go(to, 1000 * seconds * (to - this.p) / this.speed, () => {
       if (!on || to >= this.it.end) return this.mark(null);
       this.turn = setTimeout(() => this.play(true), PAUSE / this.speed);
     });
+  }
+
+  // The step that Play lets happen: the one that stands open; at the end the first, or one's own last.
+  next() {
+    const { end, own } = this.it;
+    return this.p < end ? Math.floor(this.p + 1e-6) + 1 : own ? Math.max(1, Math.floor(end)) : 1;
   }
 
   toggle(on = false) { this.running ? this.stop() : this.play(on); }
@@ -55,7 +61,7 @@ class Playhead {
 
   mark(which) {
     this.running = which;
-    const { one, all } = this.it.page, n = this.p >= this.it.end ? 1 : Math.floor(this.p + 1e-6) + 1;
+    const { one, all } = this.it.page, n = this.next();
     one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
     one.disabled = all.disabled = this.it.end <= TURN;
     all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";

@@ -32,7 +32,7 @@ const TITLES = [null,
 
 function titled(it, n, answered) {
   const most = (gives, to) => mostOf(it, gives, to);
-  return answered && yours(it, n) || whatIf(it, n, answered) ||
+  return (answered || it.own?.shapes[0]) && yours(it, n) || whatIf(it, n, answered) ||
     TITLES[n][+answered]({ ...it.sizes, dim: it.headDim, most });
 }
 
@@ -49,11 +49,12 @@ function whatIf(it, n, answered) {
 
 // What is said of a step of one's own class, where it is not just as the course's.
 function yours({ own, differs, data }, n) {
-  const { open, other } = own ?? {};
+  const { open, other, shapes } = own ?? {};
   if (other?.includes(data.steps[n - 1].name)) return "Your code takes another way, without this tensor.";
   if (n !== open) return "";
+  if (shapes?.[0]) return "Yours: " + shapes.map(([name, is, right]) => `${name} ${is}, not ${right}`).join("; ") + ".";
   const framed = Object.values(differs).some((each) => each.includes(1));
-  return framed ? "Yours: the framed numbers are not right."
+  return framed ? "Yours: the framed numbers are not right; below each stands the right one."
     : "Yours: these are right; what is not is said above.";
 }
 

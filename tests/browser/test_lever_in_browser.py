@@ -117,7 +117,7 @@ def test_on_the_stage_it_moves_the_weights_the_context_and_the_next_word(page, s
     page.emulate_media(reduced_motion="reduce")
     page.get_by_role("button", name="sentence").click()
     page.evaluate("stage.row = { h: 1, r: 5 }, stage.playhead.show(7)")
-    expect(stage.locator(".next")).to_contain_text("Bert 0.99")
+    expect(stage.locator(".next")).to_contain_text("Bert0.99")
     bars, weight = stage.locator(".lever .bar"), stage.locator("[data-cell='weights.0.1.5.0']")
     expect(bars).to_have_count(6)
     before = page.evaluate("Array.from(stage.made[8].context)")
@@ -129,7 +129,7 @@ def test_on_the_stage_it_moves_the_weights_the_context_and_the_next_word(page, s
     assert shown == pytest.approx(right[0].item(), abs=1e-6) and shown > 0.9
     expect(stage.locator(".title")).to_contain_text("What if masked[0, 1, 5, 0] were")
     expect(stage.locator(".title")).to_contain_text("“met” gives")
-    expect(stage.locator(".next")).not_to_contain_text("Bert 0.99")
+    expect(stage.locator(".next")).not_to_contain_text("Bert0.99")
     assert page.evaluate("Array.from(stage.made[8].context)") != before
     stage.get_by_role("slider", name="divide by").fill("2.5")
     assert float(weight.get_attribute("data-value")) != shown

@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 
 import pytest
 import torch
@@ -35,7 +34,8 @@ window.steps = (scene, sizes, x) => {{
 </script></html>"""
 
 # Where cells and words of all steps lie: off the stage, on one another, too small, to be scrolled;
-# or so that half of a narrow board is empty, or more than half of a wide one.
+# or so that no step uses the room that all of them have. 12 numbers in a row are scrolled on
+# a phone.
 AUDIT = """() => {
   const faults = [], { scene, painter } = stage;
   const size = font => parseFloat(font.match(/[\\d.]+px/));
@@ -45,18 +45,18 @@ AUDIT = """() => {
   for (const dOut of Object.keys(scene.heads).map(Number)) for (const heads of scene.heads[dOut])
   for (const tokens of TOKENS) {
     stage.set({ dOut, heads, tokens });
+    const used = [];
     stage.steps.slice(1).forEach((laid, k) => {
       const fault = text => faults.push(`${dOut} ${heads} ${tokens} step ${k + 1}: ${text}`);
       const off = ([x, y, w, h]) =>
         !(x > -1 && y > -1 && x + w < laid.need + 1 && y + h < laid.high + 1);
       const cells = laid.shown.map(({ k }) => laid.at(k)), lost = cells.filter(off).length;
       if (lost || !cells.length) fault(`${lost} cells off`);
-      if (laid.need > stage.room + 1) fault('scrolled');
+      if (laid.need > stage.room + 1 && !(stage.room < 480 && dOut === 12)) fault('scrolled');
       const words = laid.labels.filter(({ parts }) => parts[0][0].trim())
         .map(({ parts, x, y, wide }) => [parts.map(([text]) => text).join(''), [x, y, wide, 16]]);
       const [,, wide, high] = around([...cells, ...words.map(([, box]) => box)]);
-      const used = wide * high / stage.room / laid.high, least = tokens > 1 ? 0.4 : 0.25;
-      if (!(used > (stage.narrow ? 0.55 : least))) fault(`${used} used`);
+      used.push(wide * high / stage.room / laid.high);
       words.forEach(([text, box], i) => {
         if (off(box)) fault(`"${text}" off`);
         const under = words.slice(0, i).find(([, other]) => on(box, other));
@@ -64,6 +64,8 @@ AUDIT = """() => {
         if (cells.some(cell => on(box, cell))) fault(`"${text}" on a cell`);
       });
     });
+    const most = Math.max(...used);
+    if (!(most > (stage.narrow ? 0.4 : 0.45))) faults.push(`${dOut} ${heads}: ${most} used`);
   }
   return faults;
 }"""
@@ -96,6 +98,17 @@ TOPS = """() => [...new Set(stage.page.tiles.map((_, k) => {
   stage.playhead.show(k + 1);
   return stage.page.strip.getBoundingClientRect().top - stage.root.getBoundingClientRect().top;
 }))]"""
+
+# How high it is at each step, and whether a title is cut, also where letters are a fifth wider.
+HEIGHTS = """() => {
+  stage.page.title.style.letterSpacing = '0.11em';
+  return [...new Set(stage.page.tiles.flatMap((_, k) => [0.4, 1].map(part => {
+    stage.playhead.show(k + part);
+    const { title } = stage.page;
+    if (title.scrollHeight > title.clientHeight + 2) throw Error(`cut: ${title.textContent}`);
+    return stage.root.getBoundingClientRect().height;
+  })))];
+}"""
 
 # The numbers of all cells that can be found, by name.
 CELLS = """() => Object.fromEntries([...document.querySelectorAll('[data-cell]:not([hidden])')]
@@ -132,25 +145,29 @@ def opened(page, address):
 def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
     page.get_by_role("button", name="sentence").click()
     following = stage.locator(".next")
-    expect(following).to_contain_text("Bert 0.99")
+    expect(following).to_contain_text("Bert0.99")
     for sentence in (
         "Anna met Dora . Anna met",
         "Cleo met Dora . Cleo met",
         "the dogs near old tree met",
     ):
         for i, word in enumerate(sentence.split()):
-            stage.get_by_label(f"word {i}").select_option(word)
+            spoken = stage.locator(f"[data-word='{i}']")
+            if spoken.get_attribute("aria-pressed") == "false":
+                spoken.press("Enter")  # its arcs, and once more: the words that may stand here
+            spoken.press("Enter")
+            stage.locator(".list").get_by_role("button", name=word, exact=True).click()
+            expect(spoken).to_have_text(word)
         read = load_sentence(sentence)
         x = torch.tensor(page.evaluate("Array.from(stage.input)"))
         assert x.isfinite().all()
         assert torch.allclose(x, read.steps[0].tensors["x"].flatten(), atol=1e-5)
         tokens = torch.tensor([[WORDS.index(word) for word in sentence.split()]])
         share, best = read.model(tokens)[0, -1].softmax(dim=-1).max(dim=-1)
-        expect(following).to_contain_text(f"{WORDS[best]} {share:.2f}")
-        expect(following).to_have_text(re.compile("^next word: .+ .+ .+$"))
+        expect(following).to_contain_text(f"{WORDS[best]}{share:.2f}")
     stage.get_by_text("Back to the start").click()
-    expect(stage.get_by_label("word 2")).to_have_value("Bert")
-    expect(following).to_contain_text("Bert 0.99")
+    expect(stage.locator("[data-word='2']")).to_have_text("Bert")
+    expect(following).to_contain_text("Bert0.99")
     assert not page.faults
 
 
@@ -210,7 +227,11 @@ def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     assert len(page.evaluate(TOPS)) == 1
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert width < 1280 or page.locator("[data-stage]").bounding_box()["height"] <= 600
+    assert len(page.evaluate(HEIGHTS)) == 1
+    if width == 1280:
+        assert page.locator("[data-stage]").bounding_box()["height"] <= 660
+        page.evaluate("window.stage.choose('whiteboard')")
+        assert page.locator("[data-stage]").bounding_box()["height"] <= 600
     page.close()
 
 
