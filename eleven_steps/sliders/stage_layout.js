@@ -242,11 +242,12 @@ function arrange(it) {
   });
   const high = Math.max(narrow ? 0 : tall, ...planned.map(({ need, dock }) => Math.max(need, dock.h)));
   for (let step = 1; step <= LAST; step++) { // all steps are as high as the highest: nothing below them moves
-    const { dock, aside, above, tree } = planned[step - 1], wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
+    const { dock, aside, above, tree, need } = planned[step - 1], wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
     const laid = new Laid(it, wide, high);
-    place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (high - dock.h) / 2)), laid.leaf);
+    const seen = Math.max(tall, need); // what fits into a window stands in its middle
+    place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
-      above + Math.max(2, narrow ? 8 : (high - above - tree.h) / 2), laid.leaf);
+      above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);
     laid.begin(step, steps[step - 1]?.rest);
     for (const label of laid.labels) { // words that stand there already do not blink
       label.stays = steps[step - 1]?.labels.some(({ parts, x, y }) =>
