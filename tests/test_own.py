@@ -105,6 +105,7 @@ def test_the_tensors_are_its_own(one_thread):
     weights = own["tensors"]["weights"]
     assert torch.equal(unpacked(weights["numbers"]).view(1, 2, 3, 3), wrong)
     assert sum(weights["differs"]) == 12
+    assert own["code"].startswith("def forward(") and not own["shapes"]
 
 
 def test_what_has_another_shape_stands_in_tables(one_thread):
@@ -112,6 +113,7 @@ def test_what_has_another_shape_stands_in_tables(one_thread):
     assert [each["title"] for each in view.data["tables"]] == [
         f"{name} (1, 2, 3, 3)" for name in ("queries", "keys", "values")
     ]
+    assert view.data["stage"]["own"]["shapes"][0] == ["queries", "(1, 2, 3, 3)", "(1, 3, 2, 3)"]
     assert view.data["stage"]["own"]["open"] == 3 and "tensors" not in view.data["stage"]["own"]
     view = sliders.explore_class(read_class(FusedMultiHeadAttention))
     assert view.data["stage"]["own"]["open"] is None and view.data["stage"]["own"]["other"]

@@ -52,15 +52,8 @@ KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 HERO = """# Eleven Steps to Multi-Head Attention
 
-<p class="lead">From a table of numbers to the block at the heart of every GPT, in eleven small
-steps. You see every number, and move what makes it.</p>
-
-<p><a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
-
-## All of it, under your hand
-
-A small trained model reads a sentence. Swap a word: whom does the last one read now, and which word
-comes next? Then press *whiteboard*: the same eleven steps in numbers that you can drag, and Play.
+<p class="lead">A small trained model reads this sentence. Which words does the last one attend to? Press another, swap
+one, switch a head off. Then build what does it, in eleven steps. <a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 """
 ABOUT = """## To do it yourself
 
@@ -96,8 +89,7 @@ def front_page(root: Path) -> NotebookNode:
     """
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
-    stage = sliders.explore_stage("softmax", "both", answered=True)
-    stage.data = {**stage.data, "scene": "sentence"}  # it says at once what all of it is for
+    stage = sliders.explore_stage("softmax", "both", answered=True, large=True)
     page = new_notebook(
         cells=[
             new_markdown_cell(HERO.format(first=rows[0][0])),
