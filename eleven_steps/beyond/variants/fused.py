@@ -37,9 +37,9 @@ class FusedVariantAttention(VariantAttention):
         check_end(start, call.end, self.context_length)
 
         queries, keys, values = replacing("project", self)(call)
-        queries = queries.view(b, num_tokens, self.num_heads, -1).transpose(1, 2)
-        keys = keys.view(b, keys.shape[1], self.num_kv_heads, -1).transpose(1, 2)
-        values = values.view(b, values.shape[1], self.num_kv_heads, -1).transpose(1, 2)
+        queries = queries.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        keys = keys.unflatten(2, (self.num_kv_heads, -1)).transpose(1, 2)
+        values = values.unflatten(2, (self.num_kv_heads, -1)).transpose(1, 2)
         queries, keys, values = call.change("transpose", queries, keys, values, but=GroupedHeads)
         context = self.attend(call, queries, keys, values)
         context = context.transpose(1, 2).reshape(b, num_tokens, self.d_out)

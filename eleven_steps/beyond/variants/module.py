@@ -137,13 +137,12 @@ class VariantAttention(MultiHeadAttention):
 
         # 2 project
         queries, keys, values = replacing("project", self)(call)
-        num_keys = keys.shape[1]
         record("project", queries=queries, keys=keys, values=values)
 
         # 3 view
-        queries = queries.view(b, num_tokens, self.num_heads, -1)
-        keys = keys.view(b, num_keys, self.num_kv_heads, -1)
-        values = values.view(b, num_keys, self.num_kv_heads, -1)
+        queries = queries.unflatten(2, (self.num_heads, -1))  # (b, num_tokens, num_heads, ...)
+        keys = keys.unflatten(2, (self.num_kv_heads, -1))  # (b, num_keys, num_kv_heads, ...)
+        values = values.unflatten(2, (self.num_kv_heads, -1))  # (b, num_keys, num_kv_heads, ...)
         record("view", queries=queries, keys=keys, values=values)
 
         # 4 transpose
