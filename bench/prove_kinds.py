@@ -7,8 +7,18 @@ from importlib import import_module
 import prove_models
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+from torch.overrides import TorchFunctionMode
 
-from eleven_steps.beyond.variants import FusedVariantAttention, Part, VariantAttention, delta_rule
+from eleven_steps.beyond.variants import (
+    FusedVariantAttention,
+    Latent,
+    Part,
+    VariantAttention,
+    delta_rule,
+)
+from helpers.attention import future_mask
+from helpers.trace import trace
 
 D, HEADS, TOKENS = 24, 3, 9  # d_in = d_out, num_heads, num_tokens: no two alike
 CHUNKS = [[1] * TOKENS, [4, 1, 2, 2], [TOKENS]]  # tokens one by one, in chunks, all at once
@@ -25,7 +35,8 @@ class Proof:
     """What is to be equal: a change, a model of transformers, the parts that make ours the same.
 
     padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
-    transformers' own. head_dim: that of ours, if heads * head_dim is not D.
+    transformers' own. head_dim: that of ours, if heads * head_dim is not D. biases: all four layers
+    have one, though the model has none as a rule.
     """
 
     change: str
@@ -36,6 +47,7 @@ class Proof:
     padding: torch.Tensor | None = None
     cache: Callable[[], Part] | None = None
     head_dim: int | None = None
+    biases: bool = False
     classes = (VariantAttention,)
 
     @property
@@ -63,7 +75,7 @@ class Proof:
 
     def build(self, cls: type[VariantAttention]) -> VariantAttention:
         """Return ours, untrained."""
-        biases, more = self.model in BIASED, {"head_dim": self.head_dim}
+        biases, more = self.biases or self.model in BIASED, {"head_dim": self.head_dim}
         return cls(D, D, 16, 0.0, self.heads, biases, self.parts, out_bias=biases, **more)
 
 
@@ -140,7 +152,55 @@ def delta_pairs(dtype: torch.dtype) -> Iterator[tuple[torch.Tensor, torch.Tensor
             *(each.split(sizes, dim=2) for each in (queries, keys, values, *gates)), strict=True
         ):
             out, ours = delta_rule(q / 8**0.5, k, v, share, fade, ours)
-            their_out, theirs = rule(
-                *(each.transpose(1, 2) for each in (q, k, v, fade.log(), share)), theirs, True
-            )
+            given = [each.transpose(1, 2) for each in (q, k, v, fade.log(), share)]
+            with casts_to(dtype):
+                their_out, theirs = rule(*given, theirs, True)
             yield from [(out, their_out.transpose(1, 2)), (ours, theirs)]
+
+
+def flex_pairs(
+    dtype: torch.dtype, parts: list[Part], modify: Callable
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Compare the context of latent keys, wider than values, with torch's flex_attention.
+
+    No model has a cap or ALiBi beside latents: torch's own kernel takes any change of the scores.
+    """
+    torch.manual_seed(1)
+    ours = VariantAttention(D, D, 16, 0.0, HEADS, parts=[Latent(10, 4), *parts]).to(dtype)
+    for weight in ours.parameters():
+        nn.init.normal_(weight, std=0.5)
+    steps = {step.name: step.tensors for step in trace(ours, torch.randn(2, TOKENS, D).to(dtype))}
+    queries, keys, values = (t.clone() for t in steps["transpose"].values())
+    hidden = future_mask(TOKENS)
+
+    def score_mod(score, b, head, query, key):
+        return torch.where(hidden[query, key], -torch.inf, modify(score, head, query - key))
+
+    yield steps["context"]["context"], flex_attention(queries, keys, values, score_mod=score_mod)
+
+
+class casts_to(TorchFunctionMode):
+    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def __enter__(self):
+        self.default = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        torch.set_default_dtype(self.default)
+        return super().__exit__(*error)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.float:
+            return args[0].to(self.dtype)
+        wider = [self.dtype if value is torch.float32 else value for value in args]
+        options = {
+            key: self.dtype if value is torch.float32 else value
+            for key, value in (kwargs or {}).items()
+        }
+        return func(*wider, **options)

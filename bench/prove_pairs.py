@@ -98,9 +98,11 @@ def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
 def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
     """Pair with Qwen3-Next: head by head a query and a gate, norms that multiply by 1 + weight."""
     yield from head_by_head(ours, theirs.q_proj, ("W_query", "W_gate"))
-    yield ours.W_key.weight, theirs.k_proj.weight, 0
-    yield ours.W_value.weight, theirs.v_proj.weight, 0
-    yield from last(ours, theirs.o_proj.weight, None)
+    for name, layer in (("W_key", theirs.k_proj), ("W_value", theirs.v_proj)):
+        yield getattr(ours, name).weight, layer.weight, 0
+        if layer.bias is not None:
+            yield getattr(ours, name).bias, layer.bias, 0
+    yield from last(ours, theirs.o_proj.weight, theirs.o_proj.bias)
     yield ours.query_norm.weight, theirs.q_norm.weight, 1
     yield ours.key_norm.weight, theirs.k_norm.weight, 1
 

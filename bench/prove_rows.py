@@ -1,5 +1,6 @@
 """What bench/prove.py proves: a row for each change and each module that has it."""
 
+import functools
 from collections.abc import Callable
 
 import prove_models
@@ -16,6 +17,7 @@ from prove_kinds import (
     Proof,
     TorchProof,
     delta_pairs,
+    flex_pairs,
 )
 
 from eleven_steps.beyond.variants import (
@@ -82,6 +84,11 @@ def groups(*more: Part) -> list[Part]:
     return [GroupedHeads(2), TURN, *more]
 
 
+def alibi_score(score, head, back):
+    """Return a scaled score less what its distance costs: 3 heads take 2 and 4 of 4, and 1 of 8."""
+    return score - 2.0 ** -torch.tensor([4, 8, 2])[head] * back
+
+
 PROOFS = [
     TorchProof("plain", lambda mha, x: mha(x, x, x, attn_mask=future_mask(TOKENS))[0]),
     Proof("plain", "GPT2"),
@@ -102,6 +109,13 @@ PROOFS = [
     Proof("linear scaling", "Llama", [long(LinearScaling(8))], scaled("linear")),
     Proof("llama3 scaling", "Llama", [long(Llama3Scaling(8, 64))], scaled("llama3", **LONG, **LOW)),
     Proof("yarn", "Llama", [long(YarnScaling(8, 64))], scaled("yarn", **LONG)),
+    Proof(  # the last pair in the blend is beyond the last there is
+        "yarn, long",
+        "Llama",
+        [long(YarnScaling(8, 10_000))],
+        scaled("yarn", original_max_position_embeddings=10_000)
+        | {"max_position_embeddings": 80_000},
+    ),
     Proof(
         "yarn, not whole",
         "Llama",
@@ -116,6 +130,29 @@ PROOFS = [
         groups(Norm(), Gate()),
         GQA | FEW | SHARED | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0},
         6,
+    ),
+    Proof(
+        "gate, biases",
+        "Qwen3Next",
+        groups(Norm(), Gate()),
+        GQA
+        | FEW
+        | SHARED
+        | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0, "attention_bias": True},
+        6,
+        biases=True,
+    ),
+    FunctionProof(
+        "cap latent",
+        "torch flex_attention",
+        functools.partial(
+            flex_pairs, parts=[Cap(0.5)], modify=lambda s, head, back: 0.5 * (2 * s).tanh()
+        ),
+    ),
+    FunctionProof(
+        "alibi latent",
+        "torch flex_attention",
+        functools.partial(flex_pairs, parts=[Alibi()], modify=alibi_score),
     ),
     Proof("latent", "DeepseekV2", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
     Proof("latent", "DeepseekV3", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),

@@ -108,9 +108,9 @@ def test_what_is_wrong_is_not_equal(prove, proof):
 
 
 def test_the_exit_status_tells(prove, monkeypatch, capsys):
-    monkeypatch.setattr(prove, "rows", lambda: iter([("one", True), ("two", True)]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", True), ("two", True)]))
     assert prove.main() == 0
-    monkeypatch.setattr(prove, "rows", lambda: iter([("one", False), ("two", True)]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", False), ("two", True)]))
     assert prove.main() == 1
     out = capsys.readouterr().out
     assert "one\ntwo\n2 of 2 rows are equal" in out
@@ -121,7 +121,7 @@ def test_the_exit_status_tells(prove, monkeypatch, capsys):
 
 
 def test_no_rows_are_no_proof(prove, monkeypatch):
-    monkeypatch.setattr(prove, "rows", lambda: iter([]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([]))
     assert prove.main() == 1
 
 

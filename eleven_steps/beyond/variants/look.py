@@ -46,7 +46,9 @@ class Alibi(Part):
 
     def scores(self, call: Call, scores):
         """Subtract slope * distance from scores (b, num_heads, num_tokens, num_keys)."""
-        slopes = alibi_slopes(call.mha.num_heads).to(scores) * call.mha.key_dim**0.5
+        slopes = (
+            alibi_slopes(call.mha.num_heads, scores.dtype).to(scores.device) * call.mha.key_dim**0.5
+        )
         price = slopes[:, None, None] * distances(*scores.shape[-2:], scores.device).to(scores)
         return (scores - price,)
 
@@ -135,7 +137,7 @@ def distances(num_tokens: int, num_keys: int, device: torch.device | None = None
     return keys[num_keys - num_tokens :, None] - keys
 
 
-def alibi_slopes(num_heads: int) -> torch.Tensor:
+def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Return the price of a token of distance for each head, (num_heads,).
 
     Powers of 2 from 2 ** (-8 / n) to 2 ** -8, where n heads are a power of 2; else every second of
@@ -146,5 +148,6 @@ def alibi_slopes(num_heads: int) -> torch.Tensor:
     """
     check_sizes(num_heads=num_heads)
     above = 1 << (num_heads - 1).bit_length()  # the next power of 2
-    slopes = 2 ** (-8 * torch.arange(1, above + 1) / above)
-    return slopes if above == num_heads else torch.cat([slopes[1::2], slopes[::2]])[:num_heads]
+    slopes = 2 ** (-8 * torch.arange(1, above + 1, dtype=torch.float64) / above)
+    order = slopes if above == num_heads else torch.cat([slopes[1::2], slopes[::2]])[:num_heads]
+    return order.to(dtype)
