@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 import transformers
 from prove_kinds import HEADS, TOKENS, D, FunctionProof, Proof, TorchProof, casts_to
+from prove_models import config_of
 from prove_pairs import PAIRS, torch_pairs
 from prove_rows import PROOFS
 from torch import nn
 from transformers.models.minimax.modeling_minimax import MiniMaxCache
 
 from eleven_steps.beyond.compare import worst
-from eleven_steps.beyond.variants import Padding, VariantAttention
+from eleven_steps.beyond.variants import BorrowedKeys, Padding, VariantAttention
 
 AnyProof = Proof | TorchProof | FunctionProof
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -72,9 +73,10 @@ def compare_in_model(proof: Proof, dtype: torch.dtype, back: bool) -> list[Pair]
 
 
 def attention_of(model: nn.Module, proof: Proof) -> nn.Module:
-    """Return the attention of the model's last layer."""
+    """Return the attention to compare with: the last layer's where an earlier one lends keys."""
     kind = f"{proof.model}Attention"
-    return [module for module in model.modules() if type(module).__name__ == kind][-1]
+    found = [module for module in model.modules() if type(module).__name__ == kind]
+    return found[-1 if getattr(proof, "kind", "") == "borrowing" else 0]
 
 
 def run_both(
@@ -89,6 +91,9 @@ def run_both(
     def take(module, args, options):
         x = (args[0] if args else options["hidden_states"]).detach().requires_grad_()
         given.append(x)
+        if borrowed := ours.part(BorrowedKeys):
+            (lent,) = options["shared_kv_states"].values()
+            borrowed.lender.lent = tuple(each.detach() for each in lent)
         return ((x, *args[1:]), options) if args else (args, options | {"hidden_states": x})
 
     def keep(module, args, options, out):
@@ -158,9 +163,7 @@ def run_model(model: nn.Module, padding, sizes: list[int], cached: bool) -> None
 
 def build_model(proof: Proof) -> nn.Module:
     """Return a model of transformers of one layer, tiny, with random weights."""
-    special = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "MiniMaxLightning": "MiniMax"}
-    named = f"{special.get(proof.model, proof.model)}Config"
-    config = getattr(transformers, named)(**proof.settings())
+    config = getattr(transformers, config_of(proof.model))(**proof.settings())
     torch.manual_seed(0)
     return transformers.AutoModel.from_config(config, attn_implementation="eager")
 
@@ -215,7 +218,7 @@ def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
         apart = {dtype: difference(proof, dtype) for dtype in WITHIN}
         equal = all(apart[dtype] <= within for dtype, within in WITHIN.items())
         figures = "  ".join(f"{str(dtype)[6:]} {apart[dtype]:.1e}" for dtype in apart)
-        line = f"{proof.change:<16}{proof.module:<45}{figures}"
+        line = f"{proof.change:<18}{proof.module:<51}{figures}"
         yield line if equal else f"{line}  NOT EQUAL", equal
 
 

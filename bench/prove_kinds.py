@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from eleven_steps.beyond.variants import (
     FusedVariantAttention,
     Latent,
+    Lends,
     Part,
     VariantAttention,
     delta_rule,
@@ -83,39 +84,53 @@ class Proof:
 class ModelProof(Proof):
     """A row of the table of models, as its configuration in transformers says, made small.
 
-    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one.
+    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one,
+    where parts can keep what they made. kind: which of the model's layers it is.
     """
 
-    in_window: bool = False
+    kind: str = "full"
     classes = (VariantAttention, FusedVariantAttention)
 
     @property
+    def released(self) -> prove_models.Released:
+        """The model's configuration."""
+        return prove_models.RELEASED[self.change]
+
+    @property
     def module(self) -> str:
-        """The name of the module, and of the kind of layer where there are two."""
-        two = len(prove_models.RELEASED[self.change].layers) == 2
-        return super().module + (", window" if self.in_window else ", full") * two
+        """The name of the module, and of the kind of layer where there are several."""
+        called = self.released.called.get(self.kind, self.kind)
+        return super().module + f", {called}" * (len(self.released.layers) > 1)
 
     @property
     def ways(self) -> list[tuple[list[int], bool]]:
-        return [([TOKENS], False), *((sizes, True) for sizes in CHUNKS)]
+        pieces = [(sizes, True) for sizes in CHUNKS] if self.cache else []
+        return [([TOKENS], False), *pieces]
 
     def settings(self) -> dict:
-        sizes = COMMON | FEW | SHARED | {"intermediate_size": 16}
+        sizes, window = COMMON | FEW | SHARED | {"intermediate_size": 16}, self.kind == "window"
         if self.model in ("DeepseekV3", "DeepseekV32", "GlmMoeDsa"):
             sizes |= {"n_routed_experts": 4, "n_group": 1, "topk_group": 1}
-        if len(prove_models.RELEASED[self.change].layers) == 2:
-            kind = "sliding_attention" if self.in_window else "full_attention"
+        if self.released.kinds:
+            sizes |= self.released.kinds[self.kind]
+        elif len(self.released.layers) == 2:
+            kind = "sliding_attention" if window else "full_attention"
             sizes |= {"sliding_window": 4, "layer_types": [kind]}
-        elif self.in_window:
+        elif window and self.model == "Mistral":
             sizes["sliding_window"] = 4
         elif self.model in ("Qwen3Next", "Qwen3_5"):
             sizes["layer_types"] = ["full_attention"]
         if self.model in ("DeepseekV32", "GlmMoeDsa"):
             sizes["index_topk"] = 4
-        return prove_models.small_settings(prove_models.RELEASED[self.change]) | sizes
+        return sizes | {
+            name: value
+            for name, value in prove_models.small_settings(self.released).items()
+            if name not in self.released.kinds.get(self.kind, ())
+        }
 
     def build(self, cls: type[VariantAttention]) -> VariantAttention:
-        return prove_models.shrunk(self.change, 4, 4).build(16, self.in_window, cls)
+        lender = Lends() if self.kind == "borrowing" else None
+        return prove_models.shrunk(self.change).build(16, self.kind == "window", cls, lender)
 
 
 @dataclass(frozen=True)

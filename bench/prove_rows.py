@@ -24,6 +24,7 @@ from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
     Cap,
+    Chunks,
     Full,
     Gate,
     GroupedHeads,
@@ -40,6 +41,7 @@ from eleven_steps.beyond.variants import (
     Rope,
     Sinks,
     State,
+    Temperature,
     TopKeys,
     Window,
     YarnScaling,
@@ -89,6 +91,9 @@ def alibi_score(score, head, back):
     return score - 2.0 ** -torch.tensor([4, 8, 2])[head] * back
 
 
+BARE, NEIGHBOURS = Norm(1e-5, queries=False, keys=False), Rope(500.0, "neighbours")
+COOL = {"floor_scale": 3, "no_rope_layers": [0], "intermediate_size_mlp": 16} | FEW
+CHUNKED = {"attention_chunk_size": 4, "no_rope_layers": [1], "intermediate_size_mlp": 16} | FEW
 PROOFS = [
     TorchProof("plain", lambda mha, x: mha(x, x, x, attn_mask=future_mask(TOKENS))[0]),
     Proof("plain", "GPT2"),
@@ -160,6 +165,8 @@ PROOFS = [
     Proof("top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE),
     Proof("linear", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4),
     Proof("linear state", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4, cache=State),
+    Proof("temperature", "Llama4Text", [GroupedHeads(2), Temperature(0.1, 3)], GQA | COOL, 6),
+    Proof("chunks", "Llama4Text", [GroupedHeads(2), BARE, NEIGHBOURS, Chunks(4)], GQA | CHUNKED, 6),
     FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),
     TorchProof("full", lambda mha, x: mha(x, x, x)[0], lambda x: [Full()]),
     TorchProof(
@@ -203,8 +210,13 @@ PROOFS = [
     ),
     Proof("cache top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE, cache=LatentCache),
     *(
-        ModelProof(name, released.model, cache=prove_models.cache_of(name), in_window=window)
+        ModelProof(
+            name,
+            prove_models.module_of(name, kind),
+            kind=kind,
+            cache=prove_models.cache_of(name, kind),
+        )
         for name, released in prove_models.RELEASED.items()
-        for window in (layer == "window" for layer in released.layers)
+        for kind in released.layers
     ),
 ]

@@ -23,6 +23,7 @@ class Cap(Part):
     """
 
     limit: float = 50.0
+    fused = False
 
     def check(self, mha):  # noqa: D102
         if not self.limit > 0:
@@ -81,6 +82,28 @@ class Window(Part):
     def mask(self, call: Call, hidden):
         """Hide also the keys that lie size tokens back or more."""
         return (hidden | (distances(*hidden.shape[-2:], hidden.device) >= self.size),)
+
+
+@dataclass(frozen=True)
+class Chunks(Part):
+    """Cut the text into chunks of size tokens, and let a token see its own chunk only: step 6.
+
+    Raises:
+        TypeError, ValueError: size is no positive int.
+
+    Source: three of four layers of Llama 4 (2025).
+    """
+
+    size: int
+    turn = 1
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(chunk=self.size)
+
+    def mask(self, call: Call, hidden):
+        """Hide also the keys of other chunks."""
+        chunks = torch.arange(hidden.shape[-1], device=hidden.device) // self.size
+        return (hidden | (chunks[-hidden.shape[-2] :, None] != chunks),)
 
 
 @dataclass(frozen=True, eq=False)
