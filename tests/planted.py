@@ -270,7 +270,12 @@ MISTAKES = {  # name: file, what stands there, what is planted, a word of the ro
         "call.mha.key_norm(values)",
         "Gemma 4 12B",
     ),
-    "values are turned keys": ("share", "turn = 5  #", "turn = 0  #", "Gemma 4 12B"),
+    "values without a gradient": (
+        "share",
+        "return queries, keys, keys",
+        "return queries, keys, keys.detach()",
+        "Gemma 4 12B",
+    ),
     "borrowed keys are normed again": (
         "share",
         "return queries, *self.lender.lent",
