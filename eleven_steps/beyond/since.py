@@ -1,15 +1,12 @@
-"""Models since the lecture: which step each changed, its attention, its cache, a change's lines."""
+"""Models since the lecture: which step each changed, its attention, its cache."""
 
-import inspect
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eleven_steps.beyond import variants
+from eleven_steps.beyond.change import show_change as show_change
 from eleven_steps.beyond.variants import Part, VariantAttention
-from eleven_steps.beyond.variants.module import REPLACED
 from helpers.examples import load_example
-from helpers.trace import step_source
 
 
 @dataclass(frozen=True)
@@ -295,25 +292,3 @@ def table_of_steps(models: Sequence[Published]) -> str:
         changed = [model.steps().get(step, "") for step in steps]
         lines.append([model.name, str(model.year), *changed, model.source])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def show_change(step: str, kind: type[Part]) -> str:
-    """Return a step's lines without a part, and the part's: in their place (-, +), or after them.
-
-    Raises:
-        ValueError: there is no such step, or the part does not change it.
-    """
-    if not hasattr(kind, step):
-        raise ValueError(f"{kind.__name__} does not change step {step!r}")
-    own = step in REPLACED
-    old = body_of(getattr(VariantAttention, step)) if own else step_source(step).splitlines()
-    old = [f"{'-' if own else ' '} {line.split('  # ')[0]}" for line in old]
-    return "\n".join([*old, *(f"+ {line}" for line in body_of(getattr(kind, step)))])
-
-
-def body_of(method: Callable) -> list[str]:
-    """Return a method's lines without its head, docstring, comments and checks of what came."""
-    source = textwrap.dedent(inspect.getsource(method)).partition('"""\n')[2]
-    lines = textwrap.dedent(source).splitlines()
-    kept = [line for line in lines if line.strip() and not line.startswith("check_")]
-    return [line.split("  # ")[0] for line in kept]
