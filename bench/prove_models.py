@@ -172,7 +172,7 @@ RELEASED = {
     "DeepSeek-V4 Flash": Released(
         "DeepseekV4",
         {},
-        8,
+        4,  # 2 groups of heads are left
         16,
         BOTH,
         {"compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 3}}
