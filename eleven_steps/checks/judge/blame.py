@@ -225,7 +225,7 @@ def what_is(reading: Reading) -> str:
 
 
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
-    """A tensor in the learner's words, as the call that takes it says, or the line that makes it."""
+    """A tensor in the learner's words: what the call that takes it says, or who makes it."""
     if op is not None:
         call = walked.trace.ops[op]
         nodes = around(call.place)

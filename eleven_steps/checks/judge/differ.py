@@ -571,10 +571,10 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             return 2
         if called.startswith("out_proj"):
             return 11
-    if phase < 3 and name in MASK | NORM and node is not path[0] and node in path and phase == 2:
-        if all(each.family == "const" for each in given):
-            op = Op(name, (), ())
-            return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
+    unmade = phase == 2 and name in MASK | NORM and node in path[1:]
+    if unmade and all(each.family == "const" for each in given):
+        op = Op(name, (), ())
+        return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
     if name == "own":
         inner = _first_inside(walked, node)
         if inner:

@@ -10,8 +10,8 @@ import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import alike_in_shape
-from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.read import FAMILIES
+from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -144,7 +144,7 @@ def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
 
 
 def _same_situation(outputs: Outputs, name: str, blame: Blame, case: Case) -> bool:
-    """Whether a mistake that raises stops at the same: the same tensors, as far as they are read."""
+    """Whether a mistake that raises stops at the same tensors, as far as they are read."""
     theirs = _planted(name, case)
     return theirs is not None and _situation(theirs) == _situation(blame)
 
