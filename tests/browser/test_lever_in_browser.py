@@ -69,16 +69,19 @@ def test_a_bar_the_divisor_and_the_row_are_moved_and_the_weights_follow(lever):
         shown = [float(each) for each in numbers.evaluate_all(NUMBERS)]
         assert shown == pytest.approx(right, abs=0.0051)
 
+    def go(name):
+        lever.get_by_role("button", name=name).click()
+        expect(lever.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+
     row = SCORES[3].tolist()
     high = lever.bounding_box()["height"]
     for moment, name in enumerate(("mask", "divide", "exp", "sum to 1"), 1):
-        lever.get_by_role("button", name=name).click()
-        expect(lever.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+        go(name)
         check(row, 2, moment)
         assert lever.bounding_box()["height"] == high, "something jumps"
         check_axe(page)
     expect(title).to_have_text("“boat” attends to “old”: 59 %")
-    lever.get_by_role("button", name="mask").click()
+    go("mask")
     for _ in range(8):
         bars.nth(2).press("ArrowUp")
     row[2] = round(row[2] + 8 * 10 / 40, 2)
@@ -91,7 +94,7 @@ def test_a_bar_the_divisor_and_the_row_are_moved_and_the_weights_follow(lever):
     dragged = float(bars.nth(0).get_attribute("aria-valuenow"))
     assert dragged > row[0] + 1
     row[0] = dragged
-    lever.get_by_role("button", name="sum to 1").click()
+    go("sum to 1")
     check(row, 2, 4)
     slider = lever.get_by_role("slider", name="divide by")
     slider.fill("0")
@@ -101,13 +104,13 @@ def test_a_bar_the_divisor_and_the_row_are_moved_and_the_weights_follow(lever):
     bars.nth(0).press("Escape")
     row[0] = SCORES[3, 0].item()
     check(row, 2, 4)
-    lever.get_by_role("button", name="dropout").click()
+    go("dropout")
     kept = torch.tensor(page.evaluate("Array.from(keptOf(4))"))
     assert set(kept.tolist()) == {0, 2}
     check(row, 2, 5, kept)
     lever.get_by_role("button", name="Back to the start").click()
     lever.get_by_role("button", name="red").click()
-    lever.get_by_role("button", name="mask").click()
+    go("mask")
     check(SCORES[2].tolist(), 2, 1)
     expect(bars.nth(3)).to_have_attribute("aria-disabled", "true")
     expect(title).to_have_text("“red” attends to “red”: 75 %")
