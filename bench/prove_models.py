@@ -66,6 +66,7 @@ def config_of(model: str) -> str:
 
 
 BOTH = "window", "full"
+KIMI = "linear_attention", "full_attention"
 NOT_LAST = {"layer_types": ["sliding_attention", "full_attention"], "num_hidden_layers": 2}
 GEMMA_4 = {"sliding_window": 4, "global_head_dim": 16}
 GEMMA_4 |= {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 32}
@@ -122,7 +123,7 @@ RELEASED = {
     ),
     "Kimi Linear 48B": Released(
         "KimiLinear",
-        {},
+        {"layer_types": [KIMI[place in (3, 7, 11, 15, 19, 23, 26)] for place in range(27)]},
         8,
         16,
         BOTH,

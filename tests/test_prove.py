@@ -274,6 +274,6 @@ def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
     monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
     try:
         apart = prove.difference(proof, torch.float64)
-    except (AssertionError, AttributeError, ValueError):
+    except (AssertionError, AttributeError, ValueError, RuntimeError):
         return  # there are other weights
     assert not apart <= 1e-9
