@@ -404,12 +404,18 @@ def operands(place: Place | None) -> Iterator[str]:
             whose = ast.unparse(function.value)
             if whose not in ("torch", "F", "nn", "nn.functional", "torch.nn.functional", "self"):
                 yield whose
-        for each in node.args:
+        given = [*node.args, *(each.value for each in node.keywords)]
+        for each in given:
             parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
-            yield from map(ast.unparse, parts)
-        yield from (ast.unparse(each.value) for each in node.keywords)
+            yield from (ast.unparse(e) for e in parts if not _is_number(e))
     elif isinstance(node, ast.Attribute | ast.Subscript):
         yield ast.unparse(node.value)
+
+
+def _is_number(node: ast.AST) -> bool:
+    """Whether a node is a number or a text as it stands there."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant)
 
 
 def own_text(index: int, walked: Walk) -> str:
