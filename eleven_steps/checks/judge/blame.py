@@ -163,7 +163,9 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
         place = walked.trace.ops[maker[0]].place if maker else None
-        values["since"] = wording("of_line", line=place.line) if place else ""
+        apart = place and (found.place is None or place.line != found.place.line)
+        values["since"] = wording("of_line", line=place.line) if apart else ""
+        values["them"] = "them" if what in PLURAL else "it"
     if found.reason == "skipped":
         at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
@@ -184,11 +186,17 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     if found.reason == "behind":
         values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
     if found.reason == "family":
-        values["needs"] = CALLED[found.values["needs"]]
+        needs = CALLED[found.values["needs"]]
+        the = needs if needs == "x" else f"the {needs}"
+        values["needs"] = f"{the} {'is' if needs in ('x', 'context') else 'are'}"
     if found.reason == "rows":
         state = walked.trace.tensors[found.index]
         values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
     if found.reason == "size":
+        n = walked.right.case.num_tokens
+        values["needs"] = (
+            f"num_tokens, {n}," if found.values.get("for_step") == 6 else "Another size"
+        )
         values["letter"] = (
             next(
                 (

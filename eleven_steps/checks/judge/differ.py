@@ -464,7 +464,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         _set_at(walked, text) or op.place,
                         None,
                         None,
-                        {"name": text, "size": size},
+                        {"name": text, "size": size, "for_step": step},
                     )
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
@@ -477,7 +477,13 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         line + walked.trace.first - 1, ast.unparse(value), ast.unparse(value)
                     )
                     return Difference(
-                        1, "size", number, place, None, None, {"name": node.id, "size": size}
+                        1,
+                        "size",
+                        number,
+                        place,
+                        None,
+                        None,
+                        {"name": node.id, "size": size, "for_step": step},
                     )
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
