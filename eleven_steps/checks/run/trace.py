@@ -110,7 +110,9 @@ def traced(
         try:
             with torch.no_grad(), recorder:
                 return function(*arguments)
-        except Exception as error:
+        except TimeUp:
+            raise
+        except BaseException as error:  # a SystemExit too
             with clock_paused():
                 recorder.note(error)
             raise
