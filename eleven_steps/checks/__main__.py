@@ -20,12 +20,19 @@ import torch
 
 from eleven_steps.checks.judge.foreign import check_attention
 from eleven_steps.checks.judge.say import Outcome
-from eleven_steps.checks.run.contract import VARIANTS
+from eleven_steps.checks.run.contract import combined
 from helpers.trace import STEPS
 
 NOT_JUDGED = "unread", "failed", "type"
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
 MARKS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
+
+
+def _variant(text: str) -> str:
+    try:
+        return combined(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         "a class, or a function that builds one from d_out, num_heads, ...",
     )
     parser.add_argument(
-        "--variant", default="", choices=list(VARIANTS), help="a change that it has"
+        "--variant", default="", type=_variant, help="a change that it has, or several: gqa,rope"
     )
     parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
     parser.add_argument(

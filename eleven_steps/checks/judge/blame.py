@@ -13,7 +13,7 @@ import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
 from eleven_steps.checks.judge.path import Walk, around, kind, named, operands, own_text, walk
-from eleven_steps.checks.judge.read import LETTERS, Reading, right_of
+from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading, right_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import play
@@ -303,7 +303,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     laid = walked.right.beside(walked.trace.tensors[found.index], walked.readings[found.index])
     mine, _, hides = laid
     state = walked.readings[found.index].state
-    gone = mine.abs() < 1e-12 if state.grown else mine < -999.0
+    gone = mine == 0 if state.grown else mine < HIDDEN
     leak, lost = hides & ~gone, gone & ~hides
     if leak.any():
         also = wording("past_hidden_too") if lost.any() else ""

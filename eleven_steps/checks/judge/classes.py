@@ -106,6 +106,6 @@ def _outputs(outputs: Outputs) -> Iterator[Finding]:
     if other:
         yield from look_up(outputs, other)
     elif not close(out := outputs.out(simple), outputs.right_output(simple)):
-        normed = outputs.variant in ("norm", "linear")
+        normed = {"norm", "linear"} & {*outputs.changes}
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")

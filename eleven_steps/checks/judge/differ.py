@@ -290,6 +290,8 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
         return 2
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
         return 3
+    if projected and stage == 3 and name in ("repeat_interleave", "repeat", "expand"):
+        return 4
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
     heads_first = bool(axes) and axes[0] == "h"
@@ -378,7 +380,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return None
     state = after.state
     if state is None:
-        unscaled = not before.state.grown and before.state.hidden == "none" and hides
+        unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
         plain = kind(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:

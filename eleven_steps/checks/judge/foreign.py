@@ -22,7 +22,7 @@ from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
-from eleven_steps.checks.run.contract import VARIANTS, sizes
+from eleven_steps.checks.run.contract import changes_of, combined, sizes
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
@@ -98,11 +98,7 @@ def check_attention(
 
 
 def _variant(variant: str, causal: bool) -> str:
-    if not causal and variant not in ("", "full"):
-        raise ValueError(f"causal is False, and variant {variant!r}: one of them is expected")
-    if variant and variant not in VARIANTS:
-        raise ValueError(f"variant is {variant!r}: one of {', '.join(VARIANTS)} is expected")
-    return variant if causal else "full"
+    return combined(variant if causal else f"{variant},full")
 
 
 def _elsewhere(cls: Any) -> bool:
@@ -188,7 +184,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
     given = {
         **{name: size for name, size in main.letters.items() if name not in ("b", "num_tokens")},
-        **{"dropout": 0.0, "qkv_bias": True, "causal": asked.variant != "full", "nothing": 0.0},
+        **{"dropout": 0.0, "qkv_bias": True, "causal": "full" not in changes_of(asked.variant), "nothing": 0.0},
         **sizes(main),
     }
     made = attempt(built, asked.build, given)
@@ -205,7 +201,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
-    calls = [asked.call] if asked.call else list(ways(module, asked.variant != "full"))
+    calls = [asked.call] if asked.call else list(ways(module, "full" not in changes_of(asked.variant)))
     for where in places(module, weights, of_role, layouts):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for call in calls:
@@ -216,7 +212,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 call=call,
                 asked=names,
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
-                causal=asked.variant != "full",
+                causal="full" not in changes_of(asked.variant),
                 told=_told(where, call),
             )
 

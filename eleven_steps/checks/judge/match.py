@@ -172,13 +172,10 @@ def single(outputs: Outputs, step: int | None = None, near: int | None = None) -
     Args:
         outputs: of the class.
         step: where it fails, if it fails; mistakes made elsewhere then need more than a failure.
-        near: the step whose mistakes are tried first, to save time; of a class with a change they
-            alone, the change's own, and those of the projections, which are there under any name.
+        near: the step whose mistakes are tried first, to save time.
     """
     every = outputs.mistakes
     names = sorted(every, key=lambda each: near not in every[each].steps)
-    if outputs.variant and near:
-        names = [n for n in names if every[n].variant or {near, 2} & {*every[n].steps}]
     for name in names:
         alike = _agrees(outputs, name)
         usual = alike == "function" or alike and step in (None, *every[name].steps)

@@ -108,6 +108,12 @@ class Table:
     values: np.ndarray  # sorted
     places: np.ndarray  # (numbers, axes)
     letters: str
+    alone: np.ndarray  # whether no other of them is the same number
+
+    @property
+    def told(self) -> np.ndarray:
+        """The places of the numbers that are alone, which tell where they are from."""
+        return self.places[self.alone]
 
 
 class Right:
@@ -163,7 +169,12 @@ class Right:
         values = numbers[at]
         order = np.argsort(values)
         places = np.stack(at, 1)[order] if len(values) else np.zeros((0, numbers.ndim), int)
-        self.tables.append(Table(family, who, values[order], places, letters))
+        values = values[order]
+        apart = np.diff(values) > NEAR[self.dtype] * (1 + abs(values[1:]))
+        alone = np.ones(len(values), bool)
+        alone[1:] &= apart
+        alone[:-1] &= apart
+        self.tables.append(Table(family, who, values, places, letters, alone))
 
     def _hidden(self) -> torch.Tensor | None:
         """(b, num_heads, num_tokens, num_keys), True where the right class hides; None unknown."""
@@ -190,10 +201,14 @@ class Right:
                 continue
             largest = abs(values).max() / abs(table.values).max()
             for scale in dict.fromkeys((1.0, d**-0.5, d**-0.25, d**0.5, -1.0, largest)):
-                found = _looked_up(values / scale, table, near)
-                if found is None:
+                which = _looked_up(values / scale, table, near)
+                if which is None:
                     continue
-                axes, whole, fixed, ordered = _laid(numbers.shape, at, found, table)
+                tell = table.alone[which]
+                if tell.sum() < 2:
+                    continue
+                found, places = table.places[which[tell]], tuple(each[tell] for each in at)
+                axes, whole, fixed, ordered = _laid(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
                 whole, ordered = whole and full, ordered and full
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
@@ -275,7 +290,7 @@ def _telling(numbers: np.ndarray) -> np.ndarray:
 
 
 def _looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | None:
-    """The places of values in a table, or None where one is not among its numbers."""
+    """Which numbers of a table values are, or None where one is none of them."""
     for some in (values[:3], values):  # most are told apart by three
         at = np.clip(np.searchsorted(table.values, some), 1, max(len(table.values) - 1, 1))
         at = np.minimum(at, len(table.values) - 1)
@@ -284,7 +299,7 @@ def _looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | No
         at = np.where(nearer, before, at)
         if (abs(table.values[at] - some) > near * (1 + abs(some))).any():
             return None
-    return table.places[at]
+    return at
 
 
 def _laid(
@@ -297,10 +312,10 @@ def _laid(
     """
     numbers = range(len(table.letters))
     fixed = [k for k in numbers if (found[:, k] == found[0, k]).all()]
-    fixed = [k for k in fixed if (table.places[:, k] != table.places[0, k]).any()]
-    same = np.ones(len(table.places), bool)
+    fixed = [k for k in fixed if (table.told[:, k] != table.told[0, k]).any()]
+    same = np.ones(len(table.told), bool)
     for k in fixed:
-        same &= table.places[:, k] == found[0, k]
+        same &= table.told[:, k] == found[0, k]
     axes, held = [""] * len(shape), set()
     for axis, size in enumerate(shape):
         own = []
@@ -360,7 +375,7 @@ def state_of(
     for grown in (False, True):
         if grown and (mine < -1e-12).any():
             return None
-        gone = mine.abs() < 1e-12 if grown else low
+        gone = mine == 0 if grown else low
         seen = ~gone
         if not seen.any():
             return None
