@@ -111,7 +111,12 @@ def told(blame: Blame, error: str = "") -> Finding:
     if found.reason == "torch":
         hint = _hint(error)
         finding = say(
-            name, found.step, error=error, hint=hint, given=_given(found, walked), **values
+            name,
+            found.step,
+            error=error.rstrip("."),
+            hint=hint,
+            given=_given(found, walked),
+            **values,
         )
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)
@@ -278,7 +283,9 @@ def _made(found: Difference, walked: Walk) -> str:
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
     letters = in_letters(reading, tensor)
     wanted = SHAPES[right]
-    if letters and letters != wanted:
+    both = zip(letters.strip("()").split(", "), wanted.strip("()").split(", "), strict=False)
+    same = letters.count(",") == wanted.count(",") and all(a in ("1", b) for a, b in both)
+    if letters and not same:  # an axis that is 1 long may be any
         return wording("made_axes", shape=shape, letters=letters, wanted=wanted)
     mixed = reading.axes and any("?" in axis for axis in reading.axes)
     if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
