@@ -4,6 +4,7 @@ A difference is found in one case and asked for again in another, of other sizes
 does not hold there is not said.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,14 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure, clock_paused
-from eleven_steps.checks.run.trace import Place, Trace
+from eleven_steps.checks.run.trace import Place, Stop, Trace
 from helpers.trace import SHAPES, STEPS
 
 JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "wh": "3 * num_heads"}
 CALLED = {  # what right numbers are called
     **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
     **{"context": "context", "out": "output", "projected": "queries, keys or values"},
+    **{"values": "values"},
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 
@@ -171,7 +173,13 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
         needed = STEPS[needs.get(at, at - 1) - 1]
-        values |= {"needed": SHAPES[needed], "cause": wording(f"not_{found.step}")}
+        shape = SHAPES[needed]
+        usual = any(
+            each.right and in_letters(each, tensor, walked.right.case) == shape
+            for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
+        )
+        values["needed"] = wording("is_needed", shape=shape) if usual else ""
+        values["cause"] = wording(f"not_{found.step}")
     if found.reason == "early":
         last = found.step - 1
         values |= {"number": last, "name": STEPS[last - 1], "next": found.step}
@@ -230,13 +238,13 @@ def what_is(reading: Reading) -> str:
 
 
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
-    """A tensor in the learner's words, as the call that takes it says, or the line that makes it."""
+    """A tensor in the learner's words: what the call that takes it says, or who makes it."""
     if op is not None:
         call = walked.trace.ops[op]
         nodes = around(call.place)
         same = nodes and named(nodes[0]) == kind(call)
         texts = list(operands(call.place)) if same else []
-        if index in call.given and len(texts) >= len(call.given):
+        if index in call.given and len(texts) == len(call.given):
             return texts[call.given.index(index)]
     return own_text(index, walked)
 
@@ -249,20 +257,26 @@ def _quoted(index: int, walked: Walk, op: int | None = None) -> str:
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
     shape = tuple(walked.trace.tensors[index].shape)
-    letters = in_letters(walked.readings[index], walked.trace.tensors[index])
+    letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
     name = _quoted(index, walked, op)
     return wording(
         "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
     )
 
 
-def in_letters(reading: Reading, tensor: torch.Tensor) -> str:
+def _pieced(axis: str, size: int, case: Case) -> bool:
+    """Whether an axis holds only some of what its letters stand for."""
+    sizes = [case.letters.get(LETTERS[letter]) for letter in axis]
+    return None not in sizes and math.prod(sizes) != size
+
+
+def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
     """The axes of a tensor in letters; "" where one of them was not read."""
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []
     for axis, size in zip(reading.axes, tensor.shape, strict=True):
-        if "?" in axis or not axis and size != 1:
+        if "?" in axis or not axis and size != 1 or _pieced(axis, size, case):
             return ""
         axes.append(JOINED.get(axis) or " * ".join(LETTERS[letter] for letter in axis) or "1")
     return f"({', '.join(axes)})"
@@ -281,12 +295,9 @@ def _made(found: Difference, walked: Walk) -> str:
         return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
-    letters = in_letters(reading, tensor)
-    wanted = SHAPES[right]
-    both = zip(letters.strip("()").split(", "), wanted.strip("()").split(", "), strict=False)
-    same = letters.count(",") == wanted.count(",") and all(a in ("1", b) for a, b in both)
-    if letters and not same:  # an axis that is 1 long may be any
-        return wording("made_axes", shape=shape, letters=letters, wanted=wanted)
+    letters = in_letters(reading, tensor, walked.right.case)
+    if letters and letters != SHAPES[right]:
+        return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes)
     if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
         return wording("made_mixed", shape=shape)
@@ -348,11 +359,28 @@ def _hint(error: str) -> str:
 def _unbound(error: str, walked: Walk) -> str:
     """Where a name is made that is read before; else what torch's or Python's words mean."""
     lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.trace.stop
+    if stop and stop.place and (several := _several(walked, stop)):
+        return several
     if not lost or not stop or not stop.place:
         return _hint(error)
+    if lost[1] in stop.several:
+        return ""
     lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
     if lines and min(lines) >= stop.place.line:
-        return wording("made_later", name=lost[1], line=min(lines))
+        name = "made_here" if min(lines) == stop.place.line else "made_later"
+        return wording(name, name=lost[1], line=min(lines))
+    return ""
+
+
+def _several(walked: Walk, stop: Stop) -> str:
+    """Which name of the line stands for several tensors where one is wanted."""
+    for name, each in stop.several.items():
+        if re.search(rf"\b{name}\b", stop.place.expression) and (
+            made := walked.makers.get(each[-1])
+        ):
+            place = walked.trace.ops[made[0]].place
+            line = wording("of_line", line=place.line) if place else ""
+            return wording("is_several", name=name, count=len(each), line=line)
     return ""
 
 

@@ -228,7 +228,9 @@ def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     if failure is None:
         useful = blame.found and not task.right and blame.found.reason not in ("early", "torch")
         return told(blame).text if useful and blame.found.op is not None else ""
-    return told(blame if blame.found and not task.right else plainly(blame), failure.text).text
+    return told(
+        blame if blame.found and not task.right else plainly(blame), failure.text.rstrip(".")
+    ).text
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:

@@ -171,7 +171,7 @@ def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts])
         step = found.step if found and found.step in known.steps else known.step
         return Finding(step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
-        error = here.out.text if isinstance(here.out, Failure) else ""
+        error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
         finding = replace(told(blame, error), case=TASK_CASES[SIZED])
         return replace(finding, mistake=known and known.identifier)
     first = next(i for i, each in enumerate(seen) if not _as_some_step(each, i))

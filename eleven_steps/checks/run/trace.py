@@ -407,7 +407,7 @@ def _placed(file: str, position: tuple) -> Place:
 
 
 def _source(answer: Any, files: set[str]) -> tuple[str, int]:
-    """The source of a class or function, and the number of its first line; "" where there is none."""
+    """The source of a class or function and its first line's number; "" where there is none."""
     code = getattr(answer, "__code__", None)
     for cls in getattr(answer, "__mro__", ()):
         code = code or getattr(vars(cls).get("forward"), "__code__", None)
