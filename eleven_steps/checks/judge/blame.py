@@ -113,7 +113,12 @@ def told(blame: Blame, error: str = "") -> Finding:
     if found.reason == "torch":
         hint = _hint(error)
         finding = say(
-            name, found.step, error=error, hint=hint, given=_given(found, walked), **values
+            name,
+            found.step,
+            error=error.rstrip("."),
+            hint=hint,
+            given=_given(found, walked),
+            **values,
         )
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)

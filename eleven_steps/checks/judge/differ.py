@@ -31,6 +31,7 @@ from eleven_steps.checks.judge.path import (
 )
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.run.trace import Op, Place
+from helpers.trace import STEPS
 
 OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -535,8 +536,9 @@ def _set_at(walked: Walk, text: str) -> Place | None:
 def _unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
     stop = walked.trace.stop
-    if stop.place is None:
-        return Difference(1, "name", None, None)
+    if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
+        todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
+        return Difference(next(todo, len(STEPS)), "name", None, stop.place)
     return Difference(_stands(walked, stop.place), "name", None, stop.place)
 
 

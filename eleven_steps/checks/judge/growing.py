@@ -165,6 +165,8 @@ def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts])
     """Say where what was returned leaves the right way, and which known mistake it comes to."""
     found, here = blame and blame.found, seen[SIZED]
     known = MISTAKES.get(_known(returned))
+    if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
+        known = None  # what torch says alone is no proof of a mistake
     if known and not (found and blame.unspoilt(known.identifier)):
         step = found.step if found and found.step in known.steps else known.step
         return Finding(step, known.told, known.identifier, "mistake")

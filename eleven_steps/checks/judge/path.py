@@ -324,7 +324,8 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed:
         return 8 if normed else 5 if first.family == "scores" else 6
     if first.family == "x":
         return 2
-    grouped = first.stage == 4 and name in ("view", "reshape", "flatten")
+    into = sum(type(each) is int for each in op.numbers)
+    grouped = first.stage == 4 and name in ("view", "reshape", "flatten") and into < 4
     return 4 if name in TURN or grouped else 3
 
 
