@@ -4,6 +4,7 @@ A difference is found in one case and asked for again in another, of other sizes
 does not hold there is not said.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,19 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
-from eleven_steps.checks.judge.path import Walk, around, kind, named, operands, own_text, walk
+from eleven_steps.checks.judge.path import (
+    CUT,
+    MEET,
+    SHUFFLE,
+    TURN,
+    Walk,
+    around,
+    kind,
+    named,
+    operands,
+    own_text,
+    walk,
+)
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading, right_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -106,6 +119,7 @@ def told(blame: Blame, error: str = "") -> Finding:
         error: what was raised, if something was.
     """
     found, walked = blame.found, blame.walked
+    error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
     if found.reason == "torch":
@@ -166,7 +180,9 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
         needed = STEPS[needs.get(at, at - 1) - 1]
-        values |= {"needed": SHAPES[needed], "cause": wording(f"not_{found.step}")}
+        same = in_letters(found.index, walked) == SHAPES[needed]
+        instead = "" if same else wording("instead", needed=SHAPES[needed])
+        values |= {"instead": instead, "cause": wording(f"not_{found.step}")}
     if found.reason == "early":
         last = found.step - 1
         values |= {"number": last, "name": STEPS[last - 1], "next": found.step}
@@ -176,7 +192,8 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     if found.reason == "behind":
         values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
     if found.reason == "family":
-        values["needs"] = CALLED[found.values["needs"]]
+        needs = CALLED[found.values["needs"]]
+        values["needs"] = "x is" if needs == "x" else f"the {needs} are"
     if found.reason == "rows":
         state = walked.trace.tensors[found.index]
         values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
@@ -231,6 +248,8 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
         nodes = around(call.place)
         same = nodes and named(nodes[0]) == kind(call)
         texts = list(operands(call.place)) if same else []
+        if len(texts) > len(call.given):
+            texts = [text for text in texts if not re.fullmatch(r"-?[\d.]+", text)]
         if index in call.given and len(texts) >= len(call.given):
             return texts[call.given.index(index)]
     return own_text(index, walked)
@@ -244,22 +263,30 @@ def _quoted(index: int, walked: Walk, op: int | None = None) -> str:
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
     shape = tuple(walked.trace.tensors[index].shape)
-    letters = in_letters(walked.readings[index], walked.trace.tensors[index])
+    letters = in_letters(index, walked)
     name = _quoted(index, walked, op)
     return wording(
         "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
     )
 
 
-def in_letters(reading: Reading, tensor: torch.Tensor) -> str:
-    """The axes of a tensor in letters; "" where one of them was not read."""
+def in_letters(index: int, walked: Walk) -> str:
+    """The axes of a tensor in letters; "" where one of them was not read.
+
+    An axis of another size than its letter's, as of a part, stands as its number.
+    """
+    reading, tensor = walked.readings[index], walked.trace.tensors[index]
+    sizes = {"3": 3, **walked.right.case.letters}
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []
     for axis, size in zip(reading.axes, tensor.shape, strict=True):
         if "?" in axis or not axis and size != 1:
             return ""
-        axes.append(JOINED.get(axis) or " * ".join(LETTERS[letter] for letter in axis) or "1")
+        names = [LETTERS[letter] for letter in axis]
+        whole = math.prod(sizes.get(name, size) for name in names) == size
+        said = JOINED.get(axis) or " * ".join(names) or "1"
+        axes.append(said if whole or len(names) > 1 else str(size))
     return f"({', '.join(axes)})"
 
 
@@ -276,12 +303,12 @@ def _made(found: Difference, walked: Walk) -> str:
         return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
-    letters = in_letters(reading, tensor)
+    letters, call = in_letters(found.index, walked), kind(walked.trace.ops[found.op])
     wanted = SHAPES[right]
-    if letters and letters != wanted:
+    if letters and letters != wanted and call in TURN | MEET | CUT - SHUFFLE:
         return wording("made_axes", shape=shape, letters=letters, wanted=wanted)
     mixed = reading.axes and any("?" in axis for axis in reading.axes)
-    if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
+    if mixed and call in ("view", "reshape"):
         return wording("made_mixed", shape=shape)
     return wording("made_other", shape=shape, step=found.step, name=right)
 
