@@ -13,7 +13,15 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
-from eleven_steps.checks.judge.path import Walk, around, kind, named, operands, own_text, walk
+from eleven_steps.checks.judge.path import (
+    Walk,
+    around,
+    kind,
+    named,
+    operands,
+    own_text,
+    walk,
+)
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading, right_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -108,6 +116,7 @@ def told(blame: Blame, error: str = "") -> Finding:
         error: what was raised, if something was.
     """
     found, walked = blame.found, blame.walked
+    error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
     if found.reason == "torch":
@@ -286,7 +295,10 @@ def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
     for axis, size in zip(reading.axes, tensor.shape, strict=True):
         if "?" in axis or not axis and size != 1 or _pieced(axis, size, case):
             return ""
-        axes.append(JOINED.get(axis) or " * ".join(LETTERS[letter] for letter in axis) or "1")
+        names = [LETTERS[letter] for letter in axis]
+        whole = math.prod(sizes.get(name, size) for name in names) == size
+        said = JOINED.get(axis) or " * ".join(names) or "1"
+        axes.append(said if whole or len(names) > 1 else str(size))
     return f"({', '.join(axes)})"
 
 
