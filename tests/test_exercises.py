@@ -923,7 +923,7 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
             5,
             "queries @",
             "(queries + b - 1) @",
-            "(2, 3, 7, 4), is not what step 5, scores, makes.",
+            "(2, 3, 7, 4), has other numbers than step 5, scores, makes.",
         ),
         (
             "mistake",

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from attention_variants import RIGHT, Base, LoopOverHeads, Sdpa, causal, softmax
+from said import as_read
 from torch import nn
 from torch.nn import functional as F
 
@@ -90,15 +91,11 @@ UNLISTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("step", "base", "parts"),
-    UNLISTED,
-    ids=[f"{step}-{index}" for index, (step, *_) in enumerate(UNLISTED)],
-)
-def test_a_mistake_that_nobody_listed_is_put_at_its_step(step, base, parts):
-    verdict = check_attention(type("Wrong", (base,), parts))
-    assert not verdict.passed
-    assert verdict.step == step, verdict
+def test_a_mistake_that_nobody_listed_is_put_at_its_step():
+    verdicts = [check_attention(type("Wrong", (base,), parts)) for _, base, parts in UNLISTED]
+    assert [verdict.step for verdict in verdicts] == [step for step, *_ in UNLISTED]
+    said = {f"{index}, step {v.step}": v.message for index, v in enumerate(verdicts)}
+    assert said == as_read("unlisted", said)
 
 
 # Dropout gone wrong in ways that a plain forward pass never shows.

@@ -13,7 +13,15 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
-from eleven_steps.checks.judge.path import Walk, around, kind, named, operands, own_text, walk
+from eleven_steps.checks.judge.path import (
+    Walk,
+    around,
+    kind,
+    named,
+    operands,
+    own_text,
+    walk,
+)
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading, right_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -108,6 +116,7 @@ def told(blame: Blame, error: str = "") -> Finding:
         error: what was raised, if something was.
     """
     found, walked = blame.found, blame.walked
+    error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
     if found.reason == "torch":
@@ -168,7 +177,9 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
         place = walked.trace.ops[maker[0]].place if maker else None
-        values["since"] = wording("of_line", line=place.line) if place else ""
+        apart = place and (found.place is None or place.line != found.place.line)
+        values["since"] = wording("of_line", line=place.line) if apart else ""
+        values["them"] = "them" if what in PLURAL else "it"
     if found.reason == "skipped":
         at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
@@ -189,11 +200,17 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     if found.reason == "behind":
         values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
     if found.reason == "family":
-        values["needs"] = CALLED[found.values["needs"]]
+        needs = CALLED[found.values["needs"]]
+        the = needs if needs == "x" else f"the {needs}"
+        values["needs"] = f"{the} {'is' if needs in ('x', 'context') else 'are'}"
     if found.reason == "rows":
         state = walked.trace.tensors[found.index]
         values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
     if found.reason == "size":
+        n = walked.right.case.num_tokens
+        values["needs"] = (
+            f"num_tokens, {n}," if found.values.get("for_step") == 6 else "Another size"
+        )
         values["letter"] = (
             next(
                 (
@@ -278,7 +295,10 @@ def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
     for axis, size in zip(reading.axes, tensor.shape, strict=True):
         if "?" in axis or not axis and size != 1 or _pieced(axis, size, case):
             return ""
-        axes.append(JOINED.get(axis) or " * ".join(LETTERS[letter] for letter in axis) or "1")
+        names = [LETTERS[letter] for letter in axis]
+        whole = math.prod(sizes.get(name, size) for name in names) == size
+        said = JOINED.get(axis) or " * ".join(names) or "1"
+        axes.append(said if whole or len(names) > 1 else str(size))
     return f"({', '.join(axes)})"
 
 

@@ -399,7 +399,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if state.hidden == "other":
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
         return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
-    if abs(state.scale / root - 1) > 1e-6 and (state.grown or abs(state.scale - 1) > 1e-6):
+    if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
         unscaled = state.grown and abs(before.state.scale - state.scale) < 1e-9
         return found(7, "scale", op.gave[0], factor=state.scale, before=unscaled)
     return None
@@ -408,6 +408,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """An operand of another kind than the step takes."""
     if kind(op) == "setitem" or step == 11 and kind(op) != "linear":
+        return None
+    if step == 2 and kind(op) != "linear":  # what is made of a projection is what is wrong
         return None
     if step == 7 and kind(op) in SCALE:  # of queries or keys, before they meet
         return None
@@ -465,7 +467,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         _set_at(walked, text) or op.place,
                         None,
                         None,
-                        {"name": text, "size": size},
+                        {"name": text, "size": size, "for_step": step},
                     )
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
@@ -478,7 +480,13 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         line + walked.trace.first - 1, ast.unparse(value), ast.unparse(value)
                     )
                     return Difference(
-                        1, "size", number, place, None, None, {"name": node.id, "size": size}
+                        1,
+                        "size",
+                        number,
+                        place,
+                        None,
+                        None,
+                        {"name": node.id, "size": size, "for_step": step},
                     )
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
