@@ -281,19 +281,17 @@ def operand(index: int, walked: Walk, op: int | None = None) -> str:
     )
 
 
-def _pieced(axis: str, size: int, case: Case) -> bool:
-    """Whether an axis holds only some of what its letters stand for."""
-    sizes = [case.letters.get(LETTERS[letter]) for letter in axis]
-    return None not in sizes and math.prod(sizes) != size
-
-
 def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
-    """The axes of a tensor in letters; "" where one of them was not read."""
+    """The axes of a tensor in letters; "" where one of them was not read.
+
+    An axis of another size than its letter's, as of a part, stands as its number.
+    """
+    sizes = {"3": 3, **case.letters}
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []
     for axis, size in zip(reading.axes, tensor.shape, strict=True):
-        if "?" in axis or not axis and size != 1 or _pieced(axis, size, case):
+        if "?" in axis or not axis and size != 1:
             return ""
         names = [LETTERS[letter] for letter in axis]
         whole = math.prod(sizes.get(name, size) for name in names) == size
