@@ -313,6 +313,8 @@ def _made(found: Difference, walked: Walk) -> str:
         return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
+    if tensor.isnan().any():
+        return wording("made_nan", shape=shape)
     letters = in_letters(reading, tensor, walked.right.case)
     if letters and letters != SHAPES[right]:
         return wording("made_axes", shape=shape, letters=letters)
