@@ -196,7 +196,7 @@ def test_the_first_step_is_found_where_out_proj_is_not_there():
             return self.merge(self.attend(q * 2, k, v))
 
     verdict = check_attention(Wrong)
-    assert verdict.step == 7
+    assert verdict.step == 5
     assert "Step 11 (out_proj)" in verdict.message
 
 
