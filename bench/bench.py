@@ -1,7 +1,7 @@
 """Measure what attention costs: every implementation against the machine's own matrix products.
 
     python bench/bench.py                               the tables of docs/benchmarks.md
-    python bench/bench.py --quick                       small sizes, one second each
+    python bench/bench.py --quick                       small sizes and no memory, within a minute
     python bench/bench.py --busy                        while the machine does other work too
     python bench/bench.py --rows transformers --times   some rows, without memory: long texts
     python bench/bench.py --device cuda --dtype bfloat16
@@ -10,7 +10,9 @@ All implementations of one size run in one process, in turn, in a new order and 
 numbers each round. Each first proves in float32 that it computes what MultiHeadAttention computes
 with the same weights; where that class is too large, what FusedMultiHeadAttention computes. The
 limit is the least time that these multiplications can take: the machine's own products of the
-same sizes, measured in the same rounds, those that a causal mask halves counted as half. Peak
+same sizes, measured in the same rounds, those that a causal mask halves counted as half. With the
+way back it is three times as much, since the gradient of a product is two products. Where its own
+rounds disagree, the machine was doing other work: that is said, and the run is to be repeated. Peak
 memory is taken in a process of its own.
 
 Peers run where they are installed: `pip install -e ".[bench]"`, and, since what it requires would
@@ -32,13 +34,13 @@ from pathlib import Path
 import bench_rows
 import torch
 from bench_rows import ROWS, prove, run
-from bench_turns import NUM_HEADS, D, in_turn, print_table, write
+from bench_turns import NUM_HEADS, D, in_turn, limits, machine, print_table, warning, write
 from torch.utils.benchmark import timer
 
 from helpers.attention import FusedMultiHeadAttention
 
 SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384)]
-QUICK_SIZES = [(2, 256), (1, 64), (1, 1024)]
+QUICK_SIZES = [(2, 128), (1, 64), (1, 256)]
 LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
 LIMIT = "the limit"
 LEAST = (
@@ -54,13 +56,15 @@ DRAWN = {
 }
 
 
-def installed(words: list[str]) -> list[str]:
+def installed(words: list[str], quick: bool) -> list[str]:
     """Return the rows that can be built here: the fused class, and those with one of the words."""
     source, names = FusedMultiHeadAttention(D, D, 64, 0.0, NUM_HEADS), []
     for word in words:
         if not any(word in name for name in ROWS):
             raise SystemExit(f"no row has {word} in its name: {'; '.join(ROWS)}")
     for name in (n for n in ROWS if n == bench_rows.FUSED or any(word in n for word in words)):
+        if quick and name == bench_rows.FLEX:
+            continue  # it takes long to compile
         try:
             ROWS[name](source)
             names.append(name)
@@ -117,12 +121,11 @@ def measure(
 
     how = options.seconds, options.rounds
     times = in_turn(list(works), milliseconds, *how, lambda: new(shape, options))
-    limit = sum(statistics.median(times[name]) * count for name, count in counts.items())
-    limit *= 3 if backward else 1  # the gradient of a product is two products
+    times[LIMIT] = limits(times, counts, backward)
     about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": len(times[rows[0]])}
-    found = [{"row": LIMIT, **about, "low": limit, "ms": limit, "high": limit, "multiple": 1.0}]
-    for name in rows:
-        low, ms, high = statistics.quantiles(times[name], n=4)
+    found, limit = [], statistics.median(times[LIMIT])
+    for name in (LIMIT, *rows):
+        low, ms, high = statistics.quantiles(times[name], n=4, method="inclusive")
         spread = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
         found.append({"row": name, **about, **spread})
     return found
@@ -187,9 +190,7 @@ def show_times(found: dict | None) -> list[str]:
     """Return the cells of one row in one direction: the median, the middle half, the multiple."""
     if found is None:
         return ["", ""]
-    quartiles = (found["low"], found["ms"], found["high"])
-    time = write(quartiles).partition(" (")[0] if found["row"] == LIMIT else write(quartiles)
-    return [time, f"{found['multiple']:.2f}"]
+    return [write((found["low"], found["ms"], found["high"])), f"{found['multiple']:.2f}"]
 
 
 def draw(found: list[dict], path: Path) -> None:
@@ -219,9 +220,14 @@ def draw(found: list[dict], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
+def at_limit(found: dict, size: tuple[int, int]) -> bool:
+    """Tell whether a figure is the limit of a size."""
+    return found["row"] == LIMIT and (found["b"], found["num_tokens"]) == size
+
+
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, one second each")
+    parser.add_argument("--quick", action="store_true", help="small sizes, no memory: a minute")
     parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
     parser.add_argument("--rounds", type=int, default=LEAST, help="at least, and at least 2 (7)")
     parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
@@ -243,6 +249,8 @@ def parse_options() -> argparse.Namespace:
     options.threads = 1 if options.busy else options.threads
     options.rounds = max(2, options.rounds)  # else there are no quartiles
     options.seconds = options.seconds or (1 if options.quick else 20)
+    if options.quick:
+        options.times, options.rounds = True, 3
     return options
 
 
@@ -254,8 +262,8 @@ def main() -> None:
         return
     clock = "processor time" if options.busy else "wall time"
     where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
-    print(f"torch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
-    names, times, memory = installed(options.rows), [], []
+    print(f"{machine()}\ntorch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
+    names, times, memory = installed(options.rows, options.quick), [], []
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     directions = (False,) if options.forward else (False, True)
     columns = ["forward, ms", "x limit", "with backward, ms", "x limit"][: 2 * len(directions)]
@@ -268,6 +276,7 @@ def main() -> None:
             for name, row in cells.items():
                 row += show_times(found.get(name))
         print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
+        print(warning([each for each in times if at_limit(each, size)]))
 
     timed = {(each["row"], each["b"], each["num_tokens"], each["backward"]) for each in times}
     sizes = [size for size in sizes if size[1] >= 1024 and not options.times]
@@ -284,7 +293,12 @@ def main() -> None:
 
     if options.json:
         about = {"torch": torch.__version__, "threads": options.threads, "clock": clock, "d": D}
-        about |= {"device": options.device, "dtype": str(options.dtype), "num_heads": NUM_HEADS}
+        about |= {
+            "machine": machine(),
+            "device": options.device,
+            "dtype": str(options.dtype),
+            "num_heads": NUM_HEADS,
+        }
         options.json.write_text(json.dumps({**about, "times": times, "memory": memory}, indent=1))
     if options.chart:
         draw(times, options.chart)

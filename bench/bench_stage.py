@@ -1,9 +1,10 @@
 """Measure how fast the stage answers, beside another page that does the same, in one run.
 
 Usage: python bench/bench_stage.py [PAGE.html]
-Real keys change a number of x at step 5; printed is the time from the key to the second frame, how
-long scripts run in it (listeners to the key, and frames: not the miniatures, which come later), and
-how many frames a second are drawn while the playhead is dragged. PAGE offers window.stageApi with
+Real keys change a number of x at step 5, then a bar of the lever (ours alone); printed is the time
+from the key to the second frame, how long scripts run in it (listeners to the key, and frames: not
+the miniatures, which come later), and how many frames a second are drawn while the playhead is
+dragged. PAGE offers window.stageApi with
 set({d, H, n}) and setP(step), and numbers of x as [data-cell="x.0.i.j"]; rounds alternate.
 """
 
@@ -24,7 +25,7 @@ from eleven_steps.sliders import explore_stage
 
 ROUNDS, KEYS = 4, 25
 SIZES = ({"d": 6, "H": 2, "n": 3}, {"d": 12, "H": 3, "n": 6})
-OURS = """window.stageApi = {setP: p => stage.show(p),
+OURS = """window.stageApi = {setP: p => stage.playhead.show(p),
   set: ({d, H, n}) => stage.set({dOut: d, heads: H, tokens: n})};"""
 # Scripts are timed where they are called: by a key, or by a frame.
 WATCH = """(() => {
@@ -72,14 +73,18 @@ def main() -> None:
         print("page, sizes: key to second frame p50, p95, scripts p50 (ms); frames a second")
         for sizes in SIZES:
             times, frames = {name: [] for name in pages}, {name: [] for name in pages}
+            bars = []
             for _ in range(ROUNDS):
                 for name, page in pages.items():
                     measure(page, sizes, times[name], frames[name])
+                pull(pages[here.name], bars)
             for name in pages:
                 whole, scripts = zip(*times[name], strict=True)
                 cuts, ran = statistics.quantiles(whole, n=20), statistics.median(scripts)
                 says = f"{cuts[9]:.1f} {cuts[18]:.1f} {ran:.1f}; {max(frames[name]):.0f}"
                 print(f"{name} {sizes}: {says}")
+            cuts = statistics.quantiles([whole for whole, _ in bars], n=20)
+            print(f"a bar of the lever {sizes}: {cuts[9]:.1f} {cuts[18]:.1f}")
         browser.close()
 
 
@@ -93,6 +98,18 @@ def measure(page, sizes, times, frames):
         page.wait_for_timeout(60)
     times += page.evaluate("times.slice(2)")
     frames.append(page.evaluate(FRAMES))
+
+
+def pull(page, times):
+    """Take one round at a bar of the lever."""
+    page.evaluate("stageApi.setP(7)")
+    page.wait_for_timeout(300)
+    page.locator(".lever .bar").first.focus()
+    page.evaluate("times.length = 0")
+    for key in range(KEYS):
+        page.keyboard.press("ArrowUp" if key % 6 < 3 else "ArrowDown")
+        page.wait_for_timeout(60)
+    times += page.evaluate("times.slice(2)")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""What the benchmarks share: the sizes, measuring rows in turn, and tables in Markdown."""
+"""What the benchmarks share: sizes, measuring in turn, what disturbed it, tables in Markdown."""
 
+import contextlib
+import os
+import platform
 import random
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 D, NUM_HEADS = 768, 12  # the smallest GPT-2
+DISAGREE = 0.1  # of the median: half of a limit's rounds lie further apart under other work
 
 
 def in_turn(
@@ -39,3 +45,42 @@ def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> 
     print(f"\n### {title}\n\n| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     for name, row in cells.items():
         print(f"| {name} | {' | '.join(row)} |", flush=True)
+
+
+def limits(times: dict[str, list], counts: dict[str, float], backward: bool) -> list[float]:
+    """Return the limit of each round: its products, as often as each is counted."""
+    rounds = zip(*(times[name] for name in counts), strict=True)
+    back = 3 if backward else 1  # the gradient of a product is two products
+    return [
+        back * sum(ms * n for ms, n in zip(each, counts.values(), strict=True)) for each in rounds
+    ]
+
+
+def warning(limits: list[dict]) -> str:
+    """Say whether the rounds of each limit, measured at one size, agree with each other."""
+    apart = max((limit["high"] - limit["low"]) / limit["ms"] for limit in limits)
+    if apart <= DISAGREE:
+        return "quiet: the limit's own rounds agree"
+    return (
+        f"not quiet: the limit's own rounds lie {apart:.0%} apart, and {DISAGREE:.0%} are expected "
+        f"at the most. The machine was doing other work: repeat this run"
+    )
+
+
+def machine() -> str:
+    """Name the processor, memory, system and commit that figures belong to."""
+    described = "processor unknown"
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        described = next(line for line in lines if line.startswith("model name"))
+        described = described.partition(": ")[2]
+    with contextlib.suppress(OSError, ValueError):
+        described += f", {os.cpu_count()} cores, "
+        described += f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    with contextlib.suppress(OSError):
+        commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+        described += f", commit {commit}" * bool(commit)
+    return (
+        f"{described}, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    )

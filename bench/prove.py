@@ -3,28 +3,32 @@
 Weights are random, sizes tiny, nothing is loaded. For each change, the module of transformers or
 torch gets ours' weights and ours gets the module's; both are given the same input, and the row
 shows the largest difference of the two. A module of transformers runs inside its model, so that
-positions and masks are the model's own. After the changes comes each model of data/since.json, as
-released. Exit status 0 only if all rows are equal: NaN, an empty output or no row at all is not.
+positions and masks are the model's own. In one piece, the gradients of x and of each weight are
+compared too. After the changes comes each model of data/since.json, as released. Exit status 0 only
+if all rows are equal: NaN, an empty output or no row at all is not. Words choose rows by the names
+that are printed: python bench/prove.py yarn window
 
 transformers casts to float32 in places (softmax, norms, angles). For the float64 figure these casts
-lead to float64 instead, and what is made without a dtype has float64; nothing else is changed.
+lead to float64 instead, and what is made without a dtype has float64; nothing else is changed, and
+nothing in ours.
 """
 
 import contextlib
+import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 import transformers
-from prove_kinds import HEADS, TOKENS, D, FunctionProof, Proof, TorchProof
+from prove_kinds import HEADS, TOKENS, D, FunctionProof, Proof, TorchProof, casts_to
+from prove_models import config_of
 from prove_pairs import PAIRS, torch_pairs
 from prove_rows import PROOFS
 from torch import nn
-from torch.overrides import TorchFunctionMode
 from transformers.models.minimax.modeling_minimax import MiniMaxCache
 
 from eleven_steps.beyond.compare import worst
-from eleven_steps.beyond.variants import Padding, VariantAttention
+from eleven_steps.beyond.variants import BorrowedKeys, Padding, VariantAttention
 
 AnyProof = Proof | TorchProof | FunctionProof
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -33,14 +37,14 @@ WITHIN = {torch.float32: 1e-5, torch.float64: 1e-9}
 
 def difference(proof: AnyProof, dtype: torch.dtype) -> float:
     """Return the largest difference of outputs, weights copied both ways; NaN if there is one."""
-    return worst(outputs(proof, dtype))
+    with torch.no_grad():
+        return worst(outputs(proof, dtype))
 
 
 def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
     """Return ours' outputs beside those that are to be equal."""
     if isinstance(proof, FunctionProof):
-        with casts_to(dtype):
-            return list(proof.compare(dtype))
+        return list(proof.compare(dtype))
     compare = compare_in_model if isinstance(proof, Proof) else compare_with_torch
     return compare(proof, dtype, back=False) + compare(proof, dtype, back=True)
 
@@ -48,38 +52,92 @@ def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
 def compare_in_model(proof: Proof, dtype: torch.dtype, back: bool) -> list[Pair]:
     """Run proof's model each way it is to run, and ours on what its attention was given.
 
-    back: ours' weights go to the model; else the model's come to ours.
+    back: ours' weights go to the model; else the model's come to ours. A module with a norm is also
+    run with small weights then, since only with them does what a norm adds to a square show.
     """
     pairs = []
-    with casts_to(dtype), torch.no_grad():
+    with casts_to(dtype):
         model = build_model(proof).to(dtype).eval()
-        (theirs,) = (m for m in model.modules() if type(m).__name__ == f"{proof.model}Attention")
-        for cls in proof.classes:
-            ours = proof.build(cls).to(dtype)
-            copy_random(PAIRS[proof.model](ours, theirs), back, ours, theirs)
-            if proof.padding is not None:
-                ours = ours.plus(Padding(proof.padding))
-            for sizes, cached in proof.ways:
-                twin = ours.plus(proof.cache()) if cached else ours
-                pairs.append(run_both(proof, model, theirs, twin, sizes, cached))
+    theirs = attention_of(model, proof)
+    for cls, small in itertools.product(proof.classes, (False, True) if back else (False,)):
+        ours = proof.build(cls).to(dtype)
+        if small and not any(hasattr(layer, "eps") for layer in ours.modules()):
+            continue
+        copy_random(PAIRS[proof.model](ours, theirs), back, ours, theirs, small)
+        if proof.padding is not None:
+            ours = ours.plus(Padding(proof.padding))
+        for sizes, cached in proof.ways:
+            twin = ours.plus(proof.cache()) if cached else ours
+            pairs += run_both(proof, model, theirs, twin, sizes, cached, dtype)
     return pairs
 
 
-def run_both(proof: Proof, model: nn.Module, theirs: nn.Module, ours, sizes, cached: bool) -> Pair:
-    """Return the outputs at real tokens when both get the tokens in pieces of the given sizes."""
+def attention_of(model: nn.Module, proof: Proof) -> nn.Module:
+    """Return the attention to compare with: the last layer's where an earlier one lends keys."""
+    kind = f"{proof.model}Attention"
+    found = [module for module in model.modules() if type(module).__name__ == kind]
+    return found[-1 if getattr(proof, "kind", "") == "borrowing" else 0]
+
+
+def run_both(
+    proof: Proof, model: nn.Module, theirs: nn.Module, ours, sizes, cached: bool, dtype
+) -> list[Pair]:
+    """Return the outputs at real tokens when both get the tokens in pieces of the given sizes.
+
+    In one piece the gradients are compared as well: of x, and of each weight.
+    """
     given, answered = [], []
 
+    def take(module, args, options):
+        x = (args[0] if args else options["hidden_states"]).detach().requires_grad_()
+        given.append(x)
+        if borrowed := ours.part(BorrowedKeys):
+            (lent,) = options["shared_kv_states"].values()
+            borrowed.lender.lent = tuple(each.detach() for each in lent)
+        return ((x, *args[1:]), options) if args else (args, options | {"hidden_states": x})
+
     def keep(module, args, options, out):
-        given.append(args[0] if args else options["hidden_states"])
-        answered.append(out[0] - args[1] if proof.model == "Bloom" else out[0])  # its residual
+        out = out[0] if isinstance(out, tuple) else out
+        answered.append(out - args[1] if proof.model == "Bloom" else out)  # its residual
         raise Answered
 
-    hook = theirs.register_forward_hook(keep, with_kwargs=True)
-    run_model(model, proof.padding, sizes, cached)
-    hook.remove()
+    hooks = theirs.register_forward_pre_hook(take, with_kwargs=True)
+    after = theirs.register_forward_hook(keep, with_kwargs=True)
+    with casts_to(dtype), torch.set_grad_enabled(len(sizes) == 1):
+        run_model(model, proof.padding, sizes, cached)
+    hooks.remove()
+    after.remove()
     assert [x.shape[1] for x in given] == sizes, f"pieces of {sizes} tokens were to run"
-    pair = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
-    return pair if proof.padding is None else tuple(each[~proof.padding] for each in pair)
+    real = torch.ones(2, TOKENS, dtype=torch.bool) if proof.padding is None else ~proof.padding
+    with torch.set_grad_enabled(len(sizes) == 1):
+        out = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
+    pairs = [tuple(each[real] for each in out)]
+    if len(sizes) == 1:
+        pairs += gradients(given[0], real, (ours, theirs), out, PAIRS[proof.model])
+    return pairs
+
+
+def gradients(x: torch.Tensor, real: torch.Tensor, modules, outs, pair: Callable) -> list[Pair]:
+    """Return the gradients of x and of the paired weights, in units of the largest, 1 at least.
+
+    Each real token of the output is pulled by random numbers. For a moment gradients take the place
+    of the weights, so that they are paired as weights are.
+    """
+    generator = torch.Generator().manual_seed(2)
+    pull = torch.randn(outs[0].shape, generator=generator, dtype=torch.float64).to(x.dtype)
+    pull, found, kept = pull / D**0.5 * real[..., None], [], []  # of length 1 or so for a token
+    for module, out in zip(modules, outs, strict=True):
+        weights = list(module.parameters())
+        first, *more = torch.autograd.grad(out, [x, *weights], pull, allow_unused=True)
+        found.append(first)
+        kept += [(weight, weight.data) for weight in weights]
+        for weight, grad in zip(weights, more, strict=True):
+            weight.data = torch.zeros_like(weight) if grad is None else grad
+    each = [tuple(found), *((one.clone(), other.clone()) for one, other, _ in pair(*modules))]
+    for weight, data in kept:
+        weight.data = data
+    sizes = [max(1.0, float(theirs.detach().abs().max())) for _, theirs in each]
+    return [(one / size, other / size) for (one, other), size in zip(each, sizes, strict=True)]
 
 
 class Answered(Exception):
@@ -105,9 +163,7 @@ def run_model(model: nn.Module, padding, sizes: list[int], cached: bool) -> None
 
 def build_model(proof: Proof) -> nn.Module:
     """Return a model of transformers of one layer, tiny, with random weights."""
-    special = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "MiniMaxLightning": "MiniMax"}
-    named = f"{special.get(proof.model, proof.model)}Config"
-    config = getattr(transformers, named)(**proof.settings())
+    config = getattr(transformers, config_of(proof.model))(**proof.settings())
     torch.manual_seed(0)
     return transformers.AutoModel.from_config(config, attn_implementation="eager")
 
@@ -115,58 +171,45 @@ def build_model(proof: Proof) -> nn.Module:
 def compare_with_torch(proof: TorchProof, dtype: torch.dtype, back: bool) -> list[Pair]:
     """Run ours and nn.MultiheadAttention, whose answer counts at tokens that are no padding."""
     torch.manual_seed(1)
-    x = torch.randn(2, TOKENS, D).to(dtype)
+    x = torch.randn(2, TOKENS, D).to(dtype).requires_grad_()
     theirs = nn.MultiheadAttention(D, HEADS, batch_first=True, dtype=dtype)
     ours = VariantAttention(D, D, 16, 0.0, HEADS, qkv_bias=True, parts=proof.parts(x)).to(dtype)
-    with torch.no_grad():
-        copy_random(torch_pairs(ours, theirs), back, ours, theirs)
-        pair = ours(x), proof.call(theirs, x)
-    return [pair if proof.real is None else tuple(each[proof.real] for each in pair)]
+    copy_random(torch_pairs(ours, theirs), back, ours, theirs)
+    real = torch.ones(2, TOKENS, dtype=torch.bool) if proof.real is None else proof.real
+    with torch.enable_grad():
+        out = ours(x), proof.call(theirs, x)
+    pairs = [tuple(each[real] for each in out)]
+    if out[1].isfinite().all():  # torch's answer for padding on the left is NaN, and so on back
+        pairs += gradients(x, real, (ours, theirs), out, torch_pairs)
+    return pairs
 
 
-def copy_random(pairs: Iterable[tuple], back: bool, *modules: nn.Module) -> None:
+@torch.no_grad()
+def copy_random(
+    pairs: Iterable[tuple], back: bool, ours: nn.Module, theirs: nn.Module, small: bool = False
+) -> None:
     """Fill one side of each pair (ours, theirs, offset) at random and copy it to the other.
 
-    ours = theirs + offset. Both modules must get all their weights so, each once.
+    ours = theirs + offset. Both modules must get all their weights so, each once. small: the layers
+    that read x make numbers a thousand times smaller.
     """
     pairs = list(pairs)
-    for ours, theirs, offset in pairs:
-        std = 2 / ours.shape[-1] ** 0.5 if ours.dim() > 1 else 0.4
+    for mine, other, offset in pairs:
+        std = 2 / mine.shape[-1] ** 0.5 if mine.dim() > 1 else 0.4
         if back:
-            theirs.copy_(ours.normal_(std=std) - offset)
+            other.copy_(mine.normal_(std=std) - offset)
         else:
-            ours.copy_(theirs.copy_(torch.randn_like(theirs) * std) + offset)
-    for module, place in zip(modules, (0, 1), strict=True):
+            mine.copy_(other.copy_(torch.randn_like(other) * std) + offset)
+    if small:
+        for name, weight in ours.named_parameters():
+            if name.startswith("W_") and "gate" not in name:
+                weight.mul_(1e-3)
+        for mine, other, offset in pairs:
+            other.copy_(mine - offset)
+    for module, place in zip((ours, theirs), (0, 1), strict=True):
         copied = sum(pair[place].numel() for pair in pairs)
         wanted = sum(weight.numel() for weight in module.parameters())
         assert copied == wanted > 0, f"{copied} of {wanted} weights of {type(module)} are copied"
-
-
-class casts_to(TorchFunctionMode):
-    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
-
-    def __init__(self, dtype: torch.dtype):
-        super().__init__()
-        self.dtype = dtype
-
-    def __enter__(self):
-        self.default = torch.get_default_dtype()
-        torch.set_default_dtype(self.dtype)
-        return super().__enter__()
-
-    def __exit__(self, *error):
-        torch.set_default_dtype(self.default)
-        return super().__exit__(*error)
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.float:
-            return args[0].to(self.dtype)
-        wider = [self.dtype if value is torch.float32 else value for value in args]
-        options = {
-            key: self.dtype if value is torch.float32 else value
-            for key, value in (kwargs or {}).items()
-        }
-        return func(*wider, **options)
 
 
 def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
@@ -175,16 +218,22 @@ def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
         apart = {dtype: difference(proof, dtype) for dtype in WITHIN}
         equal = all(apart[dtype] <= within for dtype, within in WITHIN.items())
         figures = "  ".join(f"{str(dtype)[6:]} {apart[dtype]:.1e}" for dtype in apart)
-        line = f"{proof.change:<16}{proof.module:<45}{figures}"
+        line = f"{proof.change:<18}{proof.module:<51}{figures}"
         yield line if equal else f"{line}  NOT EQUAL", equal
 
 
-def main() -> int:
+def named(proof: AnyProof, words: Sequence[str]) -> bool:
+    """Tell whether one of the words stands in what is printed of a proof; none chooses all."""
+    return not words or any(word in f"{proof.change} {proof.module}" for word in words)
+
+
+def main(words: Sequence[str] = ()) -> int:
     """Print a row for each proof; return 0 if there are rows and all are equal."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     verdicts = []
-    for line, equal in rows():
+    chosen = [proof for proof in PROOFS if named(proof, words)]
+    for line, equal in rows(chosen):
         print(line, flush=True)
         verdicts.append(equal)
     print(f"{sum(verdicts)} of {len(verdicts)} rows are equal")
@@ -192,4 +241,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

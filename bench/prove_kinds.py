@@ -7,8 +7,19 @@ from importlib import import_module
 import prove_models
 import torch
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+from torch.overrides import TorchFunctionMode
 
-from eleven_steps.beyond.variants import FusedVariantAttention, Part, VariantAttention, delta_rule
+from eleven_steps.beyond.variants import (
+    FusedVariantAttention,
+    Latent,
+    Lends,
+    Part,
+    VariantAttention,
+    delta_rule,
+)
+from helpers.attention import future_mask
+from helpers.trace import trace
 
 D, HEADS, TOKENS = 24, 3, 9  # d_in = d_out, num_heads, num_tokens: no two alike
 CHUNKS = [[1] * TOKENS, [4, 1, 2, 2], [TOKENS]]  # tokens one by one, in chunks, all at once
@@ -25,7 +36,8 @@ class Proof:
     """What is to be equal: a change, a model of transformers, the parts that make ours the same.
 
     padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
-    transformers' own. head_dim: that of ours, if heads * head_dim is not D.
+    transformers' own. head_dim: that of ours, if heads * head_dim is not D. biases: all four layers
+    have one, though the model has none as a rule.
     """
 
     change: str
@@ -36,6 +48,7 @@ class Proof:
     padding: torch.Tensor | None = None
     cache: Callable[[], Part] | None = None
     head_dim: int | None = None
+    biases: bool = False
     classes = (VariantAttention,)
 
     @property
@@ -63,7 +76,7 @@ class Proof:
 
     def build(self, cls: type[VariantAttention]) -> VariantAttention:
         """Return ours, untrained."""
-        biases, more = self.model in BIASED, {"head_dim": self.head_dim}
+        biases, more = self.biases or self.model in BIASED, {"head_dim": self.head_dim}
         return cls(D, D, 16, 0.0, self.heads, biases, self.parts, out_bias=biases, **more)
 
 
@@ -71,39 +84,53 @@ class Proof:
 class ModelProof(Proof):
     """A row of the table of models, as its configuration in transformers says, made small.
 
-    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one.
+    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one,
+    where parts can keep what they made. kind: which of the model's layers it is.
     """
 
-    in_window: bool = False
+    kind: str = "full"
     classes = (VariantAttention, FusedVariantAttention)
 
     @property
+    def released(self) -> prove_models.Released:
+        """The model's configuration."""
+        return prove_models.RELEASED[self.change]
+
+    @property
     def module(self) -> str:
-        """The name of the module, and of the kind of layer where there are two."""
-        two = len(prove_models.RELEASED[self.change].layers) == 2
-        return super().module + (", window" if self.in_window else ", full") * two
+        """The name of the module, and of the kind of layer where there are several."""
+        called = self.released.called.get(self.kind, self.kind)
+        return super().module + f", {called}" * (len(self.released.layers) > 1)
 
     @property
     def ways(self) -> list[tuple[list[int], bool]]:
-        return [([TOKENS], False), *((sizes, True) for sizes in CHUNKS)]
+        pieces = [(sizes, True) for sizes in CHUNKS] if self.cache else []
+        return [([TOKENS], False), *pieces]
 
     def settings(self) -> dict:
-        sizes = COMMON | FEW | SHARED | {"intermediate_size": 16}
+        sizes, window = COMMON | FEW | SHARED | {"intermediate_size": 16}, self.kind == "window"
         if self.model in ("DeepseekV3", "DeepseekV32", "GlmMoeDsa"):
             sizes |= {"n_routed_experts": 4, "n_group": 1, "topk_group": 1}
-        if len(prove_models.RELEASED[self.change].layers) == 2:
-            kind = "sliding_attention" if self.in_window else "full_attention"
+        if self.released.kinds:
+            sizes |= self.released.kinds[self.kind]
+        elif len(self.released.layers) == 2:
+            kind = "sliding_attention" if window else "full_attention"
             sizes |= {"sliding_window": 4, "layer_types": [kind]}
-        elif self.in_window:
+        elif window and self.model == "Mistral":
             sizes["sliding_window"] = 4
         elif self.model in ("Qwen3Next", "Qwen3_5"):
             sizes["layer_types"] = ["full_attention"]
         if self.model in ("DeepseekV32", "GlmMoeDsa"):
             sizes["index_topk"] = 4
-        return prove_models.small_settings(prove_models.RELEASED[self.change]) | sizes
+        return sizes | {
+            name: value
+            for name, value in prove_models.small_settings(self.released).items()
+            if name not in self.released.kinds.get(self.kind, ())
+        }
 
     def build(self, cls: type[VariantAttention]) -> VariantAttention:
-        return prove_models.shrunk(self.change, 4, 4).build(16, self.in_window, cls)
+        lender = Lends() if self.kind == "borrowing" else None
+        return prove_models.shrunk(self.change).build(16, self.kind == "window", cls, lender)
 
 
 @dataclass(frozen=True)
@@ -140,7 +167,55 @@ def delta_pairs(dtype: torch.dtype) -> Iterator[tuple[torch.Tensor, torch.Tensor
             *(each.split(sizes, dim=2) for each in (queries, keys, values, *gates)), strict=True
         ):
             out, ours = delta_rule(q / 8**0.5, k, v, share, fade, ours)
-            their_out, theirs = rule(
-                *(each.transpose(1, 2) for each in (q, k, v, fade.log(), share)), theirs, True
-            )
+            given = [each.transpose(1, 2) for each in (q, k, v, fade.log(), share)]
+            with casts_to(dtype):
+                their_out, theirs = rule(*given, theirs, True)
             yield from [(out, their_out.transpose(1, 2)), (ours, theirs)]
+
+
+def flex_pairs(
+    dtype: torch.dtype, parts: list[Part], modify: Callable
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Compare the context of latent keys, wider than values, with torch's flex_attention.
+
+    No model has a cap or ALiBi beside latents: torch's own kernel takes any change of the scores.
+    """
+    torch.manual_seed(1)
+    ours = VariantAttention(D, D, 16, 0.0, HEADS, parts=[Latent(10, 4), *parts]).to(dtype)
+    for weight in ours.parameters():
+        nn.init.normal_(weight, std=0.5)
+    steps = {step.name: step.tensors for step in trace(ours, torch.randn(2, TOKENS, D).to(dtype))}
+    queries, keys, values = (t.clone() for t in steps["transpose"].values())
+    hidden = future_mask(TOKENS)
+
+    def score_mod(score, b, head, query, key):
+        return torch.where(hidden[query, key], -torch.inf, modify(score, head, query - key))
+
+    yield steps["context"]["context"], flex_attention(queries, keys, values, score_mod=score_mod)
+
+
+class casts_to(TorchFunctionMode):
+    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def __enter__(self):
+        self.default = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        torch.set_default_dtype(self.default)
+        return super().__exit__(*error)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.float:
+            return args[0].to(self.dtype)
+        wider = [self.dtype if value is torch.float32 else value for value in args]
+        options = {
+            key: self.dtype if value is torch.float32 else value
+            for key, value in (kwargs or {}).items()
+        }
+        return func(*wider, **options)

@@ -5,7 +5,7 @@ its config.json says. Both it and the row of the table are shrunk by the same nu
 ratio and every switch stays; bench/prove.py then proves the two equal.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -36,6 +36,9 @@ class Released:
         differs: settings that the class has not as defaults.
         heads, features: as in Published.shrunk.
         layers: kinds of layer that the released model has.
+        tiny: settings that are made small by hand, since what they count is no width.
+        kinds: more settings, for each kind of layer.
+        called: what a kind of layer is called where it is printed, if not so.
     """
 
     model: str
@@ -43,15 +46,30 @@ class Released:
     heads: int
     features: int
     layers: tuple[str, ...] = ("full",)
+    tiny: dict = field(default_factory=dict)
+    kinds: dict[str, dict] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)
 
     @property
     def config(self) -> Any:
         """The configuration in its full size, a transformers.PreTrainedConfig."""
-        name = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text"}.get(self.model, self.model)
-        return getattr(import_module("transformers"), f"{name}Config")(**self.differs)
+        config = getattr(import_module("transformers"), config_of(self.model))(**self.differs)
+        config.allow_global_per_layer_attribute_access = True  # Gemma 4's layers differ in width
+        return config
+
+
+def config_of(model: str) -> str:
+    """Return the name of the configuration of a model whose attention has a name of its own."""
+    text = dict.fromkeys(["Gemma3", "Qwen3_5", "MiniMaxM3VL"], f"{model}Text")
+    other = {"MiniMaxLightning": "MiniMax", "KimiLinearDelta": "KimiLinear"}
+    return (text | other).get(model, model) + "Config"
 
 
 BOTH = "window", "full"
+KIMI = "linear_attention", "full_attention"
+NOT_LAST = {"layer_types": ["sliding_attention", "full_attention"], "num_hidden_layers": 2}
+GEMMA_4 = {"sliding_window": 4, "global_head_dim": 16}
+GEMMA_4 |= {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 32}
 RELEASED = {
     "GPT-2 smallest": Released("GPT2", {}, 4, 8),
     "BLOOM 176B": Released("Bloom", {"hidden_size": 14336, "n_head": 112, "n_layer": 70}, 8, 32),
@@ -92,13 +110,101 @@ RELEASED = {
     "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8),
     "GLM-5": Released("GlmMoeDsa", default(1_000_000.0), 16, 8),
     "Qwen3.5 9B": Released("Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16),
+    "DiffLlama": Released("DiffLlama", {}, 8, 16),
+    "Llama 4 Maverick": Released(
+        "Llama4Text",
+        {"use_qk_norm": False},
+        4,
+        16,
+        BOTH,
+        {"attention_chunk_size": 4, "floor_scale": 3, "intermediate_size_mlp": 16},
+        {"window": {"no_rope_layers": [1]}, "full": {"no_rope_layers": [0]}},
+        {"window": "chunks"},
+    ),
+    "Kimi Linear 48B": Released(
+        "KimiLinear",
+        {"layer_types": [KIMI[place in (3, 7, 11, 15, 19, 23, 26)] for place in range(27)]},
+        8,
+        16,
+        BOTH,
+        {"n_routed_experts": 4},
+        {
+            "window": {"layer_types": ["linear_attention"]},
+            "full": {"layer_types": ["full_attention"]},
+        },
+        {"window": "delta rule"},
+    ),
+    "Gemma 4 E2B": Released(
+        "Gemma4Text",
+        {"hidden_size": 1536, "num_hidden_layers": 35, "num_key_value_heads": 1}
+        | {"num_kv_shared_layers": 20}
+        | {"layer_types": ([*["sliding_attention"] * 4, "full_attention"] * 7)},
+        1,
+        32,
+        ("window", "full", "borrowing"),
+        GEMMA_4,
+        {
+            "window": {
+                "layer_types": ["sliding_attention", "full_attention"],
+                "num_hidden_layers": 2,
+            },
+            "full": {"layer_types": ["full_attention"]},
+            "borrowing": {"layer_types": ["full_attention"] * 2}
+            | {"num_hidden_layers": 2, "num_kv_shared_layers": 1},
+        },
+    ),
+    "Gemma 4 12B": Released(
+        "Gemma4Text",
+        {"hidden_size": 3840, "num_hidden_layers": 48, "num_attention_heads": 16}
+        | {"num_key_value_heads": 8, "num_global_key_value_heads": 1, "attention_k_eq_v": True}
+        | {"sliding_window": 1024},
+        1,
+        32,
+        BOTH,
+        GEMMA_4 | {"num_global_key_value_heads": 1},
+        {
+            "window": {
+                "layer_types": ["sliding_attention", "full_attention"],
+                "num_hidden_layers": 2,
+            },
+            "full": {"layer_types": ["full_attention"]},
+        },
+    ),
+    "DeepSeek-V4 Flash": Released(
+        "DeepseekV4",
+        {},
+        4,  # 2 groups of heads are left
+        16,
+        BOTH,
+        {"compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 3}}
+        | {"sliding_window": 4, "index_topk": 2, "n_routed_experts": 2, "hc_mult": 2}
+        | {"mlp_layer_types": ["moe"]},
+        {
+            "window": {"layer_types": ["heavily_compressed_attention"]},
+            "full": {"layer_types": ["compressed_sparse_attention"]},
+        },
+        {"window": "large pools", "full": "small pools"},
+    ),
+    "MiniMax-M3": Released(
+        "MiniMaxM3VL",
+        {
+            "rope_parameters": {"rope_type": "default", "rope_theta": 5_000_000.0}
+            | {"partial_rotary_factor": 0.5}
+        },
+        2,
+        32,
+        ("window",),
+        {"index_block_size": 2, "index_topk_blocks": 2, "layer_types": ["minimax_m3_sparse"]}
+        | {"dense_intermediate_size": 16, "shared_intermediate_size": 16},
+    ),
 }
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 DIVISORS = {
-    "heads": ("num_attention_heads", "num_key_value_heads", "index_n_heads"),
+    "heads": ("num_attention_heads", "num_key_value_heads", "index_n_heads", "o_groups")
+    + ("linear_num_heads",),
     "features": ("head_dim", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
-    + ("index_head_dim", "query_pre_attn_scalar"),
-    "both": ("hidden_size", "kv_lora_rank", "q_lora_rank"),
+    + ("index_head_dim", "query_pre_attn_scalar", "linear_head_dim", "rotary_dim"),
+    "both": ("hidden_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"),
 }
 
 
@@ -119,22 +225,31 @@ def small_settings(released: Released) -> dict:
             if size % by[kind] and not (name == "num_key_value_heads" and size == 1):
                 raise ValueError(f"{released.model}: {name} is {size}, no multiple of {by[kind]}")
             settings[name] = size // by[kind]
-    for name in ("n_head", "n_layer"):
+    for name in ("n_head", "n_layer", "num_hidden_layers", "layer_types", "num_kv_shared_layers"):
         settings.pop(name, None)
-    return settings
+    return settings | released.tiny
 
 
-def shrunk(name: str, window: int, top_keys: int) -> Published:
+SIGHT = {"window": 4, "top_keys": 4, "chunk": 4, "temperature": 3, "block": 2, "top_blocks": 2}
+SIGHT |= {"pool": 2, "window_pool": 3, "top_pools": 2}
+
+
+def shrunk(name: str) -> Published:
     """Return a row of the table, shrunk as its configuration is, with a shorter sight."""
     released, model = RELEASED[name], MODELS[name]
     small = model.shrunk(released.heads, released.features)
-    return replace(
-        small,
-        window=window if small.window else 0,
-        top_keys=top_keys if small.top_keys else 0,
-    )
+    return replace(small, **{kind: n for kind, n in SIGHT.items() if getattr(small, kind)})
 
 
-def cache_of(name: str) -> type[Cache]:
-    """Return the kind of cache that a model's own cache is."""
-    return LatentCache if MODELS[name].latent_dim else Cache
+def module_of(name: str, kind: str) -> str:
+    """Return the name of the module of a kind of layer, less Attention."""
+    released = RELEASED[name]
+    return released.model + "Delta" * (MODELS[name].delta_layers > 0 and kind == "window")
+
+
+def cache_of(name: str, kind: str) -> type[Cache] | None:
+    """Return the kind of cache that a layer's own cache is; None if ours has none for it."""
+    model = MODELS[name]
+    if model.pool or kind == "borrowing" or (model.delta_layers and kind == "window"):
+        return None
+    return LatentCache if model.latent_dim else Cache

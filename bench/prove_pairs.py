@@ -98,9 +98,11 @@ def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
 def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
     """Pair with Qwen3-Next: head by head a query and a gate, norms that multiply by 1 + weight."""
     yield from head_by_head(ours, theirs.q_proj, ("W_query", "W_gate"))
-    yield ours.W_key.weight, theirs.k_proj.weight, 0
-    yield ours.W_value.weight, theirs.v_proj.weight, 0
-    yield from last(ours, theirs.o_proj.weight, None)
+    for name, layer in (("W_key", theirs.k_proj), ("W_value", theirs.v_proj)):
+        yield getattr(ours, name).weight, layer.weight, 0
+        if layer.bias is not None:
+            yield getattr(ours, name).bias, layer.bias, 0
+    yield from last(ours, theirs.o_proj.weight, theirs.o_proj.bias)
     yield ours.query_norm.weight, theirs.q_norm.weight, 1
     yield ours.key_norm.weight, theirs.k_norm.weight, 1
 
@@ -129,6 +131,84 @@ def sparse_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
     yield ours.index_norm.bias, theirs.indexer.k_norm.bias, 0
 
 
+def difference_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with DiffLlama: as Llama, and four vectors that the shares are made of."""
+    yield from llama_pairs(ours, theirs)
+    for place, name in enumerate(("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")):
+        yield ours.shares[place], getattr(theirs, name), 0
+
+
+def plain_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Llama 4, whose norms learn nothing."""
+    yield from three(
+        ours, [layer.weight for layer in (theirs.q_proj, theirs.k_proj, theirs.v_proj)]
+    )
+    yield from last(ours, theirs.o_proj.weight, None)
+
+
+def block_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with MiniMax-M3, whose norms multiply by 1 + weight, and its indexer of blocks."""
+    yield from one_plus(ours, theirs)
+    if theirs.indexer:
+        yield ours.W_index_query.weight, theirs.indexer.q_proj.weight, 0
+        yield ours.W_index_key.weight, theirs.indexer.k_proj.weight, 0
+        yield ours.index_query_norm.weight, theirs.indexer.q_norm.weight, 1
+        yield ours.index_norm.weight, theirs.indexer.k_norm.weight, 1
+
+
+def delta_layer_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Kimi Linear's layers without a softmax: one convolution for all three."""
+    yield from plain_pairs(ours, theirs)
+    mixes = theirs.conv1d.weight.chunk(3)
+    for name, mix in zip(("query_mix", "key_mix", "value_mix"), mixes, strict=True):
+        yield getattr(ours, name).weight, mix, 0
+    yield ours.W_share.weight, theirs.b_proj.weight, 0
+    gate = theirs.forget_gate
+    yield ours.W_fade[0].weight, gate.f_a_proj.weight, 0
+    yield ours.W_fade[1].weight, gate.f_b_proj.weight, 0
+    yield ours.fade_bias, gate.dt_bias, 0
+    yield ours.fade_log, gate.A_log.flatten(), 0
+    yield ours.W_gate[0].weight, theirs.g_a_proj.weight, 0
+    yield ours.W_gate[1].weight, theirs.g_b_proj.weight, 0
+    yield ours.head_norm.weight, theirs.o_norm.weight, 0
+
+
+def shared_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with Gemma 4: a layer may lack W_value, or keys and values both."""
+    yield ours.W_query.weight, theirs.q_proj.weight, 0
+    yield ours.query_norm.weight, theirs.q_norm.weight, 0
+    if ours.W_key is not None:
+        yield ours.W_key.weight, theirs.k_proj.weight, 0
+        yield ours.key_norm.weight, theirs.k_norm.weight, 0
+    if ours.W_value is not None:
+        yield ours.W_value.weight, theirs.v_proj.weight, 0
+    yield from last(ours, theirs.o_proj.weight, None)
+
+
+def pool_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair with DeepSeek-V4: one key that is its value, pools, an indexer, two last layers."""
+    yield ours.W_query.weight, theirs.q_a_proj.weight, 0
+    yield ours.query_latent_norm.weight, theirs.q_a_norm.weight, 0
+    yield ours.W_query_up.weight, theirs.q_b_proj.weight, 0
+    yield ours.W_key.weight, theirs.kv_proj.weight, 0
+    yield ours.key_norm.weight, theirs.kv_norm.weight, 0
+    yield ours.sinks, theirs.sinks, 0
+    yield ours.W_groups, theirs.o_a_proj.weight.unflatten(0, (theirs.o_a_proj.n_groups, -1)), 0
+    yield from last(ours, theirs.o_b_proj.weight, None)
+    for name, pool in (
+        ("pool", theirs.compressor),
+        ("index_pool", getattr(theirs.compressor, "indexer", None)),
+    ):
+        if pool is not None:
+            yield getattr(ours, f"W_{name}").weight, pool.kv_proj.weight, 0
+            yield getattr(ours, f"W_{name}_gate").weight, pool.gate_proj.weight, 0
+            yield getattr(ours, f"{name}_bias"), pool.position_bias, 0
+            yield getattr(ours, f"{name}_norm").weight, pool.kv_norm.weight, 0
+    if hasattr(ours, "W_index_query"):
+        yield ours.W_index_query.weight, pool.q_b_proj.weight, 0
+        yield ours.W_index_weight.weight, pool.scorer.weights_proj.weight, 0
+
+
 PAIRS = {
     "GPT2": gpt2_pairs,
     "Bloom": bloom_pairs,
@@ -143,6 +223,13 @@ PAIRS = {
     "GlmMoeDsa": sparse_pairs,
     "DeepseekV2": latent_pairs,
     "DeepseekV3": latent_pairs,
+    "DiffLlama": difference_pairs,
+    "Llama4Text": plain_pairs,
+    "MiniMaxM3VL": block_pairs,
+    "KimiLinear": latent_pairs,
+    "KimiLinearDelta": delta_layer_pairs,
+    "Gemma4Text": shared_pairs,
+    "DeepseekV4": pool_pairs,
 } | dict.fromkeys(
     ["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss", "SmolLM3"], llama_pairs
 )

@@ -1,5 +1,6 @@
 """What bench/prove.py proves: a row for each change and each module that has it."""
 
+import functools
 from collections.abc import Callable
 
 import prove_models
@@ -16,12 +17,14 @@ from prove_kinds import (
     Proof,
     TorchProof,
     delta_pairs,
+    flex_pairs,
 )
 
 from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
     Cap,
+    Chunks,
     Full,
     Gate,
     GroupedHeads,
@@ -38,6 +41,7 @@ from eleven_steps.beyond.variants import (
     Rope,
     Sinks,
     State,
+    Temperature,
     TopKeys,
     Window,
     YarnScaling,
@@ -82,6 +86,14 @@ def groups(*more: Part) -> list[Part]:
     return [GroupedHeads(2), TURN, *more]
 
 
+def alibi_score(score, head, back):
+    """Return a scaled score less what its distance costs: 3 heads take 2 and 4 of 4, and 1 of 8."""
+    return score - 2.0 ** -torch.tensor([4, 8, 2])[head] * back
+
+
+BARE, NEIGHBOURS = Norm(1e-5, queries=False, keys=False), Rope(500.0, "neighbours")
+COOL = {"floor_scale": 3, "no_rope_layers": [0], "intermediate_size_mlp": 16} | FEW
+CHUNKED = {"attention_chunk_size": 4, "no_rope_layers": [1], "intermediate_size_mlp": 16} | FEW
 PROOFS = [
     TorchProof("plain", lambda mha, x: mha(x, x, x, attn_mask=future_mask(TOKENS))[0]),
     Proof("plain", "GPT2"),
@@ -102,6 +114,13 @@ PROOFS = [
     Proof("linear scaling", "Llama", [long(LinearScaling(8))], scaled("linear")),
     Proof("llama3 scaling", "Llama", [long(Llama3Scaling(8, 64))], scaled("llama3", **LONG, **LOW)),
     Proof("yarn", "Llama", [long(YarnScaling(8, 64))], scaled("yarn", **LONG)),
+    Proof(  # the last pair in the blend is beyond the last there is
+        "yarn, long",
+        "Llama",
+        [long(YarnScaling(8, 10_000))],
+        scaled("yarn", original_max_position_embeddings=10_000)
+        | {"max_position_embeddings": 80_000},
+    ),
     Proof(
         "yarn, not whole",
         "Llama",
@@ -117,12 +136,37 @@ PROOFS = [
         GQA | FEW | SHARED | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0},
         6,
     ),
+    Proof(
+        "gate, biases",
+        "Qwen3Next",
+        groups(Norm(), Gate()),
+        GQA
+        | FEW
+        | SHARED
+        | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0, "attention_bias": True},
+        6,
+        biases=True,
+    ),
+    FunctionProof(
+        "cap latent",
+        "torch flex_attention",
+        functools.partial(
+            flex_pairs, parts=[Cap(0.5)], modify=lambda s, head, back: 0.5 * (2 * s).tanh()
+        ),
+    ),
+    FunctionProof(
+        "alibi latent",
+        "torch flex_attention",
+        functools.partial(flex_pairs, parts=[Alibi()], modify=alibi_score),
+    ),
     Proof("latent", "DeepseekV2", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
     Proof("latent", "DeepseekV3", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
     Proof("query latent", "DeepseekV3", MLA, LATENT | {"q_lora_rank": 6}),
     Proof("top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE),
     Proof("linear", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4),
     Proof("linear state", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4, cache=State),
+    Proof("temperature", "Llama4Text", [GroupedHeads(2), Temperature(0.1, 3)], GQA | COOL, 6),
+    Proof("chunks", "Llama4Text", [GroupedHeads(2), BARE, NEIGHBOURS, Chunks(4)], GQA | CHUNKED, 6),
     FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),
     TorchProof("full", lambda mha, x: mha(x, x, x)[0], lambda x: [Full()]),
     TorchProof(
@@ -166,8 +210,13 @@ PROOFS = [
     ),
     Proof("cache top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE, cache=LatentCache),
     *(
-        ModelProof(name, released.model, cache=prove_models.cache_of(name), in_window=window)
+        ModelProof(
+            name,
+            prove_models.module_of(name, kind),
+            kind=kind,
+            cache=prove_models.cache_of(name, kind),
+        )
         for name, released in prove_models.RELEASED.items()
-        for window in (layer == "window" for layer in released.layers)
+        for kind in released.layers
     ),
 ]

@@ -4,6 +4,7 @@ Letters used everywhere: b (sequences in the batch), num_tokens, d_in and d_out 
 token), num_heads, head_dim = d_out / num_heads, context_length (the most tokens allowed).
 """
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -30,6 +31,15 @@ class _Causal(nn.Module):
         self.context_length = context_length
         self.register_buffer("mask", future_mask(context_length))
 
+    def _apply(self, fn, recurse=True):
+        mask = getattr(self, "mask", None)
+        super()._apply(fn, recurse)
+        if (
+            mask is not None and mask.is_meta
+        ):  # to_empty has given the mask memory, and nobody would fill it
+            self.mask = future_mask(self.context_length, self.mask.device)
+        return self
+
     def _load_from_state_dict(self, state_dict, prefix, *args):
         device = state_dict.get(prefix + "W_query.weight", self.mask).device
         state_dict[prefix + "mask"] = future_mask(self.context_length, device)
@@ -51,6 +61,9 @@ class MultiHeadAttention(_Causal):
         TypeError: a size is not an int, or dropout is not a number.
         ValueError: a size is not positive, d_out is not a multiple of num_heads, or dropout is
             outside [0, 1).
+
+    In float16 a raw score above 65,504 becomes infinite here, because step 7 divides after step 5,
+    and its row NaN. FusedMultiHeadAttention and bfloat16 have no such limit.
 
     Source: the causal multi-head attention of "Attention Is All You Need" (2017), section 3.2, in
     the parameter names, initialisation order and state_dict of the lecture this course follows.
@@ -87,7 +100,8 @@ class MultiHeadAttention(_Causal):
 
         Raises:
             TypeError: x is not a floating-point tensor of the module's dtype.
-            ValueError: x is empty, is not 3-D, is not d_in wide, or has too many tokens.
+            ValueError: x has no token, is not 3-D, is not d_in wide, or has too many tokens. A
+                batch of b = 0 sequences is taken, as torch's own layers take it.
         """
         # 1 shape
         check_input(x, self.W_query, self.context_length)
@@ -240,11 +254,9 @@ class FusedMultiHeadAttention(MultiHeadAttention):
         check_input(x, self.W_query, self.context_length)
         b, num_tokens, _ = x.shape
         if record is not record_nothing:
-            self.mask = future_mask(num_tokens, x.device)
-            try:
-                return super().forward(x, record)
-            finally:
-                self.mask = None
+            twin = copy.copy(self)  # so that two threads may record at once
+            twin._buffers = {"mask": future_mask(num_tokens, x.device)}
+            return MultiHeadAttention.forward(twin, x, record)
 
         split = (b, num_tokens, self.num_heads, self.head_dim)
         context = nn.functional.scaled_dot_product_attention(
@@ -293,23 +305,34 @@ def check_dropout(dropout: float) -> None:
         raise ValueError(f"dropout is {dropout}: a share from 0 to below 1 is expected")
 
 
-def check_input(x: torch.Tensor, layer: nn.Linear, context_length: int) -> None:
-    """Raise unless x is (b, num_tokens, d_in), fits layer and context_length."""
+def check_input(x: torch.Tensor, layer: nn.Module, context_length: int) -> None:
+    """Raise unless x is (b, num_tokens, d_in), fits layer and context_length.
+
+    A layer that was swapped, quantized or wrapped is asked only for what it has: in_features, and
+    a floating-point weight.
+    """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x is a {type(x).__name__}: a tensor (b, num_tokens, d_in) is expected")
+    if x.is_nested:
+        raise TypeError(
+            "x is nested, with sequences of several lengths: fill them up at the end to one "
+            "(b, num_tokens, d_in) with torch.nested.to_padded_tensor; no token sees what comes "
+            "after it"
+        )
     if x.dim() != 3:
         raise ValueError(
             f"x has shape {tuple(x.shape)}, {x.dim()} dimensions: "
             f"three are expected, (b, num_tokens, d_in)"
         )
-    if x.numel() == 0:
+    if x.shape[1] == 0 or x.shape[2] == 0:
         raise ValueError(
             f"x has shape {tuple(x.shape)}: at least one token of one feature is expected"
         )
-    if x.shape[2] != layer.in_features:
+    d_in = getattr(layer, "in_features", x.shape[2])
+    if x.shape[2] != d_in:
         raise ValueError(
-            f"x has {x.shape[2]} features per token, but d_in is {layer.in_features}: "
-            f"x of shape (b, num_tokens, {layer.in_features}) is expected"
+            f"x has {x.shape[2]} features per token, but d_in is {d_in}: "
+            f"x of shape (b, num_tokens, {d_in}) is expected"
         )
     if x.shape[1] > context_length:
         raise ValueError(
@@ -318,10 +341,13 @@ def check_input(x: torch.Tensor, layer: nn.Linear, context_length: int) -> None:
         )
     if not x.is_floating_point():
         raise TypeError(f"x holds {x.dtype}: floating-point numbers are expected; try x.float()")
+    weight = getattr(layer, "weight", None)
+    if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
+        return  # quantized: what it takes is its own affair
     kind = x.device.type
     autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
-    if x.dtype != layer.weight.dtype and not autocast:
+    if x.dtype != weight.dtype and not autocast:
         raise TypeError(
-            f"x holds {x.dtype}, but the weights hold {layer.weight.dtype}: convert one of them, "
-            f"x.to({layer.weight.dtype}) for one"
+            f"x holds {x.dtype}, but the weights hold {weight.dtype}: convert one of them, "
+            f"x.to({weight.dtype}) for one"
         )

@@ -78,7 +78,7 @@ def test_words_tell_what_the_softmax_gave(real, heads, weights):
     assert len(told) == len(real.words)
     for i, lines in enumerate(told):
         for head, line in enumerate(lines):
-            name, _, said = line.partition(" reads ")
+            name, _, said = line.partition(" attends to ")
             assert name == f"head {head}: {called(real.words, i)}"
             left = weights[head, i].clone()
             for each in said.split(", "):
@@ -92,7 +92,7 @@ def test_words_tell_what_the_softmax_gave(real, heads, weights):
                 assert j == left.argmax(), "the largest first"
                 assert round(100 * left[j].item()) == int(share)
                 left[j] = 0
-    assert told[5][1] == 'head 1: "met" (word 5) reads "Bert" 100 %'
+    assert told[5][1] == 'head 1: "met" (word 5) attends to "Bert" 100 %'
 
 
 def plain(told):
@@ -108,7 +108,8 @@ def called(words, i):
 def test_small_shares_are_told_as_a_sum():
     even = torch.full((7, 7), 1 / 7)
     told = plain(tell_words([Head(even, 0)], list("abcdefg")))
-    assert told[1] == ['head 0: "b" reads "a" 14 %, itself 14 %, "c" 14 %, "d" 14 %, 3 others 43 %']
+    most = 'head 0: "b" attends to "a" 14 %, itself 14 %, "c" 14 %, "d" 14 %, 3 others 43 %'
+    assert told[1] == [most]
 
 
 def test_one_word_stands_out_and_the_title_says_whom_it_reads(real, heads):
@@ -123,8 +124,8 @@ def test_one_word_stands_out_and_the_title_says_whom_it_reads(real, heads):
                 None if own else "0.15"
             ] * 2
     titles = plain([[draw_arcs(heads, real.words, query).title for query in (-1, 0)]])[0]
-    assert titles[0] == 'Head 1: "met" (word 5) reads "Bert" 100 %'
-    assert titles[1] == 'Head 0: "Anna" (word 0) reads itself 100 %'
+    assert titles[0] == 'Head 1: "met" (word 5) attends to "Bert" 100 %'
+    assert titles[1] == 'Head 0: "Anna" (word 0) attends to itself 100 %'
     layered = [Head(heads[1].weights, 1, layer=1)]
     assert draw_arcs(layered, real.words).title.startswith('Layer 1, head 1: "met"')
 

@@ -1,6 +1,7 @@
 """The benchmark's rows prove that they compute one function, and wrong ones are refused."""
 
 import bench_rows
+import bench_turns
 import pytest
 import torch
 from bench_rows import ROWS, prove, run
@@ -60,3 +61,24 @@ def test_a_wrong_row_is_refused(build, source, reference):
     expected = run(reference, x, False)
     with pytest.raises(AssertionError):
         prove(build(source), x, expected)
+
+
+# The limit
+
+
+def test_the_limit_has_a_spread_as_each_row_has():
+    times = {"a": [1.0, 2.0, 3.0], "b": [10.0, 10.0, 40.0], "row": [7.0, 7.0, 7.0]}
+    assert bench_turns.limits(times, {"a": 1, "b": 0.5}, backward=False) == [6.0, 7.0, 23.0]
+    assert bench_turns.limits(times, {"a": 1, "b": 0.5}, backward=True) == [18.0, 21.0, 69.0]
+
+
+@pytest.mark.parametrize(
+    "high, words", [(10.4, "rounds agree"), (12.0, "20% apart"), (30.0, "repeat this run")]
+)
+def test_a_run_under_load_says_so(high, words):
+    forward, back = {"low": 10.0, "ms": 10.0, "high": 10.1}, {"low": 10.0, "ms": 10.0, "high": high}
+    assert words in bench_turns.warning([forward, back])
+
+
+def test_the_machine_is_named():
+    assert all(word in bench_turns.machine() for word in ("cores", "GiB", "commit", "Python 3"))

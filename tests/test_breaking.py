@@ -35,7 +35,7 @@ def test_every_choice_is_there_once_and_the_right_one_first(broken, step):
     chosen = [tuple(state["chosen"]) for state in data["states"]]
     assert 4 <= len(chosen) <= 40 and len(set(chosen)) == len(chosen)
     assert data["states"][0]["notices"] == [False] * 3 and not any(chosen[0])
-    assert data["states"][0]["says"][2] == "Bert, share 0.99"
+    assert data["states"][0]["says"][2] == "Bert, probability 0.99"
     for line, shown in zip(lines.lines, data["lines"], strict=True):
         whole = [shown["before"] + text + shown["after"] for text in shown["texts"]]
         assert len(set(whole)) == len(line.texts), "two choices look alike"
@@ -83,7 +83,7 @@ def test_what_each_lamp_sees(broken):
 def test_what_is_stored_changes_with_any_choice(broken, monkeypatch):
     lines = broken["reformat"][0]
     stored = repr(sliders.break_step(lines))
-    assert stored.count("\n") == 6 and "Bert, share 0.99" in stored
+    assert stored.count("\n") == 6 and "Bert, probability 0.99" in stored
     monkeypatch.setattr("eleven_steps.sliders.breaking.SAME", 10.0)
     assert repr(sliders.break_step(lines)) != stored
 

@@ -20,11 +20,9 @@ WORDS = load_example("words")
 VECTORS = dict(zip(WORDS.rows["embedding"], WORDS["embedding"], strict=True))
 DUCKS = SENTENCES["ducks"].split()
 X = torch.stack([VECTORS[word] for word in DUCKS])
-SCORES = torch.tensor([4.0, -2.4, 8.0, 0.8])
 MAKE = {
     "mix": lambda: sliders.explore_mix(DUCKS, X, "bank"),
     "angle": sliders.explore_angle,
-    "shares": lambda: sliders.explore_shares(SCORES),
 }
 TIPS = [(1.0, 1.0), (0.0, 0.0), (3.0, 3.0), (3.0, 0.0), (0.0, 2.35), (2.17, 0.4)]
 every_one = pytest.mark.parametrize("name", MAKE)
@@ -63,7 +61,7 @@ def source(name, beginning):
 def test_a_word_becomes_what_the_lines_of_the_notebook_make_of_it(ask, tip):
     moved = X.clone()
     moved[-1] = torch.tensor(tip)
-    cell = source("00_why_attention", "example = load_example(").splitlines()
+    cell = source("00_why_attention", "sentence = [").splitlines()
     names = {"torch": torch, "x": moved, "example": WORDS}
     exec("\n".join(line for line in cell if line.startswith(("weights", "context"))), names)
     weights, context = (names[each][-1].tolist() for each in ("weights", "context"))
@@ -101,25 +99,6 @@ def test_a_key_without_length_has_no_angle(ask):
     answer = ask(sliders.explore_angle(), [[0, 0]])
     assert texts(answer["svg"])[-1] == "lengths and angle   without length there is no angle"
     assert "nan" not in answer["svg"].lower()
-
-
-@pytest.mark.parametrize("divisor", [0.5, 1, 8, 16])
-@pytest.mark.parametrize("first", [-4, 0, 4, 10])
-def test_bars_share_out_as_the_notebook_does(ask, first, divisor):
-    scores = torch.tensor([first, *SCORES[1:].tolist()])
-    answer = ask(MAKE["shares"](), [*([0, each] for each in scores.tolist()), [divisor, 0]])
-    weights = torch.softmax(scores / divisor, dim=-1).tolist()
-    shown = texts(answer["svg"])
-    at = shown.index("dashed: at first")
-    assert shown[at - 4 : at] == [f"{each:.2f}" for each in weights]
-    under = shown.index("weight") + 1  # below the scores too, where a phone shows them
-    assert shown[under : under + 4] == shown[at - 4 : at]
-    assert f"gets {max(weights):.2f} of 1" in shown[0]
-    told = [float(said.rpartition(" ")[2]) for said in answer["says"]]
-    assert told == [round(each, 2) for each in [*weights, max(weights)]]
-    long = [float(high) for high in re.findall(r"h28v([\d.]+)h-28z", answer["svg"])]
-    assert long[4:] == pytest.approx([130 * each for each in weights], abs=0.06)
-    assert long[:4] == pytest.approx([14 * abs(each) for each in scores.tolist()], abs=0.06)
 
 
 def names(svg):
@@ -204,25 +183,12 @@ def test_the_handle_lies_on_the_tip_that_it_moves(ask, name, tip):
     assert any(math.dist((x, y), each) < 0.2 for each in where)
 
 
-def test_the_handles_lie_on_the_ends_of_the_bars(ask):
-    drag = MAKE["shares"]()
-    bars = re.findall(r'<path d="M([\d.]+) ([\d.]+)h28v([\d.]+)h-28z"', drag.svg)[:4]
-    for (x, y, high), handle, score in zip(bars, drag.handles[:-1], SCORES.tolist(), strict=True):
-        end = float(y) + (float(high) if score < 0 else 0)
-        assert handle["origin"][0] == pytest.approx(float(x) + 14 + 2, abs=0.1)
-        at = handle["origin"][1] - score * handle["unit"][1]
-        assert at == pytest.approx(end + TITLE_HEIGHT, abs=0.2)
-
-
 def test_no_handle_leaves_its_bounds_and_what_is_no_place_is_not_taken(ask):
     drag = MAKE["mix"]()
     assert ask(drag, [[9, -9]])["values"] == [[3, 0]]
     assert ask(drag, [[math.nan, 2]])["values"] == [[3, 2]]
     drag = sliders.explore_angle()
     assert ask(drag, [[-9, 9]])["values"] == [[-3, 2]]
-    drag = MAKE["shares"]()
-    values = [[5, -99], [0, 99], [0, 1], [0, 1], [0, 7]]
-    assert ask(drag, values)["values"] == [[0, -4], [0, 10], [0, 1], [0, 1], [0.5, 0]]
 
 
 def test_a_page_that_asks_for_nothing_gets_what_stands_there(ask):
@@ -270,13 +236,5 @@ def test_what_cannot_be_dragged_is_named():
         sliders.explore_mix(DUCKS, X[:3], "bank")
     with pytest.raises(ValueError, match=r"tip of ducks is at \[4.0, 0.0\]: expected from"):
         sliders.explore_mix(DUCKS, X, "ducks")
-    for wrong in (torch.zeros(2, 2), torch.tensor([0.0, -torch.inf])):
-        with pytest.raises(ValueError, match="a row of finite numbers is expected"):
-            sliders.explore_shares(wrong)
-    for count in (1, 6):
-        with pytest.raises(ValueError, match=f"there are {count} scores: expected from 2 to 5"):
-            sliders.explore_shares(torch.zeros(count))
-    with pytest.raises(ValueError, match=r"divided by is at \[0.1, 0.0\]"):
-        sliders.explore_shares(SCORES, divisor=0.1)
     with pytest.raises(ValueError, match="h is at"):
         Handle("h", (1, 2), (0, 0), (1, 1), (0, 0), (1, 1), "")

@@ -43,6 +43,24 @@ class OnlyThree(MultiHeadAttention):
         return super().forward(x)
 
 
+class KeepsThePast(MultiHeadAttention):
+    """Right, with a mask that is True where a token may look."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.mask = ~self.mask
+
+    def _load_from_state_dict(self, state, prefix, *rest):
+        torch.nn.Module._load_from_state_dict(self, state, prefix, *rest)
+
+    def forward(self, x):
+        mask, self.mask = self.mask, ~self.mask
+        try:
+            return super().forward(x)
+        finally:
+            self.mask = mask
+
+
 def states(reading):
     return "".join(
         {"done": "#", "wrong": "x", "next": ">", "dark": "."}[s.state] for s in reading.steps
@@ -87,6 +105,7 @@ def test_the_tensors_are_its_own(one_thread):
     weights = own["tensors"]["weights"]
     assert torch.equal(unpacked(weights["numbers"]).view(1, 2, 3, 3), wrong)
     assert sum(weights["differs"]) == 12
+    assert own["code"].startswith("def forward(") and not own["shapes"]
 
 
 def test_what_has_another_shape_stands_in_tables(one_thread):
@@ -94,6 +113,7 @@ def test_what_has_another_shape_stands_in_tables(one_thread):
     assert [each["title"] for each in view.data["tables"]] == [
         f"{name} (1, 2, 3, 3)" for name in ("queries", "keys", "values")
     ]
+    assert view.data["stage"]["own"]["shapes"][0] == ["queries", "(1, 2, 3, 3)", "(1, 3, 2, 3)"]
     assert view.data["stage"]["own"]["open"] == 3 and "tensors" not in view.data["stage"]["own"]
     view = sliders.explore_class(read_class(FusedMultiHeadAttention))
     assert view.data["stage"]["own"]["open"] is None and view.data["stage"]["own"]["other"]
@@ -127,6 +147,11 @@ def test_it_says_what_the_trained_model_says(one_thread):
             assert all(len(look) == len(each["words"]) for look in state["arcs"])
     whole, *_, last = spoken[0]["states"]
     assert whole["next"][0] == ["Bert", 0.99] and last["next"][0][1] < 0.2
+
+
+def test_a_class_keeps_its_own_mask(one_thread):
+    spoken = sliders.explore_class(read_class(KeepsThePast)).data["voice"]
+    assert spoken[0]["states"][0]["next"][0] == ["Bert", 0.99]
 
 
 def test_a_class_that_fails_at_a_sentence_says_so(one_thread):

@@ -168,7 +168,8 @@ def test_tokens_over_processes_equal_one_forward_and_back(group, forward, num_kv
     if forward == "forward_in_ring":
         features = d_out * key_heads // num_heads
         sent = processes.bytes_of_ring(b, num_tokens, features, places)
-        counts = {"send": 2 * (places - 1)}, {"send": 2 * sent}
+        block = sent // (places - 1)  # and back once more, each with its gradient, then that home
+        counts = {"send": 2 * places - 1}, {"send": (3 * places - 2) * block}
     else:
         features = d_out * max(key_heads, places) // num_heads  # a head of keys for each process
         sent = processes.bytes_of_exchange(b, num_tokens, d_out, places, features=features)
@@ -446,3 +447,40 @@ def test_gloo_puts_on_the_wire_what_the_formula_says():
     done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True)
     said = 2 * processes.bytes_sent(4_000_000, 2)  # of both
     assert said <= int(done.stdout) <= 1.03 * said, done.stderr
+
+
+# Memory
+
+
+class Kept:
+    """Add up the bytes that are kept for the way back, each storage once; weights do not count."""
+
+    def __init__(self, weights):
+        self.known = {weight.untyped_storage()._cdata: 0 for weight in weights}
+        self.hooks = torch.autograd.graph.saved_tensors_hooks(self.note, lambda tensor: tensor)
+
+    def note(self, tensor):
+        storage = tensor.untyped_storage()
+        self.known.setdefault(storage._cdata, storage.nbytes())
+        self.held = [*getattr(self, "held", []), tensor]  # so that no address is given twice
+        return tensor
+
+
+def keep_for_the_way_back(x, mha, forward):
+    kept = Kept(mha.parameters())
+    with kept.hooks:
+        getattr(processes, forward)(mha, x.clone().requires_grad_())
+    return sum(kept.known.values())
+
+
+@pytest.mark.parametrize("forward", ["forward_in_ring", "forward_by_exchange"])
+def test_what_is_kept_grows_with_the_tokens_here_alone(group, forward):
+    """x, queries, keys, values, context: twice the tokens keep twice as much, not four times."""
+    kept = []
+    for num_tokens in (256, 512):
+        torch.manual_seed(0)
+        mha = MultiHeadAttention(16, 16, num_tokens, 0.0, 4)
+        tokens = processes.share_tokens(torch.randn(1, num_tokens, 16), group.num_processes)
+        kept.append(max(group.run(keep_for_the_way_back, mha, forward, shares=tokens)))
+        assert kept[-1] <= 10 * tokens[0].nbytes
+    assert kept[1] <= 2.01 * kept[0]

@@ -108,9 +108,9 @@ def test_what_is_wrong_is_not_equal(prove, proof):
 
 
 def test_the_exit_status_tells(prove, monkeypatch, capsys):
-    monkeypatch.setattr(prove, "rows", lambda: iter([("one", True), ("two", True)]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", True), ("two", True)]))
     assert prove.main() == 0
-    monkeypatch.setattr(prove, "rows", lambda: iter([("one", False), ("two", True)]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", False), ("two", True)]))
     assert prove.main() == 1
     out = capsys.readouterr().out
     assert "one\ntwo\n2 of 2 rows are equal" in out
@@ -121,7 +121,7 @@ def test_the_exit_status_tells(prove, monkeypatch, capsys):
 
 
 def test_no_rows_are_no_proof(prove, monkeypatch):
-    monkeypatch.setattr(prove, "rows", lambda: iter([]))
+    monkeypatch.setattr(prove, "rows", lambda proofs: iter([]))
     assert prove.main() == 1
 
 
@@ -175,15 +175,16 @@ def test_a_weight_that_is_not_copied_is_an_error(prove, monkeypatch, lost):
 
 
 def test_every_model_of_the_table_has_its_rows():
-    proven = [(proof.change, proof.in_window) for proof in PROOFS if isinstance(proof, ModelProof)]
-    wanted = [
-        (model.name.partition(" (")[0], in_window)
-        for model in load_since()
-        for in_window in (True, False)
-        if (model.window_layers if in_window else model.num_layers - model.window_layers)
-    ]
+    proven = [(proof.change, proof.kind) for proof in PROOFS if isinstance(proof, ModelProof)]
+    wanted = []
+    for model in load_since():
+        other = model.window_layers + model.delta_layers
+        kinds = {"window": other, "full": model.num_layers - model.window_layers}
+        kinds["borrowing"] = model.borrowing
+        name = model.name.partition(" (")[0]
+        wanted += [(name, kind) for kind, layers in kinds.items() if layers]
     assert sorted(proven) == sorted(wanted)
-    assert len(PROOFS) >= 45
+    assert len(PROOFS) >= 75
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -191,28 +192,46 @@ def test_the_table_says_what_the_configuration_says(name):
     model, config = MODELS[name], RELEASED[name].config
     assert (model.d_model, model.num_heads) == (config.hidden_size, config.num_attention_heads)
     few = 1 if name == "Falcon 7B" else getattr(config, "num_key_value_heads", model.num_heads)
-    assert model.num_kv_heads == few
+    assert (model.window_kv_heads or model.num_kv_heads) == few
     kinds = getattr(config, "layer_types", None)
     if kinds and "linear_attention" in kinds:
         assert model.num_layers == kinds.count("full_attention")
+        assert not model.delta_layers or model.delta_layers == kinds.count("linear_attention")
     else:
         assert model.num_layers == config.num_hidden_layers
-    if kinds and "sliding_attention" in kinds:
-        assert model.window_layers == kinds.count("sliding_attention")
+    for kind in ("sliding_attention", "chunked_attention", "heavily_compressed_attention"):
+        if kind in (kinds or ()):
+            assert model.window_layers == kinds.count(kind)
     if model.window:
         assert model.window == config.sliding_window
     if model.latent_dim:
         assert config.v_head_dim == model.head_dim
         assert config.qk_nope_head_dim == (model.key_dim or model.head_dim)
-        latents = config.kv_lora_rank, config.q_lora_rank, config.qk_rope_head_dim
+        latents = config.kv_lora_rank, config.q_lora_rank or 0, config.qk_rope_head_dim
         assert latents == (model.latent_dim, model.query_dim, model.rope_dim)
     else:
         each = getattr(config, "head_dim", None) or model.d_model // model.num_heads
-        assert model.head_dim == each
+        assert (model.window_head_dim or model.head_dim) == each
     if model.top_keys:
         index = config.index_topk, config.index_n_heads, config.index_head_dim
         assert index == (model.top_keys, model.index_heads, model.index_dim)
     assert model.cap == (getattr(config, "attn_logit_softcapping", None) or 0)
+    named = {"chunk": "attention_chunk_size", "temperature": "floor_scale"}
+    named |= {"block": "index_block_size", "top_blocks": "index_topk_blocks"}
+    named |= {"borrowing": "num_kv_shared_layers", "out_groups": "o_groups"}
+    named |= {"out_rank": "o_lora_rank", "rope_base": "compress_rope_theta"}
+    for ours, theirs in named.items():
+        if hasattr(config, theirs):
+            assert getattr(model, ours) == getattr(config, theirs)
+    if model.window_head_dim:
+        layer = config.per_layer_config[kinds.index("full_attention")]
+        assert (layer.head_dim, layer.num_key_value_heads) == (model.head_dim, model.num_kv_heads)
+        assert model.same_values == config.attention_k_eq_v
+    if model.pool:
+        rates = config.compress_rates
+        assert rates["compressed_sparse_attention"] == model.pool
+        assert rates["heavily_compressed_attention"] == model.window_pool
+        assert config.index_topk == model.top_pools
 
 
 def other(model, name):
@@ -223,18 +242,28 @@ def other(model, name):
         return replace(model, key_dim=0)
     if name == "rope_width":
         return replace(model, rope_width=model.rope_width // 2)
+    if name in ("norm", "rope_percent"):
+        return replace(model, **{name: 0 if getattr(model, name) else 1})
     return replace(model, **{name: 1 - getattr(model, name)})
 
 
 SWITCHES = "biases", "rope_first", "neighbours", "scaling", "norm", "alibi", "sinks", "gate"
-SWITCHES += ("key_dim", "index_neighbours")
+SWITCHES += ("key_dim", "index_neighbours", "differential", "same_values", "value_norm", "unscaled")
+SWITCHES += ("rope_percent",)
+
+
+def turns(model):
+    """Whether a layer that is no window's turns its keys."""
+    return model.rope_base and not model.temperature
+
+
 CHANGED = [
     pytest.param(proof, switch, id=f"{proof.change}, {switch}")
     for proof in PROOFS
-    if isinstance(proof, ModelProof) and not proof.in_window
+    if isinstance(proof, ModelProof) and proof.kind == "full"
     for switch in (*SWITCHES, "whole")
-    if getattr(MODELS[proof.change], switch)
-    or (switch == "neighbours" and MODELS[proof.change].rope_base)
+    if (switch != "neighbours" and getattr(MODELS[proof.change], switch))
+    or (switch == "neighbours" and turns(MODELS[proof.change]))
     or (switch == "index_neighbours" and MODELS[proof.change].top_keys)
     or (switch == "whole" and MODELS[proof.change].scaling == 2)
 ]
@@ -245,6 +274,6 @@ def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
     monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
     try:
         apart = prove.difference(proof, torch.float64)
-    except (AssertionError, AttributeError):
+    except (AssertionError, AttributeError, ValueError, RuntimeError):
         return  # there are other weights
     assert not apart <= 1e-9

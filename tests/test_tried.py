@@ -22,6 +22,14 @@ def scoring(score):
     return weighing(lambda self, q, k: softmax(score(self, q, k)).to(q.dtype))
 
 
+def root(k):
+    return k.size(-1) ** 0.5
+
+
+def summed(k):
+    return k.sum(1, True).expand_as(k)
+
+
 def mixing(mix):
     """An attend with another context."""
     return {"attend": lambda self, q, k, v: mix(self.drop(softmax(causal(self, q, k))), v)}
@@ -140,7 +148,7 @@ WRONG = [
     (6, "a window of 32", {"hide": near}),
     (6, "no mask in bfloat16", {"hide": coarse}),
     (6, "no mask with dropout", {"hide": only_without_dropout}),
-    (6, "mask after softmax", weighing(lambda s, q, k: s.hide(softmax(q @ k.mT / k.size(-1) ** 0.5)))),
+    (6, "mask after softmax", weighing(lambda s, q, k: s.hide(softmax(q @ k.mT / root(k))))),
     (7, "scores in float16", scoring(lambda s, q, k: causal(s, q, k).half())),
     (7, "softmax over the heads", weighing(lambda s, q, k: causal(s, q, k).clamp(-1e9).softmax(1))),
     (7, "sigmoid", weighing(lambda s, q, k: s.hide(q @ k.mT).sigmoid())),
@@ -150,7 +158,7 @@ WRONG = [
     (8, "cumsum over the heads", merging(lambda y: y.cumsum(1))),
     (8, "mean of the weights over heads", weighing(lambda s, q, k: even(softmax(causal(s, q, k))))),
     (7, "weights times 0.999", weighing(lambda s, q, k: softmax(causal(s, q, k)) * 0.999)),
-    (5, "sum of the keys over heads", scoring(lambda s, q, k: causal(s, q, k.sum(1, True).expand_as(k)))),
+    (5, "sum of the keys over heads", scoring(lambda s, q, k: causal(s, q, summed(k)))),
     (5, "relu of queries", scoring(lambda s, q, k: causal(s, q.relu(), k))),
     (5, "in chunks", {"attend": in_chunks}),
     (3, "values laid out tokens first", {"project": tokens_first}),

@@ -79,7 +79,7 @@ def test_a_search_goes_from_exact_to_even():
         [VECTORS[w] for w in ("ducks", "swimming", "near", "bank", "card", "credit")]
     )
     weights = nn.functional.softmax(keys[:, 0] / 2, dim=0)
-    answer = weights @ keys
+    answer = weights @ (keys @ WORDS["W_value"])
     assert film.pictures[2,].title.endswith(
         f"ducks get {weights[0]:.2f}, the answer is ({answer[0]:.2f}, {answer[1]:.2f})"
     )

@@ -25,6 +25,7 @@ from eleven_steps.checks.know.sentences import SENTENCES
 
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
 KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
+STEP = re.compile(r"not_\d+")  # what a step would have made and is not there
 CODE = [ast.parse(path.read_text("utf-8")) for path in sorted(CHECKS.rglob("*.py"))]
 
 
@@ -56,10 +57,11 @@ def unknown(trees):
 
 
 def unsaid(trees):
-    """Sentences whose names stand nowhere in the code."""
+    """Sentences whose names stand nowhere in the code; "differs_rows" is of a reason "rows"."""
     nodes = itertools.chain.from_iterable(map(ast.walk, trees))
     written = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    return SENTENCES.keys() - written
+    every = SENTENCES.keys() - written
+    return {n for n in every if n.removeprefix("differs_") not in written and not STEP.fullmatch(n)}
 
 
 def misfilled(trees):

@@ -1,26 +1,30 @@
-"""Models since the lecture: which step each changed, its attention, its cache, a change's lines."""
+"""Models since the lecture: which step each changed, its attention, its cache."""
 
-import inspect
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eleven_steps.beyond import variants
+from eleven_steps.beyond.change import show_change as show_change
 from eleven_steps.beyond.variants import Part, VariantAttention
-from eleven_steps.beyond.variants.module import REPLACED
 from helpers.examples import load_example
-from helpers.trace import step_source
 
 
 @dataclass(frozen=True)
 class Published:
     """One published model: sizes in the course's letters, and its changes; 0 for not changed.
 
-    num_layers counts layers with softmax attention, window_layers those of them with a window,
-    which turn by window_base if it is given. d_model are the features of x and of out. Of a head
-    turn rope_width features, all if 0, the first or the last. scaling is 1 for linear, 2 for YaRN.
+    num_layers counts layers with softmax attention, window_layers those of the other kind: with a
+    window, chunks, chosen blocks or large pools. They turn by window_base, and have
+    window_kv_heads of window_head_dim, if these are given. d_model are the features of x and of
+    out. Of a head turn rope_width features, all if 0, the first or the last. scaling is 1 for
+    linear, 2 for YaRN.
     key_dim are the features of a head's keys that a latent makes, head_dim if 0. biases,
-    rope_first, neighbours, whole, norm, alibi, sinks, gate and index_neighbours are 0 or 1.
+    rope_first, neighbours, whole, alibi, sinks, gate and index_neighbours are 0 or 1; norm is 2 if
+    only its keys learn. What came with the models of 2026 stands last: chunk tokens see each other,
+    temperature is its floor in layers without RoPE, top_blocks of block keys are chosen, pool
+    tokens become one key (window_pool in the other kind), delta_layers have a delta rule in place
+    of a softmax, borrowing layers take keys and values from earlier ones, rope_percent of a head's
+    features turn, and differential, same_values, value_norm and unscaled are 0 or 1.
     """
 
     name: str
@@ -56,38 +60,102 @@ class Published:
     index_heads: int
     index_dim: int
     index_neighbours: int
+    chunk: int = 0
+    temperature: int = 0
+    differential: int = 0
+    block: int = 0
+    top_blocks: int = 0
+    delta_layers: int = 0
+    window_kv_heads: int = 0
+    window_head_dim: int = 0
+    same_values: int = 0
+    value_norm: int = 0
+    unscaled: int = 0
+    rope_percent: int = 0
+    borrowing: int = 0
+    pool: int = 0
+    window_pool: int = 0
+    top_pools: int = 0
+    out_groups: int = 0
+    out_rank: int = 0
 
     @property
     def kept(self) -> int:
         """Numbers that a cache keeps of one token in one layer: keys and values, or a latent."""
+        return self.kept_in(False)
+
+    def kept_in(self, in_window: bool) -> int:
+        """Return the same for a layer of the other kind, or of this one."""
         if self.latent_dim:
             return self.latent_dim + self.rope_dim + self.index_dim
-        return 2 * self.num_kv_heads * self.head_dim
+        index = self.index_dim if self.top_blocks and in_window else 0
+        few, features = self.heads_in(in_window)
+        return (1 if self.pool else 2) * few * features + index
 
-    def kept_of(self, num_tokens: int) -> int:
-        """Numbers that all layers keep of a text, if those with a window forget what it hides."""
-        seen = min(self.window or num_tokens, num_tokens)
-        layers = self.num_layers - self.window_layers
-        return self.kept * (layers * num_tokens + self.window_layers * seen)
+    def heads_in(self, in_window: bool) -> tuple[int, int]:
+        """Return num_kv_heads and head_dim in a layer of the other kind, or of this one."""
+        if in_window and self.window_head_dim:
+            return self.window_kv_heads, self.window_head_dim
+        return self.num_kv_heads, self.head_dim
+
+    def kept_of(self, num_tokens: int, rolling: bool = True) -> int:
+        """Numbers that all layers keep of a text.
+
+        rolling: layers with a window or chunks forget what these hide. Layers that borrow keep
+        nothing, those with a delta rule one table for each head.
+        """
+        total = self.delta_layers * self.num_heads * self.head_dim**2
+        layers = {True: self.window_layers, False: self.num_layers - self.window_layers}
+        for in_window, count in layers.items():
+            own = count * (self.num_layers - self.borrowing) // self.num_layers
+            seen = num_tokens
+            if rolling and (in_window or self.pool):
+                seen = min(self.window or self.chunk or num_tokens, num_tokens)
+            total += own * self.kept_in(in_window) * seen
+            if pool := self.window_pool if in_window else self.pool:
+                index = 0 if in_window else self.index_dim
+                total += own * (num_tokens // pool) * (self.head_dim + index)
+        return total
 
     def steps(self) -> dict[int, str]:
         """Return what is changed at each step, in few words."""
         few, heads = self.num_kv_heads, self.num_heads * self.head_dim
         ends = f"from {heads:,} to {self.d_model:,}" * (heads != self.d_model)
+        latent = f"latents of {self.latent_dim}" + f" and {self.query_dim:,}" * bool(self.query_dim)
+        pools = f"{self.pool} or {self.window_pool} keys become one"
         words = {
             2: [
                 "biases" * self.biases,
-                f"latents of {self.latent_dim} and {self.query_dim:,}" * bool(self.latent_dim),
+                latent * bool(self.latent_dim),
+                f"latents of {self.query_dim:,} for queries"
+                * bool(self.query_dim and not self.latent_dim),
                 f"{few} key head{'s' * (few > 1)} for {self.num_heads}" * (few < self.num_heads),
+                "keys are values" * self.same_values,
+                f"{self.borrowing} layers borrow keys" * bool(self.borrowing),
             ],
-            4: ["norm" * self.norm, self.positions() * bool(self.rope_base)],
+            4: [
+                "norm" * bool(self.norm),
+                "values too" * self.value_norm,
+                self.positions() * bool(self.rope_base),
+                f"temperature every {self.temperature:,}" * bool(self.temperature),
+                pools * bool(self.pool),
+            ],
             5: ["ALiBi" * self.alibi, f"cap at {self.cap}" * bool(self.cap)],
             6: [
                 f"window of {self.window:,}" * bool(self.window),
+                f"chunks of {self.chunk:,}" * bool(self.chunk),
                 f"the best {self.top_keys:,} keys" * bool(self.top_keys),
+                f"the best {self.top_blocks} blocks of {self.block}" * bool(self.top_blocks),
+                f"the best {self.top_pools} of those" * bool(self.top_pools),
             ],
-            7: ["sinks" * self.sinks, "YaRN's factor" * (self.scaling == 2)],
-            10: ["gate" * self.gate],
+            7: [
+                "sinks" * self.sinks,
+                "YaRN's factor" * (self.scaling == 2),
+                "no division" * self.unscaled,
+                f"delta rule in {self.delta_layers} more layers" * bool(self.delta_layers),
+            ],
+            8: ["difference of two heads" * self.differential],
+            10: ["gate" * self.gate, f"{self.out_groups} groups" * bool(self.out_groups)],
             11: ["no bias" * (not self.biases), ends],
         }
         texts = {step: ", ".join(filter(None, parts)) for step, parts in words.items()}
@@ -97,38 +165,71 @@ class Published:
         """Say how RoPE turns."""
         end = "first" if self.rope_first else "last"
         which = f" on the {end} {self.rope_width} features" * bool(self.rope_width)
+        which += f" for {self.rope_percent} % of the features" * bool(self.rope_percent)
         name = ("", "linear", "YaRN")[self.scaling]
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
-    def parts(self, in_window: bool = False) -> list[Part]:
-        """Return the parts of a layer, of one with a window or of one without."""
+    def parts(self, in_window: bool = False, lender: variants.Lends | None = None) -> list[Part]:
+        """Return the parts of a layer, of one of the other kind or of this one.
+
+        lender: a part of the layer whose keys and values this one borrows.
+        """
         in_window |= self.window_layers == self.num_layers  # there are no others
+        if in_window and self.delta_layers:
+            return [variants.Delta()]
+        few, _ = self.heads_in(in_window)
+        still = self.temperature and not in_window
+        pool = self.window_pool if in_window else self.pool
         return [
             *[variants.Latent(self.latent_dim, self.rope_dim, self.key_dim or None)]
             * bool(self.latent_dim),
             *[variants.QueryLatent(self.query_dim)] * bool(self.query_dim),
-            *[variants.GroupedHeads(self.num_kv_heads)] * (self.num_kv_heads < self.num_heads),
-            *[variants.Norm()] * self.norm,
-            *[self.rope(in_window)] * bool(self.rope_base),
+            *[variants.GroupedHeads(few)] * (few < self.num_heads),
+            *[variants.KeysAsValues()] * (self.same_values and not (in_window and not self.pool)),
+            *[variants.Norm(queries=self.norm == 1)] * bool(self.norm),
+            *[variants.ValueNorm(as_keys=bool(self.pool))] * self.value_norm,
+            *[self.rope(in_window)] * bool(self.rope_base and not still),
+            *[variants.Temperature(floor=self.temperature)] * bool(still),
             *[variants.Alibi()] * self.alibi,
             *[variants.Cap(self.cap)] * bool(self.cap),
-            *[variants.Window(self.window)] * in_window,
+            *[variants.Window(self.window)] * bool(self.window and (in_window or self.pool)),
+            *[variants.Chunks(self.chunk)] * bool(self.chunk and in_window),
             *[self.indexer()] * bool(self.top_keys),
+            *[self.block_indexer()] * bool(self.top_blocks and in_window),
             *[variants.Sinks()] * self.sinks,
+            *[variants.Unscaled()] * self.unscaled,
+            *[variants.Differential()] * self.differential,
             *[variants.Gate()] * self.gate,
+            *(self.pools(pool, in_window) if pool else []),
+            *[variants.BorrowedKeys(lender)] * (lender is not None),
+        ]
+
+    def pools(self, pool: int, in_window: bool) -> list[Part]:
+        """Return what DeepSeek-V4 has beside its window, with an indexer where pools are small."""
+        chosen = variants.TopPools(self.top_pools, self.index_heads, self.index_dim)
+        return [
+            variants.Pool(pool, overlap=not in_window),
+            *[chosen] * (not in_window),
+            variants.TurnedBack(self.rope(in_window)),
+            variants.GroupedOut(self.out_groups, self.out_rank),
         ]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
-        """Return how queries and keys turn, in a layer with a window or in one without."""
+        """Return how queries and keys turn, in a layer of the other kind or of this one."""
         width, pairing = self.rope_width or None, variants.PAIRINGS[self.neighbours]
         if in_window and self.window_base:
             return variants.Rope(self.window_base, pairing, width, bool(self.rope_first))
         scaling = (
-            None,
+            variants.FirstPairs(self.rope_percent / 100) if self.rope_percent else None,
             variants.LinearScaling(self.factor),
             variants.YarnScaling(self.factor, self.original, whole=bool(self.whole)),
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
+
+    def block_indexer(self) -> variants.TopBlocks:
+        """Return what chooses blocks of keys; it turns as queries and keys do."""
+        sizes = self.top_blocks, self.block, self.index_heads, self.index_dim
+        return variants.TopBlocks(*sizes, rope=self.rope())
 
     def indexer(self) -> variants.TopKeys:
         """Return what chooses keys; it turns the first features of its own."""
@@ -141,11 +242,12 @@ class Published:
         context_length: int,
         in_window: bool = False,
         cls: type[VariantAttention] = VariantAttention,
+        lender: variants.Lends | None = None,
     ) -> VariantAttention:
-        """Return the attention of one layer, untrained."""
+        """Return the attention of one layer, of the other kind or of this one, untrained."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)
-        parts = self.parts(in_window)
-        return cls(*sizes, parts, head_dim=self.head_dim, out_bias=bool(self.biases))
+        parts, (_, head_dim) = self.parts(in_window, lender), self.heads_in(in_window)
+        return cls(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
 
     def shrunk(self, heads: int, features: int) -> "Published":
         """Return the same model with so many times fewer heads, and features in each of them.
@@ -153,10 +255,12 @@ class Published:
         Raises:
             ValueError: a size cannot be divided.
         """
-        divisors = dict.fromkeys(["num_heads", "num_kv_heads", "index_heads"], heads)
-        divisors |= dict.fromkeys(["head_dim", "rope_width", "rope_dim"], features)
-        divisors |= dict.fromkeys(["key_dim", "index_dim"], features)
-        divisors |= dict.fromkeys(["d_model", "latent_dim", "query_dim"], heads * features)
+        by_heads = "num_heads", "num_kv_heads", "window_kv_heads", "index_heads", "out_groups"
+        divisors = {name: heads for name in by_heads if getattr(self, name) > 1}
+        by_features = "head_dim", "window_head_dim", "rope_width", "rope_dim", "key_dim"
+        divisors |= dict.fromkeys([*by_features, "index_dim"], features)
+        by_both = "d_model", "latent_dim", "query_dim", "out_rank"
+        divisors |= dict.fromkeys(by_both, heads * features)
         for name, divisor in divisors.items():
             if getattr(self, name) % divisor:
                 raise ValueError(f"{self.name}: {name} is no multiple of {divisor}")
@@ -188,25 +292,3 @@ def table_of_steps(models: Sequence[Published]) -> str:
         changed = [model.steps().get(step, "") for step in steps]
         lines.append([model.name, str(model.year), *changed, model.source])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def show_change(step: str, kind: type[Part]) -> str:
-    """Return a step's lines without a part, and the part's: in their place (-, +), or after them.
-
-    Raises:
-        ValueError: there is no such step, or the part does not change it.
-    """
-    if not hasattr(kind, step):
-        raise ValueError(f"{kind.__name__} does not change step {step!r}")
-    own = step in REPLACED
-    old = body_of(getattr(VariantAttention, step)) if own else step_source(step).splitlines()
-    old = [f"{'-' if own else ' '} {line.split('  # ')[0]}" for line in old]
-    return "\n".join([*old, *(f"+ {line}" for line in body_of(getattr(kind, step)))])
-
-
-def body_of(method: Callable) -> list[str]:
-    """Return a method's lines without its head, docstring, comments and checks of what came."""
-    source = textwrap.dedent(inspect.getsource(method)).partition('"""\n')[2]
-    lines = textwrap.dedent(source).splitlines()
-    kept = [line for line in lines if line.strip() and not line.startswith("check_")]
-    return [line.split("  # ")[0] for line in kept]

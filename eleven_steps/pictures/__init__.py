@@ -1,6 +1,5 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
 
-from eleven_steps.pictures.bars import draw_bars
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.dials import draw_dials
@@ -26,7 +25,6 @@ __all__ = [
     "Picture",
     "Shown",
     "draw_arcs",
-    "draw_bars",
     "draw_blocks",
     "draw_dials",
     "draw_heads_over_processes",

@@ -1,4 +1,4 @@
-"""A sentence with arcs above it, from a word to those it reads: as thick as the share is large."""
+"""A sentence with arcs above it, from a word to those it attends to: thicker for larger weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from eleven_steps.pictures.stored import choice
 from eleven_steps.pictures.weights import check_words
 
 MOST_WORDS = 20
-MOST_TOLD = 4  # words that are named of those that one word reads
+MOST_TOLD = 4  # words that are named of those that one word attends to
 FADED = 0.15  # opacity of the arcs of the words that are not pointed at
 NARROWEST = svg.CHARACTER * 4  # a column holds "100"
 WORD_HEIGHT = 24
 TIP = 7  # height of an arrow's tip
 HOW = (
-    "Arcs lead from a word to those it reads, the thicker the larger the share. Point at a word, "
-    "or choose one: click it, or come here with Tab and use the arrow keys."
+    "Arcs lead from a word to those it attends to, and a thicker arc means a larger weight. Point "
+    "at a word, click it, or come here with Tab and use the arrow keys."
 )
 FRAME = f'fill="none" stroke-width="2" style="stroke:{svg.INK}"'
 
@@ -29,7 +29,7 @@ class Head:
     """Hold the weights of one head for one sentence.
 
     Args:
-        weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        weights: (num_tokens, num_tokens), attention weights from 0 to 1, rows are queries.
         number: the head's number, for its colour.
         layer: the layer's number, where there are several.
     """
@@ -53,11 +53,11 @@ def draw_arcs(
         heads: the heads, each with its weights.
         words: the words of the sentence, one a token.
         query: the word whose arcs stand out, the last one if none is named.
-        title: what there is to see; whom the query reads, if nothing is said.
+        title: what there is to see; which words the query attends to, if nothing is said.
 
     Raises:
         ValueError: there is no head or no word, weights and words do not fit, the weights of a word
-            are no shares, there are more than 20 words, or there is no such query.
+            do not sum to 1, there are more than 20 words, or there is no such query.
     """
     query = check_reading(heads, words, query)
     told = max(heads, key=lambda head: most_of_another(head.weights, query))
@@ -71,8 +71,8 @@ def draw_arcs(
             gap=2 * svg.GAP,
         ),
         title or f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
-        f"The words: {' '.join(words)}. What each reads most, weights (num_tokens, num_tokens) = "
-        f"({len(words)}, {len(words)}) in per cent: {every}.",
+        f"The words: {' '.join(words)}. What each attends to most, "
+        f"weights (num_tokens, num_tokens) = ({len(words)}, {len(words)}) in per cent: {every}.",
     )
 
 
@@ -115,7 +115,7 @@ def page_of_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -
 
 
 def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
-    """Say of each word in a line a head whom it reads, the largest shares first.
+    """Say of each word in a line per head what it attends to, the largest weights first.
 
     Raises:
         ValueError: as draw_arcs does.
@@ -128,7 +128,7 @@ def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
 
 
 def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
-    """Say whom one word reads in per cent, the largest share first; the small ones as a sum."""
+    """Say what one word attends to in per cent, the largest weight first; small ones as a sum."""
     row = head.weights[query].tolist()
     order = sorted(range(len(row)), key=lambda j: -row[j])
     named = [j for j in order[:MOST_TOLD] if per_cent(row[j])]
@@ -136,7 +136,7 @@ def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
     others = [j for j in order[len(named) :] if row[j]]
     if per_cent(left := sum(row[j] for j in others)):
         told.append(f"{len(others)} other{'s' * (len(others) > 1)} {in_per_cent(left)}")
-    return [f"{call(words, query)} reads {told[0]}", *told[1:]]
+    return [f"{call(words, query)} attends to {told[0]}", *told[1:]]
 
 
 def call(words: Sequence[str], i: int) -> str:
@@ -203,7 +203,7 @@ def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
 
 
 def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
-    """Draw an arc from a word to each that it reads; shares below half a per cent have none."""
+    """Draw an arc from a word to each it attends to; weights below half a per cent have none."""
     return "".join(
         arc(
             (query + 0.5) * wide,

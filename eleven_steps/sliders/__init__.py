@@ -5,6 +5,7 @@ from eleven_steps.sliders.breaking import Break, break_step
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
+from eleven_steps.sliders.lever import explore_lever
 from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.model_films import explore_cache, explore_models, explore_moments
 from eleven_steps.sliders.own import explore_class
@@ -21,7 +22,6 @@ from eleven_steps.sliders.words import (
     explore_meaning,
     explore_mix,
     explore_search,
-    explore_shares,
 )
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "explore_cache",
     "explore_class",
     "explore_dials",
+    "explore_lever",
     "explore_meaning",
     "explore_mix",
     "explore_models",
@@ -43,7 +44,6 @@ __all__ = [
     "explore_running",
     "explore_search",
     "explore_sentence",
-    "explore_shares",
     "explore_source",
     "explore_stage",
     "explore_strides",

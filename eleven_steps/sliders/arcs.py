@@ -1,4 +1,4 @@
-"""A sentence whose words answer: point at one, and the arcs to those it reads stand out."""
+"""A sentence whose words answer: point at one, and the arcs to those it attends to stand out."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from eleven_steps.sliders.live import SEEN, Answers
 
 
 class Arcs(Answers):
-    """Show whom each word of a sentence reads, head by head.
+    """Show what each word of a sentence attends to, head by head.
 
     Args:
         heads, words, query: as for eleven_steps.pictures.draw_arcs.
@@ -28,15 +28,15 @@ class Arcs(Answers):
 
 
 def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:
-    """Point at a word of a sentence and see whom it reads in each head.
+    """Point at a word of a sentence and see what it attends to in each head.
 
     Args:
-        weights: (num_heads, num_tokens, num_tokens), shares from 0 to 1, rows are queries.
+        weights: (num_heads, num_tokens, num_tokens), from 0 to 1, rows are queries.
         words: the words of the sentence, one a token.
         query: the word that stands out at first, the last one if none is named.
 
     Raises:
-        ValueError: weights have another shape or are no shares, they do not fit the words, there
+        ValueError: weights have another shape or do not sum to 1, they do not fit the words, there
             are more than 20 words, or there is no such query.
     """
     if weights.dim() != 3:
@@ -48,7 +48,7 @@ def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -
 
 
 def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
-    """Point at a word of a sentence and see whom it reads in heads of the trained tiny model.
+    """Point at a word of a sentence and see what it attends to in heads of the tiny model.
 
     Args:
         sentence: words of the model's vocabulary (eleven_steps.beyond.grammar.WORDS), at most 20.

@@ -65,8 +65,9 @@ function lamp(name) {
       title.textContent = `${SIGNS[notices]} ${name}: ${SAYS[notices]}`;
       says.textContent = state.says[k];
       if (name === "numbers") {
-        const now = state === right || !state.tables.length ? [] : [tables("now", state.tables)];
-        seen.replaceChildren(tables("right", right.tables), ...now);
+        const like = state.tables.some(({ differs }) => differs.flat().some(Boolean)); // of the right shape
+        const now = state === right || !state.tables.length ? [] : [tables("now", state.tables, like && right.tables)];
+        seen.replaceChildren(...(like ? [] : [tables("right", right.tables)]), ...now);
       }
       if (name === "sentence") seen.replaceChildren(...sentence(words, state.word));
     },

@@ -20,7 +20,7 @@ from eleven_steps.sliders.live import Live, script, style
 from helpers.examples import load_whiteboard
 
 LAMPS = ("shape", "numbers", "sentence")
-ENOUGH = 0.5  # of the share for the next word: below it, a reader of the sentence notices
+ENOUGH = 0.5  # probability of the right next word: below it, a reader notices
 SAME = 1e-6  # what two ways to work out one number may differ by
 
 
@@ -149,19 +149,19 @@ def on_whiteboard(cls: type, step: str, name: str) -> torch.Tensor | str:
 
 
 def next_word(cls: type, trained: dict[str, torch.Tensor]) -> tuple[str, float, float] | str:
-    """Return what the trained model goes on with, its share and Bert's, or the error it stops with.
+    """Return the next word, its probability and Bert's, or the error that the model stops with.
 
-    All layers of the model are of the class. Where shares are NaN, so is the word's.
+    All layers of the model are of the class. NaN among the probabilities makes the word's NaN.
     """
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             model = TinyModel(attention=cls).eval()
             model.load_state_dict(trained)
-            shares = model(read(MEETING))[0, -1].softmax(dim=-1)
+            chances = model(read(MEETING))[0, -1].softmax(dim=-1)
     except RuntimeError as error:
         return "weights do not fit" if "state_dict" in str(error) else str(error).splitlines()[0]
-    share, best = shares.max(dim=-1)
-    return WORDS[best], round(share.item(), 2), round(shares[WORDS.index("Bert")].item(), 2)
+    chance, best = chances.max(dim=-1)
+    return WORDS[best], round(chance.item(), 2), round(chances[WORDS.index("Bert")].item(), 2)
 
 
 def of_shape(made: torch.Tensor | str, right: torch.Tensor) -> tuple[bool, str]:
@@ -185,10 +185,10 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
     """Return whether a reader of the sentence notices, and its next word."""
     if isinstance(word, str):
         return True, f"torch stops: {word}"
-    best, share, wanted = word
+    best, chance, wanted = word
     if math.isnan(wanted):
-        return True, "no next word: all shares are NaN"
-    return wanted < ENOUGH, f"{best}, share {share:.2f}"
+        return True, "no next word: every probability is NaN"
+    return wanted < ENOUGH, f"{best}, probability {chance:.2f}"
 
 
 def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

@@ -16,7 +16,6 @@ LABELS = {
     "token": "token",
     "sentence": "sentence",
     "words_read": "other words read",
-    "temperature": "temperature",
     "model": "model",
     "size": "keys in a block",
     "block": "block read last",

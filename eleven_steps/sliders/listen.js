@@ -5,8 +5,15 @@ function onKeys(part, keyed) {
   part.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
     event.stopPropagation(); // a letter typed here is no command to the notebook
-    if (keyed(event.key, event)) event.preventDefault();
+    if (keyed(event.key, event) || event.key === "Escape" && leaveTo(part)) event.preventDefault();
   });
+}
+
+// Escape leaves a picture where there is nothing to put back: to JupyterLab's cell.
+function leaveTo(root) {
+  const notebook = root.closest(".jp-Notebook");
+  notebook?.focus({ preventScroll: true });
+  return Boolean(notebook);
 }
 
 // Let a part be dragged by one finger at a time: "begin" returns what is held, or nothing, "move"

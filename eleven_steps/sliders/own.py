@@ -1,6 +1,8 @@
 """A learner's own class: its tensors step by step, and what it makes of a sentence."""
 
+import inspect
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
@@ -48,7 +50,7 @@ class Own(Live):
     """
 
     _esm = script("parts", *SCRIPTS, "own")
-    _css = style("look", "stage", "own")
+    _css = style("look", "lever", "sentence", "stage", "own")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):
@@ -65,7 +67,7 @@ class Own(Live):
         super().__init__(
             data={
                 "says": says,
-                "stage": staged(reading.steps),
+                "stage": staged(reading),
                 "tables": [each for step in reading.steps for each in misplaced(step)],
                 "voice": voice,
             }
@@ -92,8 +94,9 @@ def explore_class(reading: Read) -> Own:
     return Own(reading)
 
 
-def staged(steps: Sequence[Any]) -> dict[str, Any]:
+def staged(reading: Read) -> dict[str, Any]:
     """Return the stage of a class: as far as it is right, and its first wrong step."""
+    steps = reading.steps
     done = [step.name for step in steps if step.state == "done"]
     wrong = [at for at, step in enumerate(steps) if step.state == "wrong"]
     at = wrong[0] if wrong else len(done)  # as far as it goes: what is not right, or comes next
@@ -102,6 +105,7 @@ def staged(steps: Sequence[Any]) -> dict[str, Any]:
     scene = scene_of(tokens(), {START["dOut"]: mha}, size, START)
     other = [step.name for step in steps[:at] if not step.tensors]
     own = {"open": at + 1 if at < len(steps) else None, "state": first.state, "other": other}
+    own["code"], own["shapes"] = typed(reading.cls), unlike(first)
     if first.state == "wrong" and fits(first):
         own["tensors"] = {
             name: {
@@ -112,6 +116,23 @@ def staged(steps: Sequence[Any]) -> dict[str, Any]:
         }
     answered = first.state == "done" or "tensors" in own
     return page({"whiteboard": scene}, first.name, answered, done) | {"own": own}
+
+
+def typed(cls: Any) -> str:
+    """Return a class's forward as it was typed; "" where its source is not known."""
+    try:
+        return textwrap.dedent(inspect.getsource(cls.forward)).rstrip()
+    except (AttributeError, OSError, TypeError):
+        return ""
+
+
+def unlike(step: Any) -> list[list[str]]:
+    """Return name, shape and right shape of a wrong step's tensors that have another shape."""
+    return [
+        [name, str(tuple(tensor.shape)), str(tuple(step.right[name].shape))]
+        for name, tensor in step.tensors.items()
+        if step.state == "wrong" and tensor.shape != step.right[name].shape
+    ]
 
 
 def fits(step: Any) -> bool:
@@ -136,7 +157,8 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
     right = load_moments()[-1].model
     with torch.random.fork_rng(devices=[]):
         model = TinyModel(attention=cls).eval()
-    strange = model.load_state_dict(right.state_dict(), strict=False)
+    trained = dict(right.named_parameters())  # a mask of ours would turn theirs round
+    strange = model.load_state_dict(trained, strict=False)
     if lacking := [name for name in strange.missing_keys if name.endswith(("weight", "bias"))]:
         raise ValueError(f"{', '.join(lacking)} cannot be found")
     heads = [(layer, head) for layer, many in enumerate(NUM_HEADS) for head in range(many)]

@@ -21,13 +21,14 @@ function steady(parts, states, show) {
   parts.forEach((part, k) => { part.style.minHeight = `${high[k]}px`; });
 }
 
-// The tables of a tensor; what differs from the right one is framed.
-function tables(title, all) {
-  return made("figure", { className: "tables" }, ...all.map(({ name, rows, differs }) => {
+// The tables of a tensor; what differs from the right one is framed, with the right number under it.
+function tables(title, all, right) {
+  return made("figure", { className: "tables" }, ...all.map(({ name, rows, differs }, k) => {
     const table = made("table");
     table.createCaption().textContent = [title, name].filter(Boolean).join(", ");
     rows.forEach((row, i) => table.append(made("tr", {}, ...row.map((text, j) =>
-      made("td", { textContent: text, className: differs[i][j] ? "differs" : "" })))));
+      made("td", { className: differs[i][j] ? "differs" : "" }, text,
+        ...(right && differs[i][j] ? [made("small", { textContent: right[k].rows[i][j] })] : []))))));
     return table;
   }));
 }

@@ -21,8 +21,9 @@ from helpers.trace import SHAPES, STEPS, step_source, trace
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
+PARTS = ("numbers", "words", "layout", "paint", "says", "hand", "playhead", "page")
 SCENES = ("whiteboard", "sentence")
-SCRIPTS = ("listen", "stage_numbers", "stage_words", "stage_layout", "stage_paint", "stage")
+SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "lever", "sentence", "stage")
 
 
 class Stage(Live):
@@ -34,15 +35,21 @@ class Stage(Live):
     """
 
     _esm = script(*SCRIPTS, "alone")
-    _css = style("look", "stage")
+    _css = style("look", "lever", "sentence", "stage")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(
-        self, step: str, scenes: Sequence[str], answered: bool, done: Collection[str] = ()
+        self,
+        step: str,
+        scenes: Sequence[str],
+        answered: bool,
+        done: Collection[str] = (),
+        large: bool = False,
     ):
         self.still = still(step)
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
-        super().__init__(data=page(made, step, answered, done))
+        more = {"large": True, "scene": scenes[-1]} if large else {}  # it opens with the sentence
+        super().__init__(data=page(made, step, answered, done) | more)
 
     def states(self) -> tuple[str, str, str]:
         """Return what there is to move, and the numbers of every state."""
@@ -58,6 +65,7 @@ def explore_stage(
     scene: str = "whiteboard",
     answered: bool = False,
     done: Collection[str] = (),
+    large: bool = False,
 ) -> Stage:
     """See the eleven steps happen under your hand: move the playhead, the sizes, any number.
 
@@ -66,6 +74,7 @@ def explore_stage(
         scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
             "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
         answered: whether the step has happened already; else the title asks what it will do.
+        large: whether the sentence, where it is shown, stands first and in large type.
         done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
 
     Raises:
@@ -76,7 +85,7 @@ def explore_stage(
     if scene not in (*SCENES, "both"):
         raise ValueError(f"there is no scene {scene!r}: expected {', '.join(SCENES)} or both")
     scenes = SCENES if scene == "both" else (scene,)
-    return Stage(step, scenes, answered, done)
+    return Stage(step, scenes, answered, done, large)
 
 
 def page(scenes: dict, step: str, answered: bool, done: Collection[str]) -> dict[str, Any]:

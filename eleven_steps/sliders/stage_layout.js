@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 387, NARROW = 1000; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 371, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
@@ -72,7 +72,7 @@ class Plan {
   head(h) { return this.heads > 1 ? `head ${h}` : ""; } // where there are others
 
   hint() {
-    const text = `drag a ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
+    const text = `drag any ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
     return this.words([[[this.it.own ? "" : text, "hint"]]]);
   }
 
@@ -92,8 +92,8 @@ class Plan {
     const each = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
       names: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
-      columns: lies === "square" && more.out ? this.names : [],
-      foot: token && titles ? this.it.scene.words?.[b] ?? `token ${b}` : "",
+      columns: lies === "square" && (more.out || more.stays) ? this.names : [],
+      foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
     return inLines(range(blocks, each), lines, head ? 14 : 8, 8);
   }
@@ -103,22 +103,17 @@ class Plan {
     return !this.colours || ["square", "turned"].includes(lies) ? `w${size}` : size === "i" ? 2.5 : 4;
   }
 
-  // x as it stays at hand, with the values while they wait, and whom a word reads.
+  // x as it stays at hand, with the values while they wait.
   dock(step) {
     const wide = this.colours ? 4 : this.narrow ? 30 : 35;
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
-    if (step > 4 && step < 8) {
+    if (step > 4 && step < 8 && !this.narrow) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6, { index });
-      const until = this.narrow ? "values wait" : "values wait for step 8";
-      parts.push(col([this.words([[[until, "words"]]]), waiting], 4));
+      parts.push(col([this.words([[["values wait for step 8", "words"]]]), waiting], 4));
     }
-    if (this.it.scene.words && (step === 7 || step === 8)) {
-      const each = Math.max(40, ...this.names.map((word) => this.it.width(word) + 10));
-      parts.push({ arcs: each, w: each * this.tokens, h: 132, out: true });
-    }
-    return this.narrow ? inLines(parts, parts.at(-1).arcs ? parts.length : 1, 14, 8) : col(parts, 18);
+    return this.narrow ? inLines(parts, 1, 14, 8) : col(parts, 18);
   }
 
   // Whether rows meet columns at a step, so that one lies at the left and one above.
@@ -127,13 +122,13 @@ class Plan {
   // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
   trees(step) {
     const lies = [LEFT[step], LEFT[step - 1] ?? LEFT[1]].map((left) => this.it.forms[left[1]].blocks);
-    const tree = step === 1 ? "opening" : this.meets(step) ? "product" : "pair";
+    const tree = { 1: "opening", 7: "shares" }[step] ?? (this.meets(step) ? "product" : "pair");
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
   opening(step, beside) {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
-      { names: this.it.scene.words ? this.names : this.names.map((i) => `token ${i}`) });
+      { names: this.it.words ? this.names : this.names.map((i) => `token ${i}`) });
     const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
       [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
       [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
@@ -142,6 +137,14 @@ class Plan {
       this.words([[[why, "words"]]], { out: true })]), 16, 9);
     const left = col([this.header("x", 1), x, this.hint()], 6);
     return beside ? row([left, table], 44) : col([left, table], 44);
+  }
+
+  // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
+  shares(step, beside, lines) {
+    const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 296 : 350);
+    const made = col([this.header("weights", step, { out: true }),
+      this.tensor("scores", "square", "o", lines, { stays: true, between: 11 })], 6);
+    return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
   }
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
@@ -162,7 +165,7 @@ class Plan {
           { ghost: !matrix, ...titled(k, from) }),
       this.words(arrow, { out: true, align: "center" }),
       this.tensor(kindOf(name), to, "o", lines,
-        { out: true, between: step === 7 ? 11 : 0, ...titled(k, to) })];
+        { out: true, ...titled(k, to) })];
     });
     const drag = [cells && !this.it.own ? " drag, too" : "", "hint"];
     const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"], drag]])
@@ -201,12 +204,13 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, words = step > 4 && step < 9 && it.scene.words || []; // over columns
+  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
+  const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
   const sized = (tree, w, [across, down, heat]) => {
-    const ho = Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
-    const hi = down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
+    const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
+    const hi = strips ? Math.max(13, 0.8 * ho) : down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
     measure(tree,
       { wo: w, ho, wi, hi, wm: across ? it.least : 2 * heat, hm: down ? LEAST_HIGH : heat });
     return tree;
@@ -217,7 +221,7 @@ function fit(plan, step, width, height) {
     const small = trees.filter((tree) => fits(tree, least));
     const sizes = small.map((tree) => {
       let w = least;
-      for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
+      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
       return w;
     });
     const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
@@ -229,17 +233,21 @@ function fit(plan, step, width, height) {
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const steps = [null];
-  for (let step = 1; step <= LAST; step++) {
-    const dock = step > 1 ? plan.dock(step) : col([]);
+  const steps = [null], planned = range(LAST, (k) => {
+    const step = k + 1, dock = step > 1 && !(narrow && step === 7) ? plan.dock(step) : col([]);
     measure(dock, {});
     const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
     const tree = fit(plan, step, room - aside - 8, tall - above - 10), need = above + tree.h + 10;
-    const high = narrow ? need : Math.max(need, tall), wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
+    return { dock, aside, above, tree, need };
+  });
+  const high = Math.max(narrow ? 0 : tall, ...planned.map(({ need, dock }) => Math.max(need, dock.h)));
+  for (let step = 1; step <= LAST; step++) { // all steps are as high as the highest: nothing below them moves
+    const { dock, aside, above, tree, need } = planned[step - 1], wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
     const laid = new Laid(it, wide, high);
-    place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (high - dock.h) / 2)), laid.leaf);
+    const seen = Math.max(tall, need); // what fits into a window stands in its middle
+    place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
-      above + Math.max(2, (high - above - tree.h) / 2), laid.leaf);
+      above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);
     laid.begin(step, steps[step - 1]?.rest);
     for (const label of laid.labels) { // words that stand there already do not blink
       label.stays = steps[step - 1]?.labels.some(({ parts, x, y }) =>
@@ -247,8 +255,7 @@ function arrange(it) {
     }
     steps.push(laid);
   }
-  const most = (name) => Math.max(...steps.slice(1).map((each) => each[name]));
-  return { steps, across: most("need"), high: most("high") };
+  return { steps, across: Math.max(...steps.slice(1).map(({ need }) => need)), high };
 }
 
 // One step laid out. Places are x, y, width, height by cell; what is not there has no width.
@@ -257,9 +264,9 @@ class Laid {
     Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
-    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], arcs: null });
+    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], lever: null });
     this.leaf = (node, x, y) => {
-      if (node.arcs) this.arcs = { ...node, x, y };
+      if (node.lever) this.lever = { x, y, w: node.w, h: node.h };
       else if (node.text) {
         node.text.forEach((parts, line) =>
           this.say(parts, x, y + line * LINE, node.w, { ...node, head: line ? undefined : node.head }));

@@ -20,12 +20,26 @@ const range = (count, each = (i) => i) => Array.from({ length: count }, (_, i) =
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const strongest = (list) => Math.max(1e-6, ...Array.from(list, Math.abs).filter(isFinite));
+const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
+const between = (a, b, s) => a.map((v, z) => v + (b[z] - v) * s);
 const floats = (text) =>
   Float64Array.from(new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer));
 
-// All that the eleven steps make of x, flat: queries to values and context token by token.
-function forward(x, weights, { dIn, dOut, heads, tokens }) {
-  const wide = dOut / heads, root = Math.sqrt(wide);
+// All that the eleven steps make of x, flat, queries to values and context token by token: a list with
+// what stands after each step by name, before them the weights. A number that was moved stands in the
+// place of what its step made, and everything after it follows. A head that is off adds nothing.
+function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor, kept, off = [] } = {}) {
+  const wide = dOut / heads, root = divisor ?? Math.sqrt(wide), made = [];
+  const leave = (step, tensors) => {
+    const left = { ...made.at(-1), ...tensors };
+    for (const each of moved) {
+      if (each.step !== step || !(each.at < left[each.name].length)) continue;
+      if (left[each.name] === tensors[each.name]) left[each.name] = left[each.name].slice();
+      left[each.name][each.at] = each.value;
+    }
+    made.push(left);
+    return left;
+  };
   const linear = (from, matrix, into, bias) => {
     const to = new Float64Array(tokens * dOut);
     for (let i = 0; i < tokens; i++) {
@@ -37,31 +51,44 @@ function forward(x, weights, { dIn, dOut, heads, tokens }) {
     }
     return to;
   };
-  const [queries, keys, values] = MATRICES.map((name) => linear(x, weights[name], dIn));
-  const context = new Float64Array(tokens * dOut), table = () => new Float64Array(heads * tokens * tokens);
-  const scores = table(), masked = table().fill(-Infinity), shares = table();
-  for (let h = 0; h < heads; h++) {
-    for (let i = 0; i < tokens; i++) {
-      const row = (h * tokens + i) * tokens;
-      for (let j = 0; j < tokens; j++) {
-        for (let f = h * wide; f < (h + 1) * wide; f++) {
-          scores[row + j] += queries[i * dOut + f] * keys[j * dOut + f];
-        }
-        if (j <= i) masked[row + j] = scores[row + j];
-      }
-      const most = Math.max(...masked.subarray(row, row + i + 1));
-      let whole = 0;
-      for (let j = 0; j <= i; j++) whole += shares[row + j] = Math.exp((masked[row + j] - most) / root);
-      for (let j = 0; j <= i; j++) {
-        shares[row + j] /= whole;
-        for (let f = h * wide; f < (h + 1) * wide; f++) {
-          context[i * dOut + f] += shares[row + j] * values[j * dOut + f];
-        }
+  const table = () => new Float64Array(heads * tokens * tokens);
+  const every = (act) => {
+    for (let h = 0; h < heads; h++) for (let i = 0; i < tokens; i++) act(h, i, (h * tokens + i) * tokens);
+  };
+  const { out_proj: last, bias, ...matrices } = leave(0, weights), start = leave(1, { x: x.slice() });
+  let now = leave(2, Object.fromEntries(
+    PARTS.map((name, k) => [name, linear(start.x, matrices[MATRICES[k]], dIn)])));
+  for (const step of [3, 4]) now = leave(step, Object.fromEntries(PARTS.map((name) => [name, now[name]])));
+  const { queries, keys, values } = now, scores = table();
+  every((h, i, row) => {
+    for (let j = 0; j < tokens; j++) {
+      for (let f = h * wide; f < (h + 1) * wide; f++) {
+        scores[row + j] += queries[i * dOut + f] * keys[j * dOut + f];
       }
     }
-  }
-  const out = linear(context, weights.out_proj, dOut, weights.bias);
-  return { x: x.slice(), queries, keys, values, scores, masked, weights: shares, context, out };
+  });
+  const masked = leave(5, { scores }).scores.slice();
+  every((h, i, row) => masked.fill(-Infinity, row + i + 1, row + tokens));
+  now = leave(6, { masked });
+  const shares = table();
+  every((h, i, row) => {
+    const mine = now.masked.subarray(row, row + tokens), most = Math.max(...mine);
+    let whole = 0;
+    mine.forEach((score, j) => { whole += shares[row + j] = Math.exp((score - most) / root); });
+    for (let j = 0; j < tokens; j++) shares[row + j] *= (kept?.[row + j] ?? 1) / whole;
+  });
+  const context = new Float64Array(tokens * dOut), { weights: mixed } = leave(7, { weights: shares });
+  every((h, i, row) => {
+    for (let j = 0; j < tokens; j++) {
+      for (let f = h * wide; mixed[row + j] && !off.includes(h) && f < (h + 1) * wide; f++) {
+        context[i * dOut + f] += mixed[row + j] * values[j * dOut + f];
+      }
+    }
+  });
+  now = leave(8, { context });
+  for (const step of [9, 10]) now = leave(step, { context: now.context });
+  leave(LAST, { out: linear(now.context, last, dOut, bias) });
+  return made;
 }
 
 function decoded(weights) { // "W_query.weight" is W_query here, "out_proj.bias" bias
@@ -107,6 +134,13 @@ function nameOf(kind, step) {
   return kind !== "scores" || step <= 5 ? kind : step === 6 ? "masked" : "weights";
 }
 
+// The step that left what a kind of cells shows at a step; weights were there before the first.
+function leftBy(kind, step) {
+  const name = nameOf(kind, step);
+  for (let n = step; n > 0; n--) if (LEFT[n][0].includes(name)) return n;
+  return 0;
+}
+
 // The kinds that a step makes anew.
 const MADE = LEFT.map((left, step) => (FACTORS[step] ? left[0].map(kindOf) : []));
 
@@ -129,11 +163,14 @@ function cells(forms) {
   return { list, first };
 }
 
-// What a cell is the sum of products of at a step, pair by pair: cells of a row and of a column.
-function factors({ forms, first, list, headDim }, { kind, r, c, h }, step) {
+// What a cell is the sum of products of at a step, pair by pair: cells of a row and of a column. A
+// token takes nothing from those after it, unless a hand let it see them.
+function factors({ forms, first, list, headDim, made, sizes: { tokens } }, { kind, r, c, h }, step) {
   if (!MADE[step].includes(kind)) return [];
   const [[one, a], [other, b]] = FACTORS[step], matrix = MATRICES[PARTS.indexOf(kind)] ?? other;
-  const column = step === 8 ? c % headDim : c, inner = step === 8 ? r + 1 : forms[a].columns;
+  const column = step === 8 ? c % headDim : c, from = (h * tokens + r) * tokens;
+  const inner = step !== 8 ? forms[a].columns
+    : Math.max(r, made[7].weights.subarray(from, from + tokens).findLastIndex((share) => share)) + 1;
   return range(inner, (j) => [list[first[one] + forms[a].at(h, r, j)],
     list[first[matrix] + forms[b].at(h, j, column)]]);
 }

@@ -4,8 +4,6 @@ const TURN = 0.4; // of a step: until then its operands come, afterwards it happ
 const COVERED = 0.45; // how strong the colour of −∞ is
 const STRIP = 48; // pixels: how high the miniatures are
 
-const ease = (t) => (t <= 0 ? 0 : t >= 1 ? 1 : t < 0.5 ? 4 * t ** 3 : 1 - (2 - 2 * t) ** 3 / 2);
-const between = (a, b, s) => a.map((v, z) => v + (b[z] - v) * s);
 const around = (boxes) => {
   const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((each) => each[z])));
   return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((each) => each[z] + each[z + 2])) - [x, y][z])];
@@ -46,7 +44,7 @@ function progress(it, { kind, r, c, h }, n, u) {
 
 // Where a cell is at a moment: x, y, width, height, opacity.
 function where(it, { n, t, u, laid, before }, cell) {
-  const { now } = it, at = 4 * cell.k, early = t < TURN;
+  const { now } = it.painter, at = 4 * cell.k, early = t < TURN;
   const from = early ? before?.rest ?? laid.start : laid.start, to = early ? laid.start : laid.rest;
   const s = early ? ease(t / TURN) : t < 1 ? progress(it, cell, n, u) : 1;
   const seen = from[at + 2] > 0, then = to[at + 2] > 0;
@@ -65,9 +63,11 @@ function where(it, { n, t, u, laid, before }, cell) {
 // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
 function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
   if (kind !== "scores" || u >= 1) return true;
-  if (n === 7) return clamp((u - 0.4) / 0.6) * tokens >= r + 0.5;
+  if (n === 7) return filled(u) * tokens >= r + 0.5;
   return n !== 6 || u >= landing(tokens, r, c) + 0.3;
 }
+
+const filled = (u) => clamp((u - 0.75) / 0.25); // how many rows of weights stand, of all
 
 const landing = (tokens, r, c) => 0.42 + 0.26 * (1 - (c - r) / tokens);
 
@@ -75,7 +75,7 @@ class Painter {
   constructor(it, canvas, small) {
     this.it = it; this.small = small.getContext("2d");
     this.pen = canvas.getContext("2d", { alpha: false });
-    it.now = new Float32Array(5);
+    this.now = new Float32Array(5); // where a cell is, and its opacity
   }
 
   // The colours and fonts of the page, as a canvas needs them.
@@ -115,7 +115,6 @@ class Painter {
     const u = clamp((t - TURN) / (1 - TURN)), laid = it.steps[n], before = it.steps[n - 1];
     const moment = { n, t, u, laid, before }, going = clamp(1 - 2 * t / TURN); // words go, others come
     const coming = n === 1 ? 1 : clamp(2 * t / TURN - 1);
-    it.board.style.height = `${between([(before ?? laid).high], [laid.high], ease(t / TURN))[0]}px`;
     pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
     this.fill(0, 0, it.across, it.high, this.paper);
     pen.textBaseline = "middle";
@@ -134,7 +133,11 @@ class Painter {
     }
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
-    if (laid.arcs && u > 0.4) this.arcs(laid.arcs, clamp((u - 0.4) * 3));
+    if (n === 7 && t >= TURN) { // the row that the lever has in hand
+      const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
+      this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
+    }
+    it.page.pull(n === 7 ? t : 0, u);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
   }
@@ -194,8 +197,8 @@ class Painter {
   // The colour of a number and how strong it is.
   shade(cell, step, value, delta) {
     const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
-    if (size > 1e-9) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
-    if (this.it.hold) return [this.band, 1];
+    if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
+    if (this.it.hand.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
     return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
   }
@@ -215,27 +218,39 @@ class Painter {
       pen.beginPath(); pen.roundRect(x + 0.5, y + 0.5, w - 1, h - 1, 3); pen.fill();
       this.digits(cell, value, delta, x, y, w, h, opacity, strength);
     }
+    if (it.moved.size && it.whatIf(cell, step)) { // a what-if has a frame of its own
+      pen.strokeStyle = this.hold; pen.lineWidth = small ? 3 : 2; pen.globalAlpha = opacity;
+      pen.strokeRect(x + 1, y + 1, w - 2, h - 2);
+    }
   }
 
   digits(cell, value, delta, x, y, w, h, opacity, strength) {
-    const { it, pen } = this, moved = Math.abs(delta) > 1e-9, [size, short] = this.sizeOf(w, h);
+    const { it, pen } = this, moved = delta && written(value) !== written(value - delta), [size, short] = this.sizeOf(w, h);
     pen.globalAlpha = opacity;
     if (moved) { // which way, and how far
       const long = Math.max(2, (strength - 0.1) * 2.5 * (h / 2 - 2)), up = delta > 0;
       this.fill(x + w - 4, y + h / 2 - (up ? long : 0), 3, long, up ? this.right : this.wrong, opacity);
     }
     if (!size) return;
-    if (it.movable(cell)) { // as a link is underlined
+    if (it.movable(cell) && (cell.kind === "x" || cell.kind.startsWith("W_"))) { // as a link is underlined
       this.fill(x + 4, y + h - 3, w - 8, 1.5, this.hold, opacity);
     }
     const text = written(value, short), before = written(value - delta, short);
     const two = moved && h >= 30 && text !== before, middle = x + w / 2;
+    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] && it.value(cell, it.own.open) === value;
+    if (own && h >= 26 && !this.moving) { // a class's own number, and the right one under it
+      this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
+      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
+    }
     const px = (each) => `${each}px ${this.family}`;
     if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
     const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
-    const ink = it.hold && !moved ? this.soft : this.ink;
+    const ink = it.hand.hold && !moved ? this.soft : this.ink;
     this.write(text, middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
   }
+
+  // While a number is made, its arithmetic stands on the card.
+  forming(cell) { if (!this.it.hand.hold) this.it.page.tell(explained(this.it, cell, this.it.step)); }
 
   // What happens between cells while a step does: a row and a column meet and become a number (2, 5,
   // 11), the triangle falls (6), weighted rows of values stack up (8), rows and columns are counted (1).
@@ -264,7 +279,7 @@ class Painter {
         }
         this.frame(to);
       }
-      it.forming(blocks[0]);
+      this.forming(blocks[0]);
     }
   }
 
@@ -289,7 +304,7 @@ class Painter {
       const rows = (kind, r) => range(dim, (e) => at(of(kind, r * dOut + h * dim + e)));
       const context = rows("context", i);
       for (let j = 0, below = 0; j <= last; j++) {
-        const weight = it.tensors.weights[first + j], s = ease((turn - j) / 0.8);
+        const weight = it.mine[7].weights[first + j], s = ease((turn - j) / 0.8);
         rows("values", j).forEach(([x, y, w, high], e) => {
           const [left, top, wide, all] = context[e];
           const strip = [left, top + all * (1 - below - weight), wide, all * weight];
@@ -301,16 +316,16 @@ class Painter {
       this.frame(at(of("scores", first + last)));
       this.frame(around(rows("values", last)));
     }
-    it.forming(of("context", i * dOut));
+    this.forming(of("context", i * dOut));
   }
 
   // Rows that fill up to one, under the weights of step 7.
   bars(n, opacity, u) {
-    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : clamp((u - 0.4) / 0.6) * tokens;
+    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : filled(u) * tokens;
     it.steps[7].bars.forEach((bar, h) => {
       for (let i = 0; i < tokens; i++) {
         for (let j = 0, reached = 0; j <= i; j++) {
-          const share = it.standing(n).weights[(h * tokens + i) * tokens + j];
+          const share = it.mine[7].weights[(h * tokens + i) * tokens + j];
           const long = clamp(clamp(turn - i) - reached, 0, share);
           this.fill(bar.x + reached * bar.w, bar.y + i * bar.each, Math.max(0, long * bar.w - 0.7), 7,
             this.heads[h], opacity * (0.9 - 0.6 * j / tokens));
@@ -320,32 +335,10 @@ class Painter {
     });
   }
 
-  // Whom a word reads, the one pointed at or the last: arcs as thick as shares, heads above and below.
-  arcs({ x, y, arcs: each, h: high }, opacity) {
-    const { it, pen } = this, { tokens, heads } = it.sizes, middle = y + high / 2;
-    const at = (i) => x + each * (i + 0.5);
-    const query = ["scores", "context"].includes(it.pointed?.kind) ? it.pointed.r : tokens - 1;
-    for (let h = 0; h < heads; h++) {
-      const side = h % 2 ? 1 : -1, from = middle + side * 10;
-      for (let j = 0; j <= query; j++) {
-        const share = it.tensors.weights[(h * tokens + query) * tokens + j], aside = query === j ? 22 : 0;
-        if (share < 0.01) continue;
-        const turn = from + side * 1.3 * Math.max(0.35, (query - j) / tokens) * (high / 2 - 14);
-        Object.assign(pen, { globalAlpha: opacity, strokeStyle: this.heads[h], lineWidth: 1 + 8 * share });
-        pen.beginPath(); pen.moveTo(at(query), from);
-        pen.bezierCurveTo(at(query) + aside, turn, at(j) - aside, turn, at(j), from);
-        pen.stroke();
-      }
-      this.write(`head ${h}`, x + 24, middle + side * (high / 2 - 8), this.fonts.words, this.ink);
-    }
-    it.scene.words.slice(0, tokens).forEach((word, i) =>
-      this.write(word, at(i), middle, this.fonts[i === query ? "bold" : "words"], this.ink));
-  }
-
   // What a number that is pointed at comes from (solid) and goes to (dashed).
   marks(laid) {
     const { it } = this;
-    if (!it.pointed || it.hold) return;
+    if (!it.pointed || it.hand.hold) return;
     for (const place of it.kin.from) this.frame(place, this.hold);
     for (const place of it.kin.to) this.frame(place, this.ink, [3, 2]);
     const [x, y, w, h] = laid.at(it.pointed.k);

@@ -12,14 +12,18 @@ class Reader {
 
   // What the layer gets of as many words as there are places, (num_tokens, wide) flat: the features of
   // each word, and what the first layer adds, which sees the features of its place beside them.
-  read(words) {
+  read(words, off) {
     const { embedding, places, wide } = this, deep = places.length / words.length;
     const own = words.map((word) => rowOf(embedding, this.vocabulary.indexOf(word), wide));
     const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
     const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };
     const before = own.flat();
-    return forward(placed, this.first, sizes).out.map((added, k) => before[k] + added);
+    this.made = forward(placed, this.first, sizes, { off }); // of the first layer
+    return this.made.at(-1).out.map((added, k) => before[k] + added);
   }
+
+  // The first layer, of as many words as are read.
+  madeOf(tokens) { return this.made[7].weights.length === this.heads * tokens ** 2 ? this.made : []; }
 
   // The likeliest words after row i of what the layer got and added, each with its share.
   next(x, out, i) {

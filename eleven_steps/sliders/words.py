@@ -1,4 +1,4 @@
-"""Words as vectors and scores as shares: a meaning that moves, a search, tips to drag."""
+"""Words as vectors: a meaning that moves, and tips to drag."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,6 @@ from eleven_steps.pictures import (
     Arrow,
     Handled,
     Picture,
-    draw_bars,
     draw_key,
     draw_matrices,
     draw_mix,
@@ -115,14 +114,20 @@ def search_at(temperature: float) -> Picture:
     table = load_example("words")
     names = ["ducks", "swimming", "near", "bank", "card", "credit"]
     keys = table["embedding"][[table.rows["embedding"].index(name) for name in names]]
-    scores = keys @ torch.tensor([1.0, 0.0])
+    query, values = torch.tensor([1.0, 0.0]), keys @ table["W_value"]
+    scores = keys @ query
     weights = torch.zeros_like(scores)
     weights[scores.argmax()] = 1
     if temperature:
         weights = torch.softmax(scores / temperature, dim=-1)
-    answer = ", ".join(f"{feature:.2f}" for feature in (weights @ keys).tolist())
+    answer = ", ".join(f"{feature:.2f}" for feature in (weights @ values).tolist())
     return draw_matrices(
-        {"scores": scores[None], "weights": weights[None], "values.T": keys.T},
+        {
+            "keys.T": keys.T,
+            "query (1, 0) @ keys.T = scores": scores[None],
+            "weights": weights[None],
+            "values.T": values.T,
+        },
         f"Temperature {temperature}: ducks get {weights[0]:.2f}, the answer is ({answer})",
         columns=names,
         shade="weights",
@@ -147,34 +152,3 @@ def key_at(key: torch.Tensor) -> Handled:
         "shadow": dot / first,
     }
     return draw_key(query, key, {name: each.item() for name, each in found.items()})
-
-
-def explore_shares(scores: torch.Tensor, divisor: float = 1.0) -> Drag:
-    """Drag one query's scores, or what they are divided by, and see who gets which weight.
-
-    Args:
-        scores: (num_tokens,), one for each key, from 2 to 5 of them.
-        divisor: what they are divided by at first, from 0.5 to 16.
-
-    Raises:
-        ValueError: scores is not 1-D, or not finite, or there are too few or too many.
-    """
-    if scores.dim() != 1 or not scores.isfinite().all():
-        raise ValueError(f"scores are {scores.tolist()}: a row of finite numbers is expected")
-    # In sight are 0, all scores, and room to raise the largest.
-    reach = math.floor(min(0.0, *scores.tolist())) - 1, math.ceil(max(0.0, *scores.tolist())) + 2
-    _, before = weights_of(scores, divisor)
-
-    def draw(values: list[list[float]]) -> Handled:
-        *heights, (divided_by, _) = values
-        now = torch.tensor([score for _, score in heights])
-        return draw_bars(now, divided_by, *weights_of(now, divided_by), before, reach)
-
-    heights = [[0.0, round(score, 2)] for score in scores.tolist()]
-    return Drag(draw, [*heights, [float(divisor), 0.0]])
-
-
-def weights_of(scores: torch.Tensor, divisor: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return scores (num_tokens,) divided, and the weights that the softmax makes of them."""
-    scaled = scores / divisor
-    return scaled, torch.softmax(scaled, dim=-1)

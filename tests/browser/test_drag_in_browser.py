@@ -34,11 +34,10 @@ MIX = f"""words = load_example("words")
 table = dict(zip(words.rows["embedding"], words["embedding"], strict=True))
 x = torch.stack([table[word] for word in {WORDS}])
 sliders.explore_mix({WORDS}, x, "bank")"""
-SHARES = "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))"
 STAGE = "sliders.explore_stage()"  # its style stands on the same page
-SOURCES = (SET_UP, STAGE, MIX, "sliders.explore_angle()", SHARES)
+SOURCES = (SET_UP, STAGE, MIX, "sliders.explore_angle()")
 NONE = "Without a kernel each ring moves alone, in steps."
-MIXED, ANGLE, BARS = range(3)
+MIXED, ANGLE = range(2)
 
 
 def own(which):
@@ -49,7 +48,6 @@ def own(which):
     return [
         lambda: sliders.explore_mix(WORDS, x, "bank"),
         sliders.explore_angle,
-        lambda: sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ][which]()
 
 
@@ -68,7 +66,7 @@ def run(page):
     """Run the notebook, wait until all rings stand, and return the pictures."""
     run_all(page)
     pictures = page.locator(".drag")
-    expect(pictures.locator(".handle:visible")).to_have_count(7)
+    expect(pictures.locator(".handle:visible")).to_have_count(2)
     settle(page)
     return pictures.all()
 
@@ -147,23 +145,8 @@ def test_by_mouse(dragged):
 
 
 @pytest.mark.browser
-def test_bars_and_their_scale_by_mouse(dragged):
-    page = dragged[MIXED].page
-    bars, drag = dragged[BARS], own(BARS)
-    size = scale(bars)
-    values = [list(each) for each in drag.values]
-    rings = bars.locator(".handle")
-    pull(page, rings.nth(1), 40, -70 * size)  # sideways it does not go
-    values[1] = [0, 2.6]
-    compare(bars, drag, values)
-    pull(page, rings.nth(4), 7 * drag.handles[4]["unit"][0] * size, 25)
-    values[4] = [8, 0]
-    compare(bars, drag, values)
-
-
-@pytest.mark.browser
 def test_a_button_leads_back_to_the_start(dragged):
-    for which in (MIXED, BARS):
+    for which in (MIXED, ANGLE):
         picture, drag = dragged[which], own(which)
         back = picture.get_by_text("Back to the start")  # in its place also while it is hidden
         expect(back).to_be_disabled()
@@ -184,15 +167,6 @@ def test_by_keyboard(dragged):
     compare(dragged[MIXED], own(MIXED), [[1.1, 0.9]])
     assert ring.evaluate("e => e.matches(':focus-visible')"), "the picture took the focus away"
     check_no_commands(page, ring)
-    bars, drag = dragged[BARS], own(BARS)
-    values = [list(each) for each in drag.values]
-    bars.locator(".handle").first.focus()
-    for key in ("ArrowUp", "ArrowRight", "Tab", "End", "Tab", "Home", "Tab", "Tab"):
-        page.keyboard.press(key)
-    for _ in range(14):  # faster than answers come
-        page.keyboard.press("ArrowRight")
-    values[0], values[1], values[2], values[4] = [0, 5], [0, 10], [0, -4], [8, 0]
-    compare(bars, drag, values)
 
 
 @pytest.mark.browser
@@ -245,9 +219,8 @@ def test_a_web_page_shows_how_it_begins_and_moves_in_steps(tmp_path, page):
     page.context.set_offline(True)
     page.goto(f"{tmp_path.as_uri()}/{why.stem}.html")
     open_folds(page)
-    pictures = page.locator(".drag")
-    expect(pictures).to_have_count(2)
-    for picture, drag in zip(pictures.all(), (own(ANGLE), own(MIXED)), strict=True):
+    pictures = page.locator(".drag").all()[-2:]
+    for picture, drag in zip(pictures, (own(MIXED), own(ANGLE)), strict=True):
         expect(picture.get_by_text(NONE)).to_be_visible()
         svg = picture.locator("svg")
         expect(svg).to_have_attribute("aria-label", drag.handled.picture.words)

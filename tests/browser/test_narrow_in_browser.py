@@ -13,9 +13,7 @@ SOURCES = [
     "sliders.explore_blocks()",
     "sliders.explore_models()",
     "sliders.explore_meaning()",
-    "sliders.explore_search()",
     "sliders.explore_angle()",
-    "sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8]))",
     "draw_map(trace.trace(mha, sliders.tokens()))",
 ]
 WIDTHS = (1280, 640, 390)
@@ -27,7 +25,7 @@ def phone(chromium, serve):
     page = visit(chromium, 1280, 844, has_touch=True)
     open_notebook(page, serve("narrow.ipynb", SOURCES), "narrow.ipynb")
     run_all(page)
-    expect(page.locator(".drag .handle:visible")).to_have_count(6)
+    expect(page.locator(".drag .handle:visible")).to_have_count(1)
     fold_files(page)
     yield page
     close(page)

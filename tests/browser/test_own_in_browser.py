@@ -74,7 +74,7 @@ def test_a_class_speaks_once_it_is_right(page, show):
     expect(place.locator(".sentences")).to_have_count(0)
     stage.locator("[data-cell='weights.0.0.0.0']").hover()
     expect(stage.locator(".card")).to_contain_text("weights[0, 0, 0, 0] = 0.34: right is 1.00")
-    playhead = stage.get_by_role("slider")
+    playhead = stage.get_by_role("slider", name="Playhead")
     playhead.press("ArrowRight")  # no further than it is right
     expect(stage).to_have_attribute("data-step", "7")
     playhead.press("Home")
@@ -84,19 +84,19 @@ def test_a_class_speaks_once_it_is_right(page, show):
     place = show(sliders.explore_class(read_class(wrong_class("heads_interleaved"))))
     expect(stage).to_have_attribute("data-step", "10")
     assert marked.count() > 0
-    stage.get_by_role("slider").press("ArrowLeft")  # what is ticked is right
+    stage.get_by_role("slider", name="Playhead").press("ArrowLeft")  # what is ticked is right
     expect(stage).to_have_attribute("data-step", "9")
     expect(marked).to_have_count(0)
     place = show(sliders.explore_class(read_class(MultiHeadAttention)))
-    first = place.locator(".next div").first
-    expect(first).to_contain_text("Bert0.99")
-    arcs, heads = place.locator(".reads path"), place.locator(".heads button")
+    next_word = place.locator(".next")
+    expect(next_word).to_contain_text("Bert0.99")
+    arcs, heads = place.locator(".sentence path"), place.locator(".heads button")
     before = arcs.count()
     heads.nth(4).click()
-    expect(first).to_contain_text("all heads: Bert 0.99")
+    expect(next_word).to_contain_text("was Bert 0.99")
     assert arcs.count() < before
     place.get_by_text("Cleo met Dora . Cleo met …", exact=True).click()
     heads.nth(4).press("Enter")  # on again
-    expect(first).to_contain_text("Dora1.00")
+    expect(next_word).to_contain_text("Dora1.00")
     check_axe(page)
     assert not page.faults

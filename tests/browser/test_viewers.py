@@ -58,7 +58,7 @@ def bundles():
         sliders.explore_arcs(weights, ["a", "dog", "runs"]),
         sliders.explore_source(),
         sliders.explore_angle(),
-        sliders.explore_shares(torch.tensor([4.0, -2.4, 8.0, 0.8])),
+        sliders.explore_lever(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ]
     return [one._repr_mimebundle_() for one in drawn]
 

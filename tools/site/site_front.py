@@ -20,7 +20,7 @@ ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (
 ASKED = {
     "00_start_here": "What will you build, and why?",
     "00_tensors": "What do view and transpose do to a table of numbers?",
-    "00_why_attention": "A river's bank or a bank with money: how could a machine tell?",
+    "00_why_attention": '"An old red boat": how does the boat find out that it is red?',
     "01_shape": "How many numbers does a sentence become?",
     "02_project": "What does a token ask, and what does it offer?",
     "03_view": "How do six features become two heads without one number moving?",
@@ -45,21 +45,15 @@ ASKED = {
     "20_machines_1": "How do several machines share one attention?",
     "20_machines_2": "What if one text is too long for one machine?",
     "21_in_the_wild": "Which mistakes stood in code that everybody could read?",
+    "22_torchs_own": "What does torch's own module do with your parameters, and where does it differ?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 HERO = """# Eleven Steps to Multi-Head Attention
 
-<p class="lead">From a table of numbers to the block at the heart of every GPT, in eleven small
-steps. You see every number, and move what makes it.</p>
-
-<p><a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
-
-## All of it, under your hand
-
-A small trained model reads a sentence. Swap a word: whom does the last one read now, and which word
-comes next? Then press *whiteboard*: the same eleven steps in numbers that you can drag, and Play.
+<p class="lead">A small trained model reads this sentence. Which words does the last one attend to? Press another, swap
+one, switch a head off. Then build what does it, in eleven steps. <a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 """
 ABOUT = """## To do it yourself
 
@@ -95,8 +89,7 @@ def front_page(root: Path) -> NotebookNode:
     """
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
-    stage = sliders.explore_stage("softmax", "both", answered=True)
-    stage.data = {**stage.data, "scene": "sentence"}  # it says at once what all of it is for
+    stage = sliders.explore_stage("softmax", "both", answered=True, large=True)
     page = new_notebook(
         cells=[
             new_markdown_cell(HERO.format(first=rows[0][0])),

@@ -5,7 +5,7 @@ from torch import distributed as dist
 
 from eleven_steps.beyond.processes.ring import forward_here
 from eleven_steps.beyond.processes.shared_heads import check_shares
-from helpers.attention import MultiHeadAttention, future_mask
+from helpers.attention import MultiHeadAttention
 
 
 def attend_by_exchange(
@@ -31,12 +31,9 @@ def attend_by_exchange(
     copies = max(1, num_processes // keys.shape[1])  # so that every process gets a head of keys
     keys, values = (each.repeat_interleave(copies, dim=1) for each in (keys, values))
     queries, keys, values = (Exchanged.apply(each, 1, 2) for each in (queries, keys, values))
-    group = queries.shape[1] // keys.shape[1]  # heads that share keys
-    keys, values = (each.repeat_interleave(group, dim=1) for each in (keys, values))
-    scores = queries @ keys.transpose(2, 3)  # (b, heads here, num_tokens, num_tokens)
-    masked = scores.masked_fill(future_mask(scores.shape[3], scores.device), -torch.inf)
-    weights = torch.softmax(masked / keys.shape[3] ** 0.5, dim=-1)
-    context = weights @ values  # (b, heads here, num_tokens, head_dim)
+    context = torch.nn.functional.scaled_dot_product_attention(
+        queries, keys, values, is_causal=True, enable_gqa=True
+    )  # (b, heads here, num_tokens, head_dim), block by block
     return Exchanged.apply(context, 2, 1)
 
 

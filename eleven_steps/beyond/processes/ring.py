@@ -17,43 +17,75 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
             a group of neighbouring queries.
 
     Returns:
-        context (b, num_heads, tokens here, head_dim). Gradients travel back the other way round.
+        context (b, num_heads, tokens here, head_dim).
 
     Source: "Ring Attention with Blockwise Transformers" (2023).
     """
+    return InRing.apply(queries, keys, values)
+
+
+class InRing(torch.autograd.Function):
+    """Meet every block of keys and values once forward, and once more backward.
+
+    Nothing of a block is kept for the way back, so that no process ever has all of them.
+    """
+
+    @staticmethod
+    def forward(
+        ctx, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        """Put a softmax together from the blocks that come by."""
+        block, num_processes = torch.stack([keys, values]), dist.get_world_size()
+        largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
+        total, context = torch.zeros_like(largest), torch.zeros_like(queries)
+        for turn in range(num_processes):
+            scaled, v = scores_of(queries, block, turn)
+            before = largest  # finite from the first turn on: a token sees itself
+            largest = torch.maximum(before, scaled.amax(dim=-1, keepdim=True))
+            shrink, powers = torch.exp(before - largest), torch.exp(scaled - largest)
+            total = total * shrink + powers.sum(dim=-1, keepdim=True)
+            context = context * shrink + powers @ v
+            if turn < num_processes - 1:
+                block = pass_on(block, 1)
+        context = context / total
+        ctx.save_for_backward(queries, keys, values, context, largest + total.log())
+        return context
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Work out each block's weights again; blocks gather their gradients as they go round."""
+        queries, keys, values, context, logarithm = ctx.saved_tensors
+        block, num_processes = torch.stack([keys, values]), dist.get_world_size()
+        gathered, of_queries = torch.zeros_like(block), torch.zeros_like(queries)
+        common = (gradient * context).sum(dim=-1, keepdim=True)
+        for turn in range(num_processes):
+            scaled, v = scores_of(queries, block, turn)
+            weights = torch.exp(scaled - logarithm)  # (b, num_heads, tokens here, tokens here)
+            of_scores = weights * (gradient @ v.transpose(2, 3) - common) / v.shape[3] ** 0.5
+            k = block[0].repeat_interleave(queries.shape[1] // keys.shape[1], dim=1)
+            of_queries += of_scores @ k
+            of_both = of_scores.transpose(2, 3) @ queries, weights.transpose(2, 3) @ gradient
+            gathered += torch.stack(of_both).unflatten(2, (keys.shape[1], -1)).sum(dim=3)
+            if turn < num_processes - 1:
+                block, gathered = pass_on(torch.stack([block, gathered]), 1)
+        gathered = pass_on(gathered, 1) if num_processes > 1 else gathered  # home
+        return of_queries, *gathered
+
+
+def scores_of(
+    queries: torch.Tensor, block: torch.Tensor, turn: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scaled and masked scores for the block that is here in a turn, and its values.
+
+    Few heads of keys are copied here, so that only few have to travel.
+    """
     place, num_processes = dist.get_rank(), dist.get_world_size()
     each = torch.arange(queries.shape[2], device=queries.device)
-    token, block = place * len(each) + each, torch.stack([keys, values])
-    largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
-    total, context = torch.zeros_like(largest), torch.zeros_like(queries)
-    group = queries.shape[1] // keys.shape[1]  # heads that share keys
-    for turn in range(num_processes):
-        key = (place - turn) % num_processes * len(each) + each  # whose keys are here now
-        k, v = block.repeat_interleave(group, dim=2)  # (b, num_heads, tokens here, head_dim)
-        scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
-        scaled = scaled.masked_fill(key > token[:, None], -torch.inf)
-        before = largest  # finite from the first turn on: a token sees itself
-        largest = torch.maximum(before, scaled.detach().amax(dim=-1, keepdim=True))
-        shrink, powers = torch.exp(before - largest), torch.exp(scaled - largest)
-        total = total * shrink + powers.sum(dim=-1, keepdim=True)
-        context = context * shrink + powers @ v
-        if turn < num_processes - 1:
-            block = Passed.apply(block)
-    return context / total
-
-
-class Passed(torch.autograd.Function):
-    """Pass a block on to the next process and get the previous one's; gradients go back."""
-
-    @staticmethod
-    def forward(ctx, block: torch.Tensor) -> torch.Tensor:
-        """Return the previous process's block."""
-        return pass_on(block, 1)
-
-    @staticmethod
-    def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of the block that was sent, from where it went."""
-        return pass_on(gradient, -1)
+    token = place * len(each) + each
+    key = (place - turn) % num_processes * len(each) + each  # whose keys are here now
+    k, v = block.repeat_interleave(queries.shape[1] // block.shape[2], dim=2)
+    scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
+    return scaled.masked_fill(key > token[:, None], -torch.inf), v
 
 
 def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:

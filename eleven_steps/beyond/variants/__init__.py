@@ -1,12 +1,14 @@
 """What models since the lecture changed: MultiHeadAttention with one step, or a few, made new."""
 
-from eleven_steps.beyond.variants.choose import TopKeys
+from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
+from eleven_steps.beyond.variants.delta import Delta
 from eleven_steps.beyond.variants.fused import FusedVariantAttention
 from eleven_steps.beyond.variants.keep import Cache, LatentCache
 from eleven_steps.beyond.variants.linear import Linear, State, delta_rule
 from eleven_steps.beyond.variants.look import (
     Alibi,
     Cap,
+    Chunks,
     Full,
     Padding,
     Window,
@@ -14,23 +16,44 @@ from eleven_steps.beyond.variants.look import (
     distances,
 )
 from eleven_steps.beyond.variants.module import Call, Part, VariantAttention
+from eleven_steps.beyond.variants.pool import GroupedOut, Pool, TopPools
 from eleven_steps.beyond.variants.project import GroupedHeads, Latent, OtherSequence, QueryLatent
-from eleven_steps.beyond.variants.scaling import LinearScaling, Llama3Scaling, YarnScaling
-from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, rotate
-from eleven_steps.beyond.variants.weigh import Gate, Sinks
+from eleven_steps.beyond.variants.scaling import (
+    FirstPairs,
+    LinearScaling,
+    Llama3Scaling,
+    YarnScaling,
+)
+from eleven_steps.beyond.variants.share import (
+    BorrowedKeys,
+    KeysAsValues,
+    Lends,
+    TurnedBack,
+    ValueNorm,
+)
+from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, Temperature, rotate
+from eleven_steps.beyond.variants.weigh import Differential, Gate, Sinks, Unscaled
 
 __all__ = [
     "PAIRINGS",
     "Alibi",
+    "BorrowedKeys",
     "Cache",
     "Call",
     "Cap",
+    "Chunks",
+    "Delta",
+    "Differential",
+    "FirstPairs",
     "Full",
     "FusedVariantAttention",
     "Gate",
     "GroupedHeads",
+    "GroupedOut",
+    "KeysAsValues",
     "Latent",
     "LatentCache",
+    "Lends",
     "Linear",
     "LinearScaling",
     "Llama3Scaling",
@@ -38,11 +61,18 @@ __all__ = [
     "OtherSequence",
     "Padding",
     "Part",
+    "Pool",
     "QueryLatent",
     "Rope",
     "Sinks",
     "State",
+    "Temperature",
+    "TopBlocks",
     "TopKeys",
+    "TopPools",
+    "TurnedBack",
+    "Unscaled",
+    "ValueNorm",
     "VariantAttention",
     "Window",
     "YarnScaling",

@@ -74,3 +74,69 @@ def index_vectors(part: TopKeys, call: Call) -> tuple[torch.Tensor, torch.Tensor
         queries, keys = part.rope.turned(queries, call.end), part.rope.turned(keys, call.end)
     (keys,) = call.change("index_keys", keys)
     return queries, keys
+
+
+@dataclass(frozen=True)
+class TopBlocks(Part):
+    """Let each query choose size blocks of neighbouring keys, and hide all others: step 6.
+
+    A block's rate is the best product of the indexer's query with a key in it. Each head of the
+    indexer chooses for a group of heads. The query's own block, and the local - 1 before it, are
+    among the chosen.
+
+    Args:
+        size: how many blocks of how many keys (block).
+        block: keys in a block.
+        index_heads, index_dim: heads of the indexer, and the features of each.
+        local: blocks that are always seen, the query's own first.
+        rope: turns the indexer's queries and keys, if given.
+
+    Raises:
+        TypeError, ValueError: a size is no positive int, or index_heads do not divide num_heads.
+
+    Source: MiniMax-M3 (2026), as transformers' MiniMaxM3VLIndexer.
+    """
+
+    size: int
+    block: int
+    index_heads: int
+    index_dim: int
+    local: int = 1
+    rope: Rope | None = None
+    turn = 3
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(size=self.size, block=self.block, local=self.local)
+        check_sizes(index_heads=self.index_heads, index_dim=self.index_dim)
+        if mha.num_heads % self.index_heads or mha.part(OtherSequence):
+            raise ValueError(
+                f"num_heads is {mha.num_heads} and index_heads is {self.index_heads}: a divisor is "
+                f"expected, and keys of x"
+            )
+
+    def learn(self, mha):  # noqa: D102
+        mha.W_index_query = nn.Linear(mha.d_in, self.index_heads * self.index_dim, bias=False)
+        mha.W_index_key = nn.Linear(mha.d_in, self.index_dim, bias=False)
+        mha.index_query_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
+        mha.index_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
+
+    def mask(self, call: Call, hidden):
+        """Hide the blocks that a group of heads has not chosen: (b, num_heads, tokens, keys)."""
+        mha, (num_tokens, num_keys) = call.mha, hidden.shape[-2:]
+        queries = mha.W_index_query(call.x).unflatten(-1, (self.index_heads, -1)).transpose(1, 2)
+        queries = mha.index_query_norm(queries)
+        keys = mha.index_norm(mha.W_index_key(call.x)).unsqueeze(1)
+        if self.rope:
+            queries, keys = self.rope.turned(queries, call.end), self.rope.turned(keys, call.end)
+        (keys,) = call.change("index_keys", keys)
+        rates = (queries @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)
+        rates = nn.functional.pad(rates, (0, -num_keys % self.block), value=-torch.inf)
+        rates = rates.unflatten(-1, (-1, self.block)).amax(dim=-1)  # one for each block
+        blocks = torch.arange(rates.shape[-1], device=rates.device)
+        own = torch.arange(call.end - num_tokens, call.end, device=rates.device) // self.block
+        back = own[:, None] - blocks  # (num_tokens, blocks)
+        rates = rates.masked_fill((back >= 0) & (back < self.local), torch.inf)
+        best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
+        left = torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
+        left = left.repeat_interleave(self.block, dim=-1)[..., :num_keys]
+        return (hidden | left.repeat_interleave(mha.num_heads // self.index_heads, dim=1),)

@@ -5,21 +5,23 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.choose import TopKeys
-from eleven_steps.beyond.variants.linear import Linear
-from eleven_steps.beyond.variants.look import Alibi, Cap, Full, Padding, Window
+from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
+from eleven_steps.beyond.variants.look import Alibi, Chunks, Full, Padding, Window
 from eleven_steps.beyond.variants.module import Call, VariantAttention, check_end, replacing
 from eleven_steps.beyond.variants.project import GroupedHeads, OtherSequence
 from eleven_steps.beyond.variants.weigh import Sinks
 from helpers.attention import check_input, record_nothing
+
+HIDING = (Full, Window, Chunks, Padding, TopKeys, TopBlocks, OtherSequence, Alibi, Sinks)
 
 
 class FusedVariantAttention(VariantAttention):
     """Do what VariantAttention does with scaled_dot_product_attention for steps 5 to 8.
 
     Few heads of keys are not repeated (enable_gqa), what is hidden becomes attn_mask, what ALiBi
-    subtracts and what a sink scores become numbers in it. There is no such way for Cap and Linear:
-    with one of them, or with a record, the eleven steps are taken one by one.
+    subtracts and what a sink scores become numbers in it. There is no such way for
+    parts whose fused is False, such as Cap: with one of them, or with a record, the eleven steps
+    are taken one by one.
 
     Args and errors as in VariantAttention.
     """
@@ -28,7 +30,7 @@ class FusedVariantAttention(VariantAttention):
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
         """Take x (b, num_tokens, d_in) to out (b, num_tokens, d_out); errors as above."""
-        if record is not record_nothing or self.part(Cap) or self.part(Linear):
+        if record is not record_nothing or not all(part.fused for part in self.parts):
             return super().forward(x, record)
         check_input(x, self.W_query, self.context_length)
         b, num_tokens, _ = x.shape
@@ -37,9 +39,9 @@ class FusedVariantAttention(VariantAttention):
         check_end(start, call.end, self.context_length)
 
         queries, keys, values = replacing("project", self)(call)
-        queries = queries.view(b, num_tokens, self.num_heads, -1).transpose(1, 2)
-        keys = keys.view(b, keys.shape[1], self.num_kv_heads, -1).transpose(1, 2)
-        values = values.view(b, values.shape[1], self.num_kv_heads, -1).transpose(1, 2)
+        queries = queries.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        keys = keys.unflatten(2, (self.num_kv_heads, -1)).transpose(1, 2)
+        values = values.unflatten(2, (self.num_kv_heads, -1)).transpose(1, 2)
         queries, keys, values = call.change("transpose", queries, keys, values, but=GroupedHeads)
         context = self.attend(call, queries, keys, values)
         context = context.transpose(1, 2).reshape(b, num_tokens, self.d_out)
@@ -48,7 +50,7 @@ class FusedVariantAttention(VariantAttention):
 
     def attend(self, call: Call, queries, keys, values) -> torch.Tensor:
         """Return context (b, num_heads, num_tokens, head_dim) in one call of torch."""
-        changed = any(map(self.part, (Full, Window, Padding, TopKeys, OtherSequence, Alibi, Sinks)))
+        changed = any(map(self.part, HIDING))
         causal = not changed and queries.shape[2] == keys.shape[2]
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
@@ -86,7 +88,7 @@ class FusedVariantAttention(VariantAttention):
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
         if not (self.part(Alibi) or self.part(Sinks)):
             all_seen = num_tokens == 1 or self.part(OtherSequence) or self.part(Full)
-            narrowed = self.part(Window) or self.part(Padding) or self.part(TopKeys)
+            narrowed = any(map(self.part, (Window, Chunks, Padding, TopKeys, TopBlocks)))
             return None if all_seen and not narrowed else ~hidden
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)
         (scores,) = call.change("scores", scores)

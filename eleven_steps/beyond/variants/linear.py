@@ -29,6 +29,7 @@ class Linear(Part):
     """
 
     decays: tuple[float, ...]
+    fused = False
 
     def check(self, mha):  # noqa: D102
         if len(self.decays) != mha.num_heads:
@@ -110,7 +111,8 @@ def delta_rule(queries, keys, values, shares, fades, state):
     Args:
         queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
         shares, fades: (b, num_heads, num_tokens), from 0 to 1: what of a correction is written,
-            and what of the table stays.
+            and what of the table stays. Fades may differ for each feature of a key, (b, num_heads,
+            num_tokens, head_dim), as in Kimi Linear.
         state: the table of the tokens before, (b, num_heads, head_dim, head_dim).
 
     Returns:
@@ -120,9 +122,11 @@ def delta_rule(queries, keys, values, shares, fades, state):
     torch_recurrent_gated_delta_rule, in three of four layers of Qwen3-Next and Qwen3.5.
     """
     context = []
+    if fades.dim() == 3:
+        fades = fades.unsqueeze(-1)  # one for all features
     for token in range(queries.shape[2]):
         query, key, value = (each[:, :, token, None] for each in (queries, keys, values))
-        state = state * fades[:, :, token, None, None]
+        state = state * fades[:, :, token, :, None]
         wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
         state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])
         context.append(query @ state)

@@ -23,6 +23,7 @@ class Cap(Part):
     """
 
     limit: float = 50.0
+    fused = False
 
     def check(self, mha):  # noqa: D102
         if not self.limit > 0:
@@ -46,7 +47,9 @@ class Alibi(Part):
 
     def scores(self, call: Call, scores):
         """Subtract slope * distance from scores (b, num_heads, num_tokens, num_keys)."""
-        slopes = alibi_slopes(call.mha.num_heads).to(scores) * call.mha.key_dim**0.5
+        slopes = (
+            alibi_slopes(call.mha.num_heads, scores.dtype).to(scores.device) * call.mha.key_dim**0.5
+        )
         price = slopes[:, None, None] * distances(*scores.shape[-2:], scores.device).to(scores)
         return (scores - price,)
 
@@ -79,6 +82,28 @@ class Window(Part):
     def mask(self, call: Call, hidden):
         """Hide also the keys that lie size tokens back or more."""
         return (hidden | (distances(*hidden.shape[-2:], hidden.device) >= self.size),)
+
+
+@dataclass(frozen=True)
+class Chunks(Part):
+    """Cut the text into chunks of size tokens, and let a token see its own chunk only: step 6.
+
+    Raises:
+        TypeError, ValueError: size is no positive int.
+
+    Source: three of four layers of Llama 4 (2025).
+    """
+
+    size: int
+    turn = 1
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(chunk=self.size)
+
+    def mask(self, call: Call, hidden):
+        """Hide also the keys of other chunks."""
+        chunks = torch.arange(hidden.shape[-1], device=hidden.device) // self.size
+        return (hidden | (chunks[-hidden.shape[-2] :, None] != chunks),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +160,7 @@ def distances(num_tokens: int, num_keys: int, device: torch.device | None = None
     return keys[num_keys - num_tokens :, None] - keys
 
 
-def alibi_slopes(num_heads: int) -> torch.Tensor:
+def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Return the price of a token of distance for each head, (num_heads,).
 
     Powers of 2 from 2 ** (-8 / n) to 2 ** -8, where n heads are a power of 2; else every second of
@@ -146,5 +171,6 @@ def alibi_slopes(num_heads: int) -> torch.Tensor:
     """
     check_sizes(num_heads=num_heads)
     above = 1 << (num_heads - 1).bit_length()  # the next power of 2
-    slopes = 2 ** (-8 * torch.arange(1, above + 1) / above)
-    return slopes if above == num_heads else torch.cat([slopes[1::2], slopes[::2]])[:num_heads]
+    slopes = 2 ** (-8 * torch.arange(1, above + 1, dtype=torch.float64) / above)
+    order = slopes if above == num_heads else torch.cat([slopes[1::2], slopes[::2]])[:num_heads]
+    return order.to(dtype)

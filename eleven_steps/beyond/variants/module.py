@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -22,6 +22,7 @@ class Part:
 
     turn: ClassVar[int] = 0  # within a step, parts act in this order
     past: ClassVar[int] = 0  # tokens that came before x
+    fused: ClassVar[bool] = True  # whether torch's fused attention can do it
 
     def check(self, mha: "VariantAttention") -> None:
         """Raise if the part does not fit mha."""
@@ -32,11 +33,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of forward: the module, its x, and how many tokens have been seen, x included."""
+    """One call of forward: the module, its x, and how many tokens have been seen, x included.
+
+    A part may leave notes in it for a later step of its own.
+    """
 
     mha: "VariantAttention"
     x: torch.Tensor
     end: int
+    notes: dict = field(default_factory=dict)
 
     def change(
         self, step: str, *tensors: torch.Tensor, but: type[Part] | None = None

@@ -8,6 +8,7 @@ from torch import nn
 from eleven_steps.beyond.variants.keep import Cache
 from eleven_steps.beyond.variants.look import Alibi, Window
 from eleven_steps.beyond.variants.module import Call, Part
+from eleven_steps.beyond.variants.share import KeysAsValues
 from eleven_steps.beyond.variants.turn import Rope
 from helpers.attention import check_sizes
 
@@ -39,8 +40,9 @@ class GroupedHeads(Part):
     def learn(self, mha):  # noqa: D102
         mha.num_kv_heads = self.num_kv_heads
         for name in ("W_key", "W_value"):
-            bias = getattr(mha, name).bias is not None
-            setattr(mha, name, nn.Linear(mha.d_in, self.num_kv_heads * mha.head_dim, bias=bias))
+            if layer := getattr(mha, name):  # a layer that borrows keys has none
+                width, bias = self.num_kv_heads * mha.head_dim, layer.bias is not None
+                setattr(mha, name, nn.Linear(mha.d_in, width, bias=bias))
 
     def transpose(self, call: Call, queries, keys, values):
         """Repeat each head of keys and values for its group: 0, 0, 1, 1, not 0, 1, 0, 1."""
@@ -103,12 +105,12 @@ class Latent(Part):
 
 @dataclass(frozen=True)
 class QueryLatent(Part):
-    """Make the queries of Latent from a latent of their own as well: step 2.
+    """Make queries from a latent of their own, beside Latent or KeysAsValues: step 2.
 
     It is not kept: it saves weights, 3 of 4 in DeepSeek-V3.
 
     Raises:
-        TypeError, ValueError: query_dim is no positive int, or no Latent stands beside it.
+        TypeError, ValueError: query_dim is no positive int, or neither stands beside it.
 
     Source: as Latent, section 2.1.2.
     """
@@ -118,8 +120,8 @@ class QueryLatent(Part):
 
     def check(self, mha):  # noqa: D102
         check_sizes(query_dim=self.query_dim)
-        if not mha.part(Latent):
-            raise ValueError("QueryLatent: a Latent part is expected beside it")
+        if not (mha.part(Latent) or mha.part(KeysAsValues)):
+            raise ValueError("QueryLatent: a Latent part is expected beside it, or KeysAsValues")
 
     def learn(self, mha):  # noqa: D102
         bias = mha.W_query.bias is not None

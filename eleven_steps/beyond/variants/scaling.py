@@ -21,6 +21,21 @@ class LinearScaling:
 
 
 @dataclass(frozen=True)
+class FirstPairs:
+    """Let only a share of the pairs turn, the fast ones: the others never turn at all.
+
+    Source: Gemma 4 (2026), as transformers computes rope_type "proportional".
+    """
+
+    share: float
+
+    def __call__(self, radian: torch.Tensor, base: float) -> torch.Tensor:
+        """Stretch radian (pairs,) as above, the last of it without end."""
+        places = torch.arange(len(radian), device=radian.device)
+        return radian.masked_fill(places >= int(self.share * len(radian)), torch.inf)
+
+
+@dataclass(frozen=True)
 class Llama3Scaling:
     """Let slow pairs turn factor times slower, fast ones as before, and blend those between.
 

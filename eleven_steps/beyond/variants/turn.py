@@ -16,16 +16,22 @@ PAIRINGS = ("halves", "neighbours")
 class Norm(Part):
     """Bring every query and key to length sqrt(head_dim), then weigh its features: step 4.
 
+    Args:
+        eps: what is added to the mean of squares.
+        queries, keys: whether they learn a number for each feature.
+
     Source: RMSNorm on queries and keys as in Qwen3 (2025) and Gemma 3 (2025); the idea with
     LayerNorm in "Scaling Vision Transformers to 22 Billion Parameters" (2023).
     """
 
     eps: float = 1e-6
+    queries: bool = True
+    keys: bool = True
     turn = 1
 
     def learn(self, mha):  # noqa: D102
-        mha.query_norm = nn.RMSNorm(mha.key_dim, eps=self.eps)
-        mha.key_norm = nn.RMSNorm(mha.key_dim, eps=self.eps)
+        mha.query_norm = nn.RMSNorm(mha.key_dim, eps=self.eps, elementwise_affine=self.queries)
+        mha.key_norm = nn.RMSNorm(mha.key_dim, eps=self.eps, elementwise_affine=self.keys)
 
     def transpose(self, call: Call, queries, keys, values):
         """Norm queries and keys, each head's features by themselves."""
@@ -76,8 +82,12 @@ class Rope(Part):
 
     def turned(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
         """Turn the tokens that end at position end: (b, heads, tokens, key_dim) as before."""
-        width = vectors.shape[-1] if self.width is None else self.width
         positions = torch.arange(end - vectors.shape[2], end, device=vectors.device)
+        return self.turned_to(vectors, positions)
+
+    def turned_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Turn (b, heads, tokens, key_dim) to positions (tokens,)."""
+        width = vectors.shape[-1] if self.width is None else self.width
         begin = 0 if self.first else vectors.shape[-1] - width
         before, turning, after = vectors.tensor_split([begin, begin + width], dim=-1)
         turning = rotate(turning, positions, self.base, self.pairing, self.scaling)
@@ -87,6 +97,36 @@ class Rope(Part):
         """Sharpen scaled scores where the scaling of positions asks for it, as YaRN does."""
         factor = getattr(self.scaling, "attention_factor", 1.0)
         return (scaled if factor == 1 else scaled * factor**2,)
+
+
+@dataclass(frozen=True)
+class Temperature(Part):
+    """Let scores grow a little with every floor tokens read, so that weights stay sharp: step 4.
+
+    A longer row has more keys to share weight among. It stands in layers without positions.
+
+    Args:
+        scale, floor: queries grow by 1 + scale * log(1 + (tokens read) // floor).
+
+    Raises:
+        TypeError, ValueError: floor is no positive int.
+
+    Source: Llama 4 (2025), as transformers' Llama4TextAttention; "Scalable-Softmax Is Superior for
+    Attention" (2025).
+    """
+
+    scale: float = 0.1
+    floor: int = 8192
+    turn = 2
+
+    def check(self, mha):  # noqa: D102
+        check_sizes(floor=self.floor)
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Stretch queries by their position."""
+        read = torch.arange(call.end - queries.shape[2] + 1, call.end + 1, device=queries.device)
+        stretch = 1 + self.scale * torch.log1p((read // self.floor).to(queries.dtype))
+        return queries * stretch[:, None], keys, values
 
 
 def rotate(

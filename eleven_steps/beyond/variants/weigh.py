@@ -1,5 +1,6 @@
-"""Steps 7 and 10: how much of what a head found goes on."""
+"""Steps 7, 8 and 10: how much of what a head found goes on."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -43,3 +44,63 @@ class Gate(Part):
     def combine(self, call: Call, context):
         """Multiply context (b, num_tokens, d_out) by the gate."""
         return (context * torch.sigmoid(call.mha.W_gate(call.x)),)
+
+
+@dataclass(frozen=True)
+class Unscaled(Part):
+    """Leave out the division of step 7, where norms keep queries and keys short already.
+
+    Source: Gemma 4 (2026), as transformers' Gemma4TextAttention.
+    """
+
+    def scaled(self, call: Call, scaled):
+        """Undo the division."""
+        return (scaled * call.mha.key_dim**0.5,)
+
+
+@dataclass(frozen=True)
+class Differential(Part):
+    """Take from what one head found a learned share of what its partner found: steps 4 and 8.
+
+    Head i has head i + num_heads / 2 as its partner. Both mix the same values, those of both, twice
+    as wide; what the two find alike is noise, and goes.
+
+    Args:
+        layer: the layer's number from 0 on: later layers take away more from the start.
+
+    Raises:
+        ValueError: num_heads is odd, or heads share keys so that partners have the same.
+
+    Source: "Differential Transformer" (2024), as transformers' DiffLlamaAttention.
+    """
+
+    layer: int = 0
+    turn = 5  # after groups have shared
+    fused = False
+
+    def check(self, mha):  # noqa: D102
+        if mha.num_heads % 2 or mha.num_kv_heads % 2:
+            raise ValueError(
+                f"num_heads is {mha.num_heads}, with {mha.num_kv_heads} of keys: two even numbers "
+                f"are expected, since each head has a partner"
+            )
+
+    @property
+    def start(self) -> float:
+        """The share before training."""
+        return 0.8 - 0.6 * math.exp(-0.3 * self.layer)
+
+    def learn(self, mha):  # noqa: D102
+        mha.shares = nn.Parameter(0.1 * torch.randn(4, mha.head_dim))
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Give both partners the values of both, side by side."""
+        both = torch.cat(values.chunk(2, dim=1), dim=-1)  # (b, num_heads / 2, num_keys, 2 head_dim)
+        return queries, keys, both.repeat(1, 2, 1, 1)
+
+    def context(self, call: Call, context):
+        """Subtract, and norm what is left: (b, num_heads / 2, num_tokens, 2 head_dim)."""
+        found, alike = context.chunk(2, dim=1)
+        first, second = call.mha.shares.unflatten(0, (2, 2)).prod(dim=1).sum(dim=-1).exp()
+        left = found - (first - second + self.start) * alike
+        return ((1 - self.start) * nn.functional.rms_norm(left, left.shape[-1:], eps=1e-5),)

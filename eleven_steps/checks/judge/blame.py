@@ -14,10 +14,6 @@ import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
 from eleven_steps.checks.judge.path import (
-    CUT,
-    MEET,
-    SHUFFLE,
-    TURN,
     Walk,
     around,
     kind,
@@ -34,13 +30,14 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure, clock_paused
-from eleven_steps.checks.run.trace import Place, Trace
+from eleven_steps.checks.run.trace import Place, Stop, Trace
 from helpers.trace import SHAPES, STEPS
 
 JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "wh": "3 * num_heads"}
 CALLED = {  # what right numbers are called
     **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
     **{"context": "context", "out": "output", "projected": "queries, keys or values"},
+    **{"values": "values"},
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 
@@ -125,7 +122,12 @@ def told(blame: Blame, error: str = "") -> Finding:
     if found.reason == "torch":
         hint = _hint(error)
         finding = say(
-            name, found.step, error=error, hint=hint, given=_given(found, walked), **values
+            name,
+            found.step,
+            error=error.rstrip("."),
+            hint=hint,
+            given=_given(found, walked),
+            **values,
         )
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)
@@ -177,14 +179,20 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
         place = walked.trace.ops[maker[0]].place if maker else None
-        values["since"] = wording("of_line", line=place.line) if place else ""
+        apart = place and (found.place is None or place.line != found.place.line)
+        values["since"] = wording("of_line", line=place.line) if apart else ""
+        values["them"] = "them" if what in PLURAL else "it"
     if found.reason == "skipped":
         at = found.values["for_step"]
         needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
         needed = STEPS[needs.get(at, at - 1) - 1]
-        same = in_letters(found.index, walked) == SHAPES[needed]
-        instead = "" if same else wording("instead", needed=SHAPES[needed])
-        values |= {"instead": instead, "cause": wording(f"not_{found.step}")}
+        shape = SHAPES[needed]
+        usual = any(
+            each.right and in_letters(each, tensor, walked.right.case) == shape
+            for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
+        )
+        values["needed"] = wording("is_needed", shape=shape) if usual else ""
+        values["cause"] = wording(f"not_{found.step}")
     if found.reason == "early":
         last = found.step - 1
         values |= {"number": last, "name": STEPS[last - 1], "next": found.step}
@@ -195,11 +203,16 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
     if found.reason == "family":
         needs = CALLED[found.values["needs"]]
-        values["needs"] = "x is" if needs == "x" else f"the {needs} are"
+        the = needs if needs == "x" else f"the {needs}"
+        values["needs"] = f"{the} {'is' if needs in ('x', 'context') else 'are'}"
     if found.reason == "rows":
         state = walked.trace.tensors[found.index]
         values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
     if found.reason == "size":
+        n = walked.right.case.num_tokens
+        values["needs"] = (
+            f"num_tokens, {n}," if found.values.get("for_step") == 6 else "Another size"
+        )
         values["letter"] = (
             next(
                 (
@@ -244,15 +257,13 @@ def what_is(reading: Reading) -> str:
 
 
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
-    """A tensor in the learner's words, as the call that takes it says, or the line that makes it."""
+    """A tensor in the learner's words: what the call that takes it says, or who makes it."""
     if op is not None:
         call = walked.trace.ops[op]
         nodes = around(call.place)
         same = nodes and named(nodes[0]) == kind(call)
         texts = list(operands(call.place)) if same else []
-        if len(texts) > len(call.given):
-            texts = [text for text in texts if not re.fullmatch(r"-?[\d.]+", text)]
-        if index in call.given and len(texts) >= len(call.given):
+        if index in call.given and len(texts) == len(call.given):
             return texts[call.given.index(index)]
     return own_text(index, walked)
 
@@ -265,20 +276,19 @@ def _quoted(index: int, walked: Walk, op: int | None = None) -> str:
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
     shape = tuple(walked.trace.tensors[index].shape)
-    letters = in_letters(index, walked)
+    letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
     name = _quoted(index, walked, op)
     return wording(
         "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
     )
 
 
-def in_letters(index: int, walked: Walk) -> str:
+def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
     """The axes of a tensor in letters; "" where one of them was not read.
 
     An axis of another size than its letter's, as of a part, stands as its number.
     """
-    reading, tensor = walked.readings[index], walked.trace.tensors[index]
-    sizes = {"3": 3, **walked.right.case.letters}
+    sizes = {"3": 3, **case.letters}
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []
@@ -305,12 +315,11 @@ def _made(found: Difference, walked: Walk) -> str:
         return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
-    letters, call = in_letters(found.index, walked), kind(walked.trace.ops[found.op])
-    wanted = SHAPES[right]
-    if letters and letters != wanted and call in TURN | MEET | CUT - SHUFFLE:
-        return wording("made_axes", shape=shape, letters=letters, wanted=wanted)
+    letters = in_letters(reading, tensor, walked.right.case)
+    if letters and letters != SHAPES[right]:
+        return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes)
-    if mixed and call in ("view", "reshape"):
+    if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
         return wording("made_mixed", shape=shape)
     return wording("made_other", shape=shape, step=found.step, name=right)
 
@@ -370,11 +379,28 @@ def _hint(error: str) -> str:
 def _unbound(error: str, walked: Walk) -> str:
     """Where a name is made that is read before; else what torch's or Python's words mean."""
     lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.trace.stop
+    if stop and stop.place and (several := _several(walked, stop)):
+        return several
     if not lost or not stop or not stop.place:
         return _hint(error)
+    if lost[1] in stop.several:
+        return ""
     lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
     if lines and min(lines) >= stop.place.line:
-        return wording("made_later", name=lost[1], line=min(lines))
+        name = "made_here" if min(lines) == stop.place.line else "made_later"
+        return wording(name, name=lost[1], line=min(lines))
+    return ""
+
+
+def _several(walked: Walk, stop: Stop) -> str:
+    """Which name of the line stands for several tensors where one is wanted."""
+    for name, each in stop.several.items():
+        if re.search(rf"\b{name}\b", stop.place.expression) and (
+            made := walked.makers.get(each[-1])
+        ):
+            place = walked.trace.ops[made[0]].place
+            line = wording("of_line", line=place.line) if place else ""
+            return wording("is_several", name=name, count=len(each), line=line)
     return ""
 
 

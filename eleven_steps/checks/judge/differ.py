@@ -31,6 +31,7 @@ from eleven_steps.checks.judge.path import (
 )
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.run.trace import Op, Place
+from helpers.trace import STEPS
 
 OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -212,6 +213,8 @@ def _of_another(
     if not missing:
         return None
     lost = missing[0]
+    if step == 8 and not three:
+        return None
     wrong = [i for i, each in three if each.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
     path = walked.back([*start, *op.given])
@@ -243,6 +246,9 @@ def _of_another(
 
     own = sorted(n for n in walked.back(wrong) - shared if n > after and takes(n))
     at = own[0] if own else number
+    if own:  # what the line at fault takes
+        mine = [i for i in walked.trace.ops[at].given if walked.readings[i].family == "projected"]
+        wrong = mine[:1] or wrong
     return Difference(
         walked.roles[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
     )
@@ -255,6 +261,10 @@ def _skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     operands = [(_unturned(walked, i, step), i) for i in op.given]
     for index, own in operands:
         lost = _lost(walked, op, name, step, phase, families, index, own)
+        axes = [a for a in walked.readings[index].axes or () if a]
+        if lost == 4 and axes[:2] == ["h", "b"]:
+            made = walked.makers.get(index, [number])[0]
+            return Difference(4, "order", made, walked.trace.ops[made].place, index)
         if lost and not _later(walked, index):
             return Difference(lost, "skipped", number, op.place, index, None, {"for_step": step})
     return None
@@ -294,6 +304,8 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
     heads_first = bool(axes) and axes[0] == "h"
+    if projected and name == "scaled_dot_product_attention" and axes[-2:] == ["d", "n"]:
+        return 4
     if projected and step == 5 and name in ("matmul", "bmm") and axes:
         alone = heads_first and not all((o.axes or ("h",))[0] == "h" for o in others)
         mine = walked.readings[own]
@@ -401,6 +413,13 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         return None
     if step == 7 and kind(op) in SCALE:  # of queries or keys, before they meet
         return None
+    if (
+        step == 8
+        and kind(op) in MEET
+        and {"scores"} == {walked.readings[i].family for i in op.given}
+    ):
+        values = {"needs": "values"}
+        return Difference(8, "family", number, op.place, op.given[-1], None, values)
     for index in op.given:
         reading = walked.readings[index]
         if reading.family in ("const", "layer"):
@@ -448,7 +467,7 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         _set_at(walked, text) or op.place,
                         None,
                         None,
-                        {"name": text, "size": size},
+                        {"name": text, "size": size, "for_step": step},
                     )
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
@@ -461,7 +480,13 @@ def _size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
                         line + walked.trace.first - 1, ast.unparse(value), ast.unparse(value)
                     )
                     return Difference(
-                        1, "size", number, place, None, None, {"name": node.id, "size": size}
+                        1,
+                        "size",
+                        number,
+                        place,
+                        None,
+                        None,
+                        {"name": node.id, "size": size, "for_step": step},
                     )
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
@@ -513,8 +538,9 @@ def _set_at(walked: Walk, text: str) -> Place | None:
 def _unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
     stop = walked.trace.stop
-    if stop.place is None:
-        return Difference(1, "name", None, None)
+    if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
+        todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
+        return Difference(next(todo, len(STEPS)), "name", None, stop.place)
     return Difference(_stands(walked, stop.place), "name", None, stop.place)
 
 
@@ -573,10 +599,10 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             return 2
         if called.startswith("out_proj"):
             return 11
-    if phase < 3 and name in MASK | NORM and node is not path[0] and node in path and phase == 2:
-        if all(each.family == "const" for each in given):
-            op = Op(name, (), ())
-            return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
+    unmade = phase == 2 and name in MASK | NORM and node in path[1:]
+    if unmade and all(each.family == "const" for each in given):
+        op = Op(name, (), ())
+        return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
     if name == "own":
         inner = _first_inside(walked, node)
         if inner:

@@ -182,14 +182,10 @@ def _same(out: Any, other: Any) -> bool:
 
 def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
+    causal = "full" not in changes_of(asked.variant)
     given = {
         **{name: size for name, size in main.letters.items() if name not in ("b", "num_tokens")},
-        **{
-            "dropout": 0.0,
-            "qkv_bias": True,
-            "causal": "full" not in changes_of(asked.variant),
-            "nothing": 0.0,
-        },
+        **{"dropout": 0.0, "qkv_bias": True, "causal": causal, "nothing": 0.0},
         **sizes(main),
     }
     made = attempt(built, asked.build, given)
@@ -206,9 +202,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
-    calls = (
-        [asked.call] if asked.call else list(ways(module, "full" not in changes_of(asked.variant)))
-    )
+    calls = [asked.call] if asked.call else list(ways(module, causal))
     for where in places(module, weights, of_role, layouts):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for call in calls:
@@ -219,7 +213,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 call=call,
                 asked=names,
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
-                causal="full" not in changes_of(asked.variant),
+                causal=causal,
                 told=_told(where, call),
             )
 

@@ -199,7 +199,8 @@ def _why(
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
-        look = raised or not likes[at] and faults[at].kind != "type"
+        clear = faults[at].kind == "nan" and wording("nan_comes_of") not in faults[at].text
+        look = raised or not likes[at] and faults[at].kind != "type" and not clear
         if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
             text = said if raised else together(text, said)
         if faults[BOARD] is None:
@@ -227,7 +228,9 @@ def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     if failure is None:
         useful = blame.found and not task.right and blame.found.reason not in ("early", "torch")
         return told(blame).text if useful and blame.found.op is not None else ""
-    return told(blame if blame.found and not task.right else plainly(blame), failure.text).text
+    return told(
+        blame if blame.found and not task.right else plainly(blame), failure.text.rstrip(".")
+    ).text
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:

@@ -165,11 +165,13 @@ def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts])
     """Say where what was returned leaves the right way, and which known mistake it comes to."""
     found, here = blame and blame.found, seen[SIZED]
     known = MISTAKES.get(_known(returned))
+    if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
+        known = None  # what torch says alone is no proof of a mistake
     if known and not (found and blame.unspoilt(known.identifier)):
         step = found.step if found and found.step in known.steps else known.step
         return Finding(step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
-        error = here.out.text if isinstance(here.out, Failure) else ""
+        error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
         finding = replace(told(blame, error), case=TASK_CASES[SIZED])
         return replace(finding, mistake=known and known.identifier)
     first = next(i for i, each in enumerate(seen) if not _as_some_step(each, i))

@@ -10,8 +10,8 @@ import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, told
 from eleven_steps.checks.judge.constructor import alike_in_shape
-from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.read import FAMILIES
+from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -19,7 +19,7 @@ from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
-from eleven_steps.checks.run.facts import Built, Facts, Pass
+from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from helpers.trace import STEPS
 
@@ -70,7 +70,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
             return
         first = outputs.mistakes[names[0]]
         own_place = found and found.reason in ("other", "early", "size", "exchanged")
-        if len(names) == 1 and own_place and found.step not in first.steps:
+        elsewhere = own_place and found.step not in first.steps
+        if len(names) == 1 and (elsewhere or found and blame.unspoilt(names[0])):
             yield replace(told(blame, _error(out)), mistake=names[0])
         else:
             step = found.step if found else None
@@ -100,7 +101,7 @@ def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
 
 
 def _error(out: torch.Tensor | Failure) -> str:
-    return out.text if isinstance(out, Failure) else ""
+    return out.text.rstrip(".") if isinstance(out, Failure) else ""
 
 
 def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:
@@ -138,15 +139,14 @@ def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
             return (name,)
         return pair(outputs, blame, step) if step else ()
     name = single(outputs, step)
-    if name and _same_situation(outputs, name, blame, case) and not blame.unspoilt(name):
-        return (name,)
-    return ()
+    theirs = _planted(name, case) if name else None
+    same = theirs and _situation(theirs) == _situation(blame) and _stored(theirs) <= _stored(blame)
+    return (name,) if same and not blame.unspoilt(name) else ()
 
 
-def _same_situation(outputs: Outputs, name: str, blame: Blame, case: Case) -> bool:
-    """Whether a mistake that raises stops at the same: the same tensors, as far as they are read."""
-    theirs = _planted(name, case)
-    return theirs is not None and _situation(theirs) == _situation(blame)
+def _stored(blame: Blame) -> set[tuple[str, int]]:
+    """The sizes that a class stores under the lecture's names."""
+    return {(name, n) for name, n in blame.walked.trace.sizes.items() if name in ATTRIBUTES}
 
 
 @functools.cache

@@ -10,29 +10,57 @@ import torch
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
 from eleven_steps.checks.run.trace import Op, Place, Trace
 
-TURN = set("transpose permute movedim moveaxis mT T mH t swapaxes swapdims adjoint".split())
-CUT = set(
-    (
-        "pad view reshape unflatten flatten split chunk unbind cat concat concatenate "
-        "stack getitem squeeze unsqueeze tensor_split narrow expand expand_as select "
-        "contiguous view_as hstack vstack index_select repeat repeat_interleave flip "
-        "roll setitem as_strided"
-    ).split()
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The calls by what they do: move axes, cut and join, multiply two tensors, hide, make weights,
+# change the order, keep the numbers, scale.
+TURN = _names(
+    """
+    T adjoint mH mT moveaxis movedim permute swapaxes swapdims t transpose
+    """
 )
-MEET = set(
-    (
-        "matmul rmatmul bmm einsum baddbmm mm mv dot tensordot bilinear cdist addmm inner "
-        "scaled_dot_product_attention"
-    ).split()
+CUT = _names(
+    """
+    as_strided cat chunk concat concatenate contiguous expand expand_as flatten flip getitem
+    hstack index_select narrow pad repeat repeat_interleave reshape roll select setitem
+    split squeeze stack tensor_split unbind unflatten unsqueeze view view_as vstack
+    """
 )
-MASK = set(
-    ("masked_fill where triu tril ones zeros full arange bool ones_like zeros_like eye").split()
+MEET = _names(
+    """
+    addmm baddbmm bilinear bmm cdist dot einsum inner matmul mm mv rmatmul
+    scaled_dot_product_attention tensordot
+    """
 )
-MASK |= set("logical_not logical_or logical_and invert eq ne lt gt le ge masked_scatter".split())
-NORM = set("softmax log_softmax sigmoid exp amax amin max min sum dropout logsumexp".split())
-SHUFFLE = set("roll flip pad repeat index_select getitem narrow expand".split())
-KEEP = set("contiguous clone to float double type detach dropout requires_grad written".split())
-SCALE = set("mul div rmul truediv rdiv rtruediv multiply divide floordiv floor_divide".split())
+MASK = _names(
+    """
+    arange bool eq eye full ge gt invert le logical_and logical_not logical_or lt
+    masked_fill masked_scatter ne ones ones_like tril triu where zeros zeros_like
+    """
+)
+NORM = _names(
+    """
+    amax amin dropout exp log_softmax logsumexp max min sigmoid softmax sum
+    """
+)
+SHUFFLE = _names(
+    """
+    expand flip getitem index_select narrow pad repeat roll
+    """
+)
+KEEP = _names(
+    """
+    clone contiguous detach double dropout float requires_grad to type written
+    """
+)
+SCALE = _names(
+    """
+    div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv
+    """
+)
 
 
 @dataclass(frozen=True)
@@ -225,17 +253,17 @@ def kind(op: Op) -> str:
 
 
 def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
-    """The step that a call is for: by what it is, what it is given, and how far forward has come."""
+    """The step that a call is for: by what it is, what it gets, and how far forward has come."""
     name, at = kind(op), FAMILIES[phase]
     real = [each for each in given if each.family in FAMILIES[1:]]
     families = [each.family for each in given]
     first = real[0] if real else Reading("none")
     if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
         layer = next((each.who for each in given if each.family == "layer"), "")
-        if layer.startswith("out_proj") or layer.startswith(("W_query", "W_key", "W_value")):
-            if name != "linear" or at in ("x", "projected", "context", "out"):
-                of_out = layer.startswith("out_proj")
-                return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
+        of_out = layer.startswith("out_proj")
+        of_three = layer.startswith(("W_query", "W_key", "W_value"))
+        if (of_out or of_three) and (name != "linear" or at != "scores"):
+            return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
         if at in ("x", "projected"):
             return 2
         return 11 if at in ("context", "out") or first.family != "x" else 2
@@ -296,7 +324,8 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed:
         return 8 if normed else 5 if first.family == "scores" else 6
     if first.family == "x":
         return 2
-    grouped = first.stage == 4 and name in ("view", "reshape", "flatten")
+    into = sum(type(each) is int for each in op.numbers)
+    grouped = first.stage == 4 and name in ("view", "reshape", "flatten") and into < 4
     return 4 if name in TURN or grouped else 3
 
 
@@ -376,12 +405,18 @@ def operands(place: Place | None) -> Iterator[str]:
             whose = ast.unparse(function.value)
             if whose not in ("torch", "F", "nn", "nn.functional", "torch.nn.functional", "self"):
                 yield whose
-        for each in node.args:
+        given = [*node.args, *(each.value for each in node.keywords)]
+        for each in given:
             parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
-            yield from map(ast.unparse, parts)
-        yield from (ast.unparse(each.value) for each in node.keywords)
+            yield from (ast.unparse(e) for e in parts if not _is_number(e))
     elif isinstance(node, ast.Attribute | ast.Subscript):
         yield ast.unparse(node.value)
+
+
+def _is_number(node: ast.AST) -> bool:
+    """Whether a node is a number or a text as it stands there."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant)
 
 
 def own_text(index: int, walked: Walk) -> str:

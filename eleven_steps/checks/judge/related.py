@@ -159,8 +159,10 @@ def _as_weights(part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
     scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
     hides, root = masked == -torch.inf, scene.case.head_dim**-0.5
     state = state_of(part.double(), scores.double(), hides, 1e-5)
+    if part.isnan().any():  # said already, with what made it
+        return ""
     sums = part.sum(-1)
-    if not part.isnan().any() and part.masked_select(hides).any():
+    if part.masked_select(hides).any():
         return say("future_seen", some="").text
     if not close(sums, torch.ones_like(sums), LOOSE):
         off = (sums - 1).abs().argmax()

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from eleven_steps.checks.run.isolate import OUR_FILES, Failure, attempt, clock_paused
+from eleven_steps.checks.run.isolate import OUR_FILES, Failure, TimeUp, attempt, clock_paused
 
 MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
@@ -110,7 +110,9 @@ def traced(
         try:
             with torch.no_grad(), recorder:
                 return function(*arguments)
-        except Exception as error:
+        except TimeUp:
+            raise
+        except BaseException as error:  # a SystemExit too
             with clock_paused():
                 recorder.note(error)
             raise
@@ -405,7 +407,7 @@ def _placed(file: str, position: tuple) -> Place:
 
 
 def _source(answer: Any, files: set[str]) -> tuple[str, int]:
-    """The source of a class or function, and the number of its first line; "" where there is none."""
+    """The source of a class or function and its first line's number; "" where there is none."""
     code = getattr(answer, "__code__", None)
     for cls in getattr(answer, "__mro__", ()):
         code = code or getattr(vars(cls).get("forward"), "__code__", None)

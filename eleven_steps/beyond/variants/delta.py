@@ -1,0 +1,102 @@
+"""Steps 2 to 10 of a layer that corrects a table in place of adding to it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from eleven_steps.beyond.variants.keep import Cache
+from eleven_steps.beyond.variants.look import Padding
+from eleven_steps.beyond.variants.module import Call, Part
+
+LAYERS = ("query", "key", "value")
+
+
+@dataclass(frozen=True)
+class Delta(Part):
+    """Weigh by the gated delta rule, with a fade of its own for each feature: steps 2 to 10.
+
+    What delta_rule reads token by token is written here as weights, so that all eleven steps are
+    there: step 5 fades scores feature by feature, and step 7 takes from each key what later keys
+    have corrected. A weight may be negative. Before, a short convolution mixes each feature with
+    that of the three tokens before; after, each head is normed and gated.
+
+    Raises:
+        ValueError: a cache or padding stands beside it.
+
+    Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
+    KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
+    """
+
+    fused = False
+
+    def check(self, mha):  # noqa: D102
+        if mha.part(Cache) or mha.part(Padding):
+            raise ValueError("Delta: a table is kept, read token by token, and no cache or padding")
+
+    def learn(self, mha):  # noqa: D102
+        d_in, width, each = mha.d_in, mha.d_out, mha.head_dim
+        for name in LAYERS:
+            convolution = nn.Conv1d(width, width, 4, padding=3, groups=width, bias=False)
+            setattr(mha, f"{name}_mix", convolution)
+        mha.W_share = nn.Linear(d_in, mha.num_heads, bias=False)
+        for name in ("fade", "gate"):
+            low = nn.Linear(d_in, each, bias=False), nn.Linear(each, width, bias=False)
+            setattr(mha, f"W_{name}", nn.Sequential(*low))
+        mha.fade_bias = nn.Parameter(torch.zeros(width))
+        mha.fade_log = nn.Parameter(torch.zeros(mha.num_heads))
+        mha.head_norm = nn.RMSNorm(each, eps=1e-5)
+
+    def project(self, call: Call):
+        """Mix what the three layers make with the three tokens before, and bend it."""
+        made = []
+        for name in LAYERS:
+            plain = getattr(call.mha, f"W_{name}")(call.x).transpose(1, 2)
+            mixed = getattr(call.mha, f"{name}_mix")(plain)[..., : call.x.shape[1]]
+            made.append(nn.functional.silu(mixed).transpose(1, 2))
+        return made
+
+    def transpose(self, call: Call, queries, keys, values):
+        """Bring queries and keys to length 1."""
+        lengths = [(each.square().sum(-1, keepdim=True) + 1e-6).sqrt() for each in (queries, keys)]
+        call.notes[self] = queries / lengths[0], keys / lengths[1]
+        return *call.notes[self], values
+
+    def scores(self, call: Call, scores):
+        """Fade each feature's product with the tokens that lie between."""
+        queries, keys = call.notes[self]
+        return (faded(queries, keys, self.fades(call)),)
+
+    def softmax(self, call: Call, scaled):
+        """Take what later keys correct: scores (I + corrections) ** -1, and a share for each."""
+        _, keys = call.notes[self]
+        shares = torch.sigmoid(call.mha.W_share(call.x)).transpose(1, 2)  # (b, num_heads, tokens)
+        corrections = faded(keys, keys, self.fades(call)).tril(-1) * shares.unsqueeze(-1)
+        corrections = corrections + torch.eye(keys.shape[2]).to(keys)
+        solved = torch.linalg.solve_triangular(corrections, shares.diag_embed(), upper=False)
+        return scaled.masked_fill(scaled == -torch.inf, 0) @ solved
+
+    def combine(self, call: Call, context):
+        """Norm each head, and gate each feature."""
+        normed = call.mha.head_norm(context.unflatten(-1, (call.mha.num_heads, -1)))
+        return (normed.flatten(2) * torch.sigmoid(call.mha.W_gate(call.x)),)
+
+    def fades(self, call: Call) -> torch.Tensor:
+        """Return logarithms of what is left of each feature, (b, num_heads, tokens, head_dim)."""
+        mha = call.mha
+        asked = nn.functional.softplus(mha.W_fade(call.x) + mha.fade_bias)
+        asked = asked.unflatten(-1, (mha.num_heads, -1)).transpose(1, 2)
+        return -mha.fade_log.exp()[:, None, None] * asked
+
+
+def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:
+    """Return products of one's tokens with other's, less what has faded between; 0 after it.
+
+    All three are (b, num_heads, tokens, head_dim); differences of sums stay small where quotients
+    of products would not.
+    """
+    total = fades.cumsum(dim=2)
+    between = total.unsqueeze(3) - total.unsqueeze(2)  # (b, num_heads, tokens, tokens, head_dim)
+    future = torch.ones(between.shape[2:4], dtype=torch.bool, device=one.device).triu(1)
+    between = between.masked_fill(future[..., None], -torch.inf).exp()
+    return (one.unsqueeze(3) * other.unsqueeze(2) * between).sum(dim=-1)

@@ -1,0 +1,107 @@
+// A sentence in large type: arcs from the word that is asked to those it attends to, the next word, heads
+// to switch off; words to swap where there is a vocabulary. It shows what it is told, and hears a hand.
+
+const COLOUR = (layer, head) => (layer ? head : 2 + head); // a head's colour is its own in all layers
+
+class Sentence {
+  // says: read() returns { words, cut, query, heads: [{ layer, head, row, off }], next, before, vocabulary,
+  // changed }; asked(i), swapped(i, word), switched(k) and opened(k) hear what a hand wants.
+  constructor(el, says, colours) {
+    this.el = el; this.says = says; this.colours = colours; this.open = null; // the word that is swapped
+    el.classList.add("sentence");
+    el.innerHTML = `<div class="said"><svg aria-hidden="true"></svg><div class="spoken" role="group"
+      aria-label="Words: press one for its arcs, once more to swap it"></div><div class="list" role="group"
+      aria-label="words to put here" hidden></div></div><div class="next" role="group" aria-label="next word"></div>
+      <div class="heads" role="group" aria-label="heads, to switch off"></div><p class="finding"></p>`;
+    [this.said, this.next, this.chips, this.finding] = el.children;
+    [this.svg, this.spoken, this.list] = this.said.children;
+    this.svg.addEventListener("click", ({ target }) => target.dataset.head && says.opened?.(Number(target.dataset.head)));
+    this.room = new ResizeObserver(() => this.spoken.clientWidth !== this.laid && this.draw());
+    this.room.observe(el);
+    onKeys(el, (key, { target }) => this.key(key, target));
+    el.addEventListener("focusout", ({ relatedTarget }) => el.contains(relatedTarget) || this.close());
+  }
+
+  key(key, target) {
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[key], all = [...target.parentNode.children];
+    if (key === "Escape") return this.close();
+    if (by && (target.parentNode === this.list || Math.abs(by) === 1)) all[all.indexOf(target) + by]?.focus();
+    else if (by && target.parentNode === this.spoken) this.swap(all.indexOf(target));
+    return Boolean(by);
+  }
+
+  close() {
+    const { open } = this;
+    this.open = null; this.list.hidden = true;
+    if (open !== null && this.list.contains(document.activeElement)) this.spoken.children[open].focus();
+    return open !== null;
+  }
+
+  // A list of the words that may stand in a word's place.
+  swap(i) {
+    const { vocabulary, words } = this.says.read();
+    if (!vocabulary) return;
+    this.open = i; this.list.hidden = false;
+    this.list.replaceChildren(...vocabulary.map((word) => {
+      const each = document.createElement("button");
+      each.textContent = word; each.ariaPressed = String(word === words[i]);
+      each.onclick = () => { this.close(); this.says.swapped(i, word); this.spoken.children[i].focus(); };
+      return each;
+    }));
+    this.list.querySelector("[aria-pressed='true']")?.focus({ preventScroll: true });
+  }
+
+  draw() {
+    const { words, cut = words.length, query, heads, next, before, vocabulary } = this.says.read();
+    const buttons = (place, texts, act) => {
+      while (place.children.length > texts.length) place.lastChild.remove();
+      texts.forEach((text, i) => {
+        const each = place.children[i] ?? place.appendChild(document.createElement("button"));
+        if (each.textContent !== text) each.textContent = text;
+        each.onclick = () => act(i);
+      });
+      return [...place.children];
+    };
+    buttons(this.spoken, words, (i) => (i === query ? this.swap(i) : this.says.asked(i))).forEach((each, i) => {
+      each.dataset.word = i; each.ariaPressed = String(i === query); each.disabled = i >= cut;
+      each.title = i === query && vocabulary ? "press again to swap this word" : "";
+    });
+    buttons(this.chips, heads.map(({ layer, head }) => `layer ${layer}, head ${head}`), (k) => this.says.switched(k))
+      .forEach((each, k) => {
+        const { layer, head, off } = heads[k];
+        each.ariaPressed = String(!off);
+        each.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
+      });
+    this.next.innerHTML = next.map(([word, share], k) => `<b>${word}</b><i style="--share:${share}"></i><span>${
+      share.toFixed(2)}${!k && before ? ` was ${before[0]} ${before[1].toFixed(2)}` : ""}</span>`).join("");
+    const shown = heads.map((each, k) => ({ ...each, k })).filter(({ row, off }) => row && !off);
+    const [share, from, one] = shown.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))
+      .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
+    this.finding.textContent = share > 0.03
+      ? `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
+      : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.";
+    this.arcs(words, query, shown);
+  }
+
+  // The first layer's arcs above the words, the second's below.
+  arcs(words, query, shown) {
+    const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken, { paddingTop } = getComputedStyle(this.said);
+    this.laid = wide;
+    if (!wide) return;
+    const room = parseFloat(paddingTop), height = this.said.clientHeight, at = [...this.spoken.children].map((each) =>
+      [each.offsetLeft + each.offsetWidth / 2, each.offsetTop, each.offsetTop + each.offsetHeight]);
+    const path = ({ layer, head, row, k }) => Array.from(row, (share, j) => {
+      if (share < 0.03) return "";
+      const [x, above, below] = at[query], [to, ...edges] = at[j], way = layer ? 1 : -1, y = layer ? below : above;
+      const far = Math.min(room * 1.15, room * (0.35 + 0.16 * head) + Math.abs(x - to) * 0.12), own = j === query;
+      const lift = y + way * (own ? room * 0.6 : far), end = edges[layer ? 1 : 0];
+      const curve = own ? `M${x - 9} ${y}C${x - 16} ${lift} ${x + 16} ${lift} ${x + 9} ${y}`
+        : `M${x} ${y}C${x} ${lift} ${to} ${end + lift - y} ${to} ${end}`;
+      return `<path d="${curve}" pathLength="1" data-head="${k}" stroke-width="${1.5 + room / 12 * share}"
+        style="--head:${this.colours[COLOUR(layer, head)]}"><title>layer ${layer}, head ${head}: ${words[j]} ${
+        share.toFixed(2)}</title></path>`;
+    }).join("");
+    this.svg.setAttribute("viewBox", `0 0 ${this.said.clientWidth} ${height}`);
+    this.svg.innerHTML = shown.map(path).join("");
+  }
+}

@@ -1,0 +1,198 @@
+// The hand on the stage: any number that it shows can be taken hold of and moved, a what-if from which
+// everything later follows.
+
+const PIXELS = 200, KEYS = 20; // as many make the way from 0 to as far as a hand may go
+
+class Hand {
+  constructor(it) {
+    this.it = it;
+    this.hold = null; // the cell in hand, and all numbers as they were when it was taken
+    this.held = null; // what a pointer drags: the value it began with
+    this.letting = null; // until a number that keys move is let go
+  }
+
+  // How far a number may go: a weight from 0 to 1, others twice as far as the strongest of theirs.
+  far({ kind }, step) {
+    const { it } = this, name = nameOf(kind, step);
+    if (name === "weights") return 1;
+    if (kind === "x") return 2 * Math.max(1, Math.ceil(strongest(it.input)));
+    return 2 * Math.max(kind === "scores" ? 4 : 1, Math.ceil(it.most[name]));
+  }
+
+  // Take hold of a number: what was before stays known for as long as it is held.
+  // The step is where it stands: the lever holds the scores of step 6 while step 7 is shown.
+  take(cell, step = this.it.step) {
+    const { it } = this;
+    clearTimeout(this.letting);
+    if (cell.kind === "scores") it.row = { h: cell.h, r: cell.r };
+    if (this.hold?.cell === cell && this.hold.step === step) return;
+    this.release();
+    if (step === it.step) it.playhead.rush();
+    else it.playhead.stop();
+    this.hold = { cell, step, made: it.made };
+    this.report(); it.soon();
+  }
+
+  // Set the number that is held; everything after it follows. One that was −∞ begins at the score.
+  move(value) {
+    const { it } = this, { cell, step } = this.hold, far = this.far(cell, step);
+    const low = nameOf(cell.kind, step) === "weights" ? 0 : -far, key = it.keyOf(cell, step);
+    const to = isFinite(value) ? value : it.made[5].scores[cell.at], digits = far > 20 ? 10 : 100;
+    it.moved.delete(key); // the newest is the last
+    it.moved.set(key, { step: leftBy(cell.kind, step), name: nameOf(cell.kind, step), at: cell.at,
+      called: it.called(cell, step), cell, value: Math.round(clamp(to, low, far) * digits) / digits });
+    it.anew();
+    this.report();
+  }
+
+  // By how much a pixel or a key moves a number.
+  by(cell, parts) { return this.far(cell, this.it.step) / parts; }
+
+  report() {
+    const { it } = this, { cell, step } = this.hold, [x, y, w, h] = it.steps[step].at(cell.k);
+    const before = it.value(cell, step, this.hold.made), now = it.value(cell, step);
+    it.page.tell(reported(it, this.hold));
+    if (step === it.step) it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y, w, h);
+  }
+
+  release() {
+    clearTimeout(this.letting);
+    if (!this.hold) return;
+    this.hold = this.it.pointed = null; this.it.page.call.hidden = true;
+    this.it.page.tell(); this.it.soon(); this.it.later(40);
+  }
+
+  // Keep what is no number of a tensor: what scores are divided by, or how much is dropped.
+  keep(called, value, right) {
+    const { it } = this;
+    it.row = rowOfNote(it);
+    it.moved.delete(called);
+    if (value !== right) it.moved.set(called, { step: -1, called: `the ${called}`, value });
+    it.anew();
+  }
+
+  // Let a row of the board be moved as bars; what is moved are the scores that the mask has left.
+  lever() {
+    const { it } = this, row = () => rowOfNote(it);
+    const from = () => (row().h * it.sizes.tokens + row().r) * it.sizes.tokens;
+    const cell = (j) => it.list[it.first.scores + from() + j];
+    const slice = (step, name) => [...it.made[step][name].subarray(from(), from() + it.sizes.tokens)];
+    return {
+      read: () => {
+        const root = Math.sqrt(it.headDim), dropped = it.moved.has("dropout");
+        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE), { h } = row();
+        return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
+          masked: slice(6, "masked"), root, divisor: it.moved.get("divisor")?.value ?? root, t,
+          kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
+          colour: `var(--head${h})`, far: this.far({ kind: "scores" }, 6) };
+      },
+      moved: (j, score) => {
+        if (it.own) return; // what a class of one's own has made stays as it is
+        this.take(cell(j), 6); this.move(score);
+        this.letting = setTimeout(() => this.release(), 1500);
+      },
+      letGo: () => this.release(),
+      back: (j) => { it.row = row(); return this.undo(this.hold?.cell ?? cell(j), 6); },
+      divided: (divisor) => this.keep("divisor", divisor, Math.sqrt(it.headDim)),
+      trained: (on) => this.keep("dropout", on ? 0.5 : 0, 0),
+      went: (k) => {
+        const last = it.moved.has("dropout") ? MOMENTS : BEFORE;
+        it.playhead.go(Math.min(7, 6 + TURN + (1 - TURN) * k / last), 900);
+      },
+    };
+  }
+
+  // Put one number back: the one in hand, or the one moved last. Whether there was one.
+  undo(cell, step = this.hold?.step ?? this.it.step) {
+    const { it } = this, key = cell && it.keyOf(cell, step);
+    const one = it.moved.has(key) ? key : [...it.moved.keys()].at(-1);
+    this.release();
+    if (one === undefined) return false;
+    it.moved.delete(one);
+    it.anew();
+    return true;
+  }
+
+  undoAll() {
+    const { it } = this, words = `${it.words}`;
+    this.release(); it.begin();
+    if (words !== `${it.words}`) it.set();
+    else it.anew();
+  }
+
+  // What a key does here; whether it did anything.
+  key(key, { shiftKey, target }) {
+    const { it } = this, { elements, board, strip } = it.page;
+    const cell = it.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
+    const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (key === "Escape") return this.undo(this.hold?.cell ?? cell);
+    if (target.matches("input, select, button, .bar")) return false;
+    if (key === " ") it.playhead.toggle();
+    else if (cell && by && it.movable(cell)) {
+      this.take(cell);
+      this.move(it.value(cell, it.step) + by * this.by(cell, KEYS) * (shiftKey ? 5 : 1));
+      this.letting = setTimeout(() => { this.release(); it.point(cell); }, 1500);
+    } else if (cell && aside) {
+      const next = elements[target.k + aside];
+      if (next?.hidden !== false || it.list[next.k].kind !== cell.kind) return true;
+      it.page.tabbed(it.list[next.k]);
+      next.focus();
+    } else if (target === board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
+    else if (target !== strip) return false;
+    else if (by || aside) it.playhead.skip(by ?? aside);
+    else if (key === "Home" || key === "End") it.playhead.go(key === "Home" ? 1 : LAST, 0);
+    else return false;
+    return true;
+  }
+
+  // Point at the nearest number in a direction.
+  wander(dx, dy) {
+    const { it } = this;
+    it.playhead.rush();
+    const laid = it.steps[it.step], [x, y] = it.pointed ? laid.at(it.pointed.k) : [0, 0];
+    const far = ({ k }) => {
+      const right = laid.at(k)[0] - x, down = laid.at(k)[1] - y, along = right * dx + down * dy;
+      return along > 3 ? along + 3 * Math.abs(right * dy + down * dx) : Infinity;
+    };
+    const best = laid.shown.reduce((one, other) => (far(other) < far(one) ? other : one));
+    it.page.card.ariaLive = "polite";
+    if (!(far(best) < Infinity)) return;
+    it.point(best);
+    if (it.movable(best)) it.page.tabbed(best);
+  }
+
+  listen(board) {
+    const { it } = this, cellOf = ({ target }) => it.list[target.k] ?? null;
+    const take = (event) => {
+      if (event.target.closest(".lever")) return null;
+      if (it.page.moving) it.playhead.rush(); // what is on its way is there at once, and can be taken
+      const target = document.elementFromPoint(event.clientX, event.clientY), cell = cellOf({ target });
+      // A finger scrolls the page, unless it is on a number that it has tapped before, or on x.
+      const first = event.pointerType === "touch" && cell?.kind !== "x" && document.activeElement !== target;
+      it.point(cell);
+      if (!cell || !it.movable(cell)) return null;
+      if (first) { target.focus({ preventScroll: true }); return null; }
+      event.preventDefault();
+      it.page.tabbed(cell);
+      target.focus({ preventScroll: true });
+      this.take(cell); it.soon();
+      const value = it.value(cell, it.step);
+      return this.held = { value: isFinite(value) ? value : it.made[5].scores[cell.at] };
+    };
+    onDrag(board, take, ({ value }, right, up) => this.hold && this.move(value + up * this.by(this.hold.cell, PIXELS)),
+      () => { this.held = null; this.release(); });
+    board.addEventListener("pointerover", (event) => this.held || it.point(cellOf(event)));
+    board.addEventListener("pointerleave", ({ pointerType }) => // what a finger tapped stays
+      this.held || pointerType === "touch" || it.point(null));
+    board.addEventListener("focusin", (event) => {
+      const keys = event.target.matches(":focus-visible"), cell = cellOf(event);
+      it.page.card.ariaLive = keys ? "polite" : "off";
+      if (cell && it.movable(cell)) it.page.tabbed(cell);
+      if (keys) it.point(cell);
+    });
+    board.addEventListener("focusout", () => {
+      if (!this.held) this.release();
+      it.point(null);
+    });
+  }
+}

@@ -1,0 +1,199 @@
+// The stage's page: what is around the numbers, and an element over each of them.
+
+const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
+
+class StagePage {
+  constructor(it, el) {
+    const { steps, scenes, done = [] } = it.data, names = Object.keys(scenes);
+    const signs = { done: "✓", wrong: "✗", next: "…" }, { open, state } = it.own ?? {};
+    const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
+    const tile = ({ name, letters }, k) => `<div class="tile${k < it.end ? "" : " dark"}"
+      title="${letters}">${
+      sign(done.includes(name) ? "done" : k + 1 === open ? state : "")} ${k + 1} <span>${name}</span><small></small></div>`;
+    const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
+      aria-label="${name}" data-size="${key}"><output></output></label>`;
+    const choices = names[1] ? names.map((name) => `<button>${name}</button>`) : [];
+    el.classList.add("live");
+    el.insertAdjacentHTML("beforeend", `<div class="stage" data-stage role="group"
+        data-lm-suppress-shortcuts="true"
+        aria-label="The stage: eleven steps of multi-head attention, one after the other">
+      <div class="top"><div class="title" aria-live="polite"></div>
+        <div class="choices"><button class="back">Back to the start</button>${choices.join("")}</div></div>
+      <div class="desk"><pre class="code" tabindex="0"></pre>
+        <div class="words"></div><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
+      <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
+        <button class="pace">speed 1×</button></div>
+        <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
+          aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
+        <div class="handle"></div></div></div>
+      <div class="board" tabindex="0" role="application"
+        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
+        <div class="field"><canvas></canvas><div class="cells"></div><div></div>
+        <div class="call" hidden></div></div></div>
+      <div class="card" aria-live="off"></div></div>`);
+    const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
+    this.it = it; this.root = root;
+    this.title = part("title"); this.choices = part("choices"); this.back = part("back");
+    this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
+    this.one = part("one"); this.all = part("all"); this.pace = part("pace");
+    this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
+    this.board = part("board"); this.field = part("field"); this.cells = part("cells");
+    this.call = part("call"); this.card = part("card");
+    [this.small, this.canvas] = root.querySelectorAll("canvas");
+    this.lever = this.cells.nextElementSibling;
+    it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
+    this.elements = []; // by the number of their cell
+    this.moving = false; // whether cells are on their way
+    this.forget();
+  }
+
+  // What stands on the page is written anew.
+  forget() { this.covered = this.said = this.titled = this.told = null; }
+
+  clear() {
+    if (this.cells.contains(document.activeElement)) this.board.focus({ preventScroll: true });
+    this.elements = []; this.cells.replaceChildren();
+  }
+
+  // The sentence of a scene that has one.
+  spell() {
+    const { it } = this, { colours, large } = it.data;
+    this.words.hidden = !it.words;
+    this.root.dataset.large = Boolean(large && it.words);
+    if (it.words) this.sentence ??= new Sentence(this.words, it.speaking(), colours);
+    this.words.classList.add("opening"); // its arcs grow once
+    this.words.addEventListener("animationend", () => this.words.classList.remove("opening"), { once: true });
+  }
+
+  // What comes next, and whether there is anything to put back.
+  foretell() {
+    const { it } = this, { moved, words, scene, off } = it;
+    if (words) this.sentence.draw();
+    this.back.disabled = !moved.size && !off.size && `${words}` === `${scene.words}`;
+  }
+
+  // The title asks, and answers once the step has happened.
+  say() {
+    const { it } = this, n = it.step, answered = it.p >= n - 1e-6, { name, code } = it.data.steps[n - 1];
+    const title = `<b>${n} ${name}</b> ${titled(it, n, answered)}`, key = `${n} ${answered}`;
+    if (title !== this.titled) {
+      this.title.innerHTML = this.titled = title;
+      this.title.classList.remove("long"); // a long one is set smaller: none is cut
+      if (this.title.scrollHeight > this.title.clientHeight + 2) this.title.classList.add("long");
+    }
+    if (key !== this.said) {
+      this.said = key;
+      this.root.dataset.step = n; this.root.dataset.answered = answered;
+      this.code.textContent = it.own?.code || code;
+      this.strip.setAttribute("aria-valuenow", n);
+      this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
+      this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));
+      it.playhead.mark(it.playhead.running);
+      if (!it.pointed && !it.hand.hold && !(answered && it.playhead.running)) this.tell(); // the last sum stays
+    }
+    this.cover();
+  }
+
+  // The card: what is said of a number, or how to begin.
+  tell(text = "") {
+    const frames = this.it.narrow ? "" : ": where it comes from (solid frames), where it goes (dashed)";
+    const drag = this.it.own ? "" : " Drag any number up or down: what if it were another?";
+    const html = text || `<i>Point at a number${frames}.${drag}</i>`;
+    if (html !== this.told) this.card.innerHTML = this.told = html;
+  }
+
+  // What a number changes to, beside it and off what stands at its row.
+  callOut(textContent, way, x, y, w, h) {
+    const left = x > 130 ? x - 104 : x + w + 4;
+    Object.assign(this.call, { textContent, className: `call ${way}`, hidden: false });
+    this.call.style.transform = `translate(${left}px, ${y + h / 2 - 11}px)`;
+  }
+
+  // The lever stands where step 7 has room for it, and is there while that step is.
+  placeLever() {
+    const { x, y, w, h } = this.it.steps[7].lever;
+    this.pulled ??= new Lever(this.lever, this.it.hand.lever());
+    this.lever.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+    this.pulled.wide = w;
+    this.pull(this.it.step === 7 ? 1 : 0);
+  }
+
+  pull(t) {
+    this.lever.hidden = !t;
+    if (!t) return;
+    this.lever.style.opacity = clamp(2 * t / TURN - 1);
+    this.pulled.draw();
+  }
+
+  // Lay an element over each number of the step, where it comes to rest.
+  cover() {
+    const { it } = this, n = it.step, { shown, need, index } = it.steps[n], stops = new Set();
+    this.moving = it.p !== n && Math.abs(it.p - n + 1 - TURN) > 1e-6;
+    this.cells.classList.toggle("moving", this.moving);
+    if (this.covered === n || it.playhead.scrubbing) return;
+    this.covered = n;
+    this.field.style.width = need > it.laid + 1 ? `${need}px` : "";
+    const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
+    this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
+    for (const cell of shown) {
+      const [x, y, w, h] = it.steps[n].at(cell.k);
+      const each = this.elements[cell.k] ??= this.cells.appendChild(
+        Object.assign(document.createElement("i"), { k: cell.k }));
+      each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+      each.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
+      const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
+      each.className = `${cell.kind}${differs ? " wrong" : ""}`;
+      if (!it.movable(cell, n)) { each.removeAttribute("tabindex"); continue; }
+      if (each.tabIndex !== 0) each.tabIndex = -1;
+      if (!stops.has(cell.kind)) this.tabbed(cell); // one stop a tensor, arrow keys go on from there
+      stops.add(cell.kind);
+    }
+    this.worth();
+  }
+
+  // Let Tab go to this number, the one of its tensor.
+  tabbed(cell) {
+    for (const each of this.elements) {
+      if (each?.tabIndex === 0 && each.k !== cell.k && this.it.list[each.k].kind === cell.kind) each.tabIndex = -1;
+    }
+    const each = this.elements[cell.k];
+    each.tabIndex = 0;
+    each.setAttribute("role", "slider");
+    each.setAttribute("aria-label", `${this.it.called(cell, this.it.step)}, step ${this.it.step}`);
+    this.spoken(each, this.it.value(cell, this.it.step));
+  }
+
+  // Write the values of all numbers into their elements.
+  worth() {
+    const { it } = this;
+    for (const cell of it.steps[it.step].shown) {
+      const each = this.elements[cell.k], value = it.value(cell, it.step);
+      const text = value === -Infinity ? "-inf" : String(value);
+      if (!each || each.dataset.value === text) continue;
+      each.dataset.value = text;
+      if (each.role) this.spoken(each, value);
+    }
+  }
+
+  spoken(each, value) {
+    each.setAttribute("aria-valuenow", isFinite(value) ? value : -1e9);
+    each.setAttribute("aria-valuetext", written(value).replace("−", "minus ").replace("∞", "infinity"));
+  }
+
+  // Sliders for the sizes, over what is legal, and buttons for the scenes.
+  sizes() {
+    const { scene, sizes, name, reader } = this.it, legal = { heads: scene.heads[sizes.dOut],
+      dOut: Object.keys(scene.heads).map(Number), tokens: range(scene.most, (i) => i + 1) };
+    this.tiles.forEach((tile, k) => { tile.lastChild.textContent = this.it.shape(k + 1).shape; });
+    for (const input of this.knobs.querySelectorAll("input")) {
+      const key = input.dataset.size, values = legal[key];
+      Object.assign(input, { values, max: values.length - 1, value: values.indexOf(sizes[key]) });
+      input.parentNode.hidden = !values[1] || Boolean(reader); // where there is nothing to choose
+      input.setAttribute("aria-valuetext", sizes[key]);
+      input.nextSibling.textContent = sizes[key];
+    }
+    for (const button of this.choices.querySelectorAll(":not(.back)")) {
+      button.setAttribute("aria-pressed", button.textContent === name);
+    }
+  }
+}

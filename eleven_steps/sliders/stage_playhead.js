@@ -1,0 +1,112 @@
+// The playhead: how far the steps have happened, by itself or under a hand. At 5 the fifth has.
+
+const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 11, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
+const PAUSE = 1600; // milliseconds between steps, to read what was found
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+class Playhead {
+  constructor(it) {
+    this.it = it; this.p = 1; this.speed = 1;
+    this.running = null; // "step" or "all"
+    this.motion = this.turn = null; // the frame and the pause that come next
+    this.scrubbing = null; // where a pointer holds it
+  }
+
+  get step() { return Math.max(1, Math.ceil(this.p - 1e-6)); }
+
+  show(p) {
+    const before = this.step, { it } = this;
+    this.p = clamp(p, TURN, it.end);
+    if (before !== this.step || this.p === this.step) it.point(null);
+    it.page.say(); it.soon();
+  }
+
+  go(to, time, then) {
+    this.stop(this.running); this.it.hand.release();
+    const from = this.p, whole = STILL.matches ? 0 : time;
+    let began;
+    const tick = (now) => {
+      began ??= now;
+      const s = whole ? clamp((now - began) / whole) : 1;
+      this.motion = s < 1 ? requestAnimationFrame(tick) : null;
+      this.show(s === 1 ? to : from + (to - from) * s);
+      if (s === 1) then?.();
+    };
+    this.motion = requestAnimationFrame(tick);
+  }
+
+  // Let the step happen that stands open, or the next one; "on" goes on to the last.
+  play(on = false) {
+    if (this.p >= this.it.end) this.show(this.next() - 1 + TURN);
+    const to = Math.floor(this.p + 1e-6) + 1, seconds = SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
+    this.mark(on ? "all" : "step");
+    this.go(to, 1000 * seconds * (to - this.p) / this.speed, () => {
+      if (!on || to >= this.it.end) return this.mark(null);
+      this.turn = setTimeout(() => this.play(true), PAUSE / this.speed);
+    });
+  }
+
+  // The step that Play lets happen: the one that stands open; at the end the first, or one's own last.
+  next() {
+    const { end, own } = this.it;
+    return this.p < end ? Math.floor(this.p + 1e-6) + 1 : own ? Math.max(1, Math.floor(end)) : 1;
+  }
+
+  toggle(on = false) { this.running ? this.stop() : this.play(on); }
+
+  stop(running = null) {
+    cancelAnimationFrame(this.motion); clearTimeout(this.turn);
+    this.motion = null; this.mark(running);
+  }
+
+  mark(which) {
+    this.running = which;
+    const { one, all } = this.it.page, n = this.next();
+    one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
+    one.disabled = all.disabled = this.it.end <= TURN;
+    all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";
+  }
+
+  paced() {
+    this.speed = { 1: 2, 2: 0.5, 0.5: 1 }[this.speed];
+    this.it.page.pace.textContent = `speed ${this.speed === 0.5 ? "½" : this.speed}×`;
+  }
+
+  // To the end of what is happening, for a hand that does not wait.
+  rush() {
+    this.stop();
+    if (this.p !== this.step) this.show(this.step);
+  }
+
+  skip(by) {
+    if (this.motion && by > 0) this.rush();
+    this.stop();
+    if (by < 0) this.go(Math.max(TURN, this.step - 1), 300 / this.speed);
+    else if (this.p < this.it.end) this.play();
+  }
+
+  // Put the handle where it is; before a step happens it frames the step's tile.
+  put() {
+    const n = this.step, early = n === 1 ? 1 : clamp((this.p - n + 1) / TURN);
+    const at = this.scrubbing ? this.p : n - 1 + early;
+    this.it.page.handle.style.transform = `translateX(${100 * (Math.max(at, 1) - 1)}%)`;
+  }
+
+  listen(strip) {
+    const reached = (x) => {
+      const { left, width } = strip.getBoundingClientRect();
+      return (x - left) / width * LAST + 0.5;
+    };
+    onDrag(strip, ({ clientX }) => this.scrubbing = { x: clientX, moved: false, right: 0 }, (held, right) => {
+      if (!held.moved && Math.abs(right) < 4) return;
+      if (!held.moved) this.stop();
+      held.moved = true; held.right = right;
+      this.show(reached(held.x + right));
+    }, () => {
+      const { moved, x, right } = this.scrubbing, to = clamp(Math.round(reached(x + right)), 1, LAST);
+      this.scrubbing = null; this.stop();
+      if (moved) this.go(to, 220);
+      else this.go(to - 1 + TURN, 260);
+    });
+  }
+}

@@ -1,0 +1,359 @@
+"""Both classes at their edges: what docs/class.md lists works, and what it says cannot, cannot."""
+
+import copy
+import io
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from sizes import TELLING
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from eleven_steps.beyond.processes import Processes
+from eleven_steps.beyond.variants import FusedVariantAttention, GroupedHeads, Rope, VariantAttention
+from helpers.attention import (
+    CausalAttention,
+    FusedMultiHeadAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+)
+from helpers.trace import trace
+
+BOTH = [MultiHeadAttention, FusedMultiHeadAttention]
+FOUR = [*BOTH, VariantAttention, FusedVariantAttention]
+both = pytest.mark.parametrize("cls", BOTH)
+four = pytest.mark.parametrize("cls", FOUR)
+old_things = pytest.mark.filterwarnings("ignore")  # what torch says of its own old parts
+
+
+def made(cls, dtype=torch.float32, **options):
+    """Return a seeded module of telling sizes, and an x that needs its gradient."""
+    b, num_tokens, d_in, d_out, num_heads = TELLING
+    torch.manual_seed(0)
+    mha = cls(d_in, d_out, num_tokens + 2, 0.0, num_heads, **options).to(dtype)
+    return mha, torch.randn(b, num_tokens, d_in, dtype=dtype, requires_grad=True)
+
+
+def gradients(out, x, mha):
+    return torch.autograd.grad(out.square().sum(), [x, *mha.parameters()])
+
+
+# Layers that were swapped
+
+
+@old_things
+@four
+def test_quantized_layers_are_used(cls):
+    mha, x = made(cls)
+    quantized = torch.ao.quantization.quantize_dynamic(mha, {nn.Linear})
+    assert not isinstance(quantized.W_query, nn.Linear)
+    with torch.no_grad():
+        torch.testing.assert_close(quantized(x), mha(x), atol=0.05, rtol=0.1)
+    with pytest.raises(ValueError, match="4 features per token, but d_in is 5"):
+        quantized(x[..., :4])
+
+
+class Wrapped(nn.Module):
+    """A layer around a layer, as adapters put one: it has neither in_features nor a weight."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+@four
+def test_a_wrapped_layer_is_asked_for_nothing_it_has_not(cls):
+    mha, x = made(cls)
+    right = mha(x)
+    mha.W_query = Wrapped(mha.W_query)
+    assert torch.equal(mha(x), right)
+    with pytest.raises(ValueError, match="10 tokens, but context_length is 9"):
+        mha(torch.zeros(1, 10, 5))
+
+
+# The meta device
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("cls", [*FOUR, CausalAttention, MultiHeadAttentionWrapper])
+def test_memory_given_later_gets_the_right_mask(cls, inside):
+    sizes = (5, 12, 9, 0.0) + (3,) * (cls is not CausalAttention)
+    torch.manual_seed(0)
+    right = cls(*sizes)
+    with torch.device("meta"):
+        later = nn.ModuleDict({"block": cls(*sizes)}) if inside else cls(*sizes)
+    later.to_empty(device="cpu")
+    later = later["block"] if inside else later
+    with torch.no_grad():  # an initialisation of one's own, which knows nothing of a mask
+        for empty, weight in zip(later.parameters(), right.parameters(), strict=True):
+            empty.copy_(weight)
+    for ours, theirs in zip(later.buffers(), right.buffers(), strict=True):
+        assert torch.equal(ours, theirs)
+    x = torch.randn(2, 7, 5)
+    assert torch.equal(later(x), right(x))
+
+
+def test_a_mask_of_ones_own_stays_when_the_module_is_moved():
+    mha, _ = made(MultiHeadAttention)
+    mha.mask = torch.zeros(9, 9, dtype=torch.bool)
+    assert not mha.to(torch.float64).mask.any()
+
+
+# Threads
+
+
+@both
+def test_threads_may_trace_and_run_at_once(cls):
+    mha, x = made(cls)
+    right, steps = mha(x), trace(mha, x)
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [
+            pool.submit(trace if job % 2 else mha, *([mha] * (job % 2)), x) for job in range(80)
+        ]
+    for job in jobs:
+        found = job.result()
+        if isinstance(found, list):
+            for one, other in zip(found, steps, strict=True):
+                assert all(torch.equal(t, other.tensors[n]) for n, t in one.tensors.items())
+        else:
+            torch.testing.assert_close(found, right)
+
+
+# Number formats
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("how", ["autocast", "converted"])
+def test_half_the_bits_give_nearly_the_same(cls, dtype, how):
+    mha, x = made(cls)
+    right = mha(x)
+    if how == "autocast":
+        with torch.autocast("cpu", dtype=dtype):
+            out = mha(x)
+    else:
+        out = mha.to(dtype)(x.to(dtype))
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.float(), right, rtol=0.1, atol=0.05)
+
+
+def test_a_large_score_in_float16_is_finite_in_the_fused_class_only():
+    """What the classes say of themselves: step 7 divides only after step 5 has multiplied."""
+    found = {}
+    for cls in BOTH:
+        mha, x = made(cls)
+        with torch.no_grad():
+            mha.W_query.weight.mul_(300)
+            mha.W_key.weight.mul_(300)
+            assert trace(mha, x)[4].tensors["scores"].abs().max() > 65_504
+            found[cls] = mha.half()(x.half()).isfinite().all().item()
+            assert mha.bfloat16()(x.bfloat16()).isfinite().all()
+    assert found == {MultiHeadAttention: False, FusedMultiHeadAttention: True}
+
+
+# Shapes
+
+
+@four
+def test_a_batch_of_no_sequences_comes_out_as_it_came(cls):
+    mha, _ = made(cls)
+    x = torch.zeros(0, 7, 5, requires_grad=True)
+    assert mha(x).shape == (0, 7, 12)
+    mha(x).sum().backward()
+    assert mha.W_query.weight.grad.abs().sum() == 0
+    if cls in (VariantAttention, FusedVariantAttention):
+        parts = [GroupedHeads(1), Rope()]
+        assert made(cls, parts=parts)[0](x).shape == (0, 7, 12)
+
+
+@both
+def test_one_token_and_scattered_memory(cls):
+    mha, x = made(cls)
+    scattered = x.detach().permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    assert not scattered.is_contiguous()
+    torch.testing.assert_close(mha(scattered), mha(x))
+    torch.testing.assert_close(mha(x[:, :1]), mha(x)[:, :1])
+
+
+@four
+def test_a_nested_x_gets_a_sentence_that_helps(cls):
+    mha, x = made(cls)
+    each = [x[0, :3].detach(), x[1].detach()]
+    jagged = torch.nested.nested_tensor(each, layout=torch.jagged)
+    with pytest.raises(TypeError, match=r"x is nested.*torch\.nested\.to_padded_tensor"):
+        mha(jagged)
+    out = mha(torch.nested.to_padded_tensor(jagged, 0.0))
+    torch.testing.assert_close(out[0, :3], mha(x)[0, :3])
+
+
+# Gradients
+
+
+@both
+def test_gradients_are_those_of_small_steps(cls):
+    mha, x = made(cls, torch.float64)
+    assert torch.autograd.gradcheck(mha, [x])
+
+
+@both
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpointed_pass_has_the_same_gradients(cls, use_reentrant):
+    mha, x = made(cls)
+    right = gradients(mha(x), x, mha)
+    out = checkpoint(mha, x, use_reentrant=use_reentrant)
+    out.square().sum().backward()
+    for found, wanted in zip([x, *mha.parameters()], right, strict=True):
+        torch.testing.assert_close(found.grad, wanted)
+
+
+@old_things
+@both
+def test_functions_of_a_module(cls):
+    mha, x = made(cls)
+    weights = {name: weight.detach() for name, weight in mha.named_parameters()}
+
+    def loss(weights, x):
+        return torch.func.functional_call(mha, weights, (x,)).square().sum()
+
+    found = torch.func.grad(loss)(weights, x.detach())
+    for one, other in zip(found.values(), gradients(mha(x), x, mha)[1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    many = torch.stack([x.detach(), 2 * x.detach()])
+    torch.testing.assert_close(torch.vmap(mha)(many), torch.stack([mha(each) for each in many]))
+    each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x.detach()[:, None])
+    torch.testing.assert_close(each["W_key.weight"].sum(0), found["W_key.weight"])
+    rows = torch.func.jacrev(mha)(x.detach())
+    assert rows.shape == (2, 7, 12, 2, 7, 5)
+    assert (rows[0, 2, :, 0, 3:] == 0).all() and (rows[0, :, :, 1] == 0).all()
+
+
+@old_things
+def test_second_derivatives_need_the_explicit_class():
+    mha, x = made(MultiHeadAttention, torch.float64)
+    assert torch.autograd.gradgradcheck(mha, [x[:1, :3]])
+    pushed = torch.func.jvp(mha, (x.detach(),), (torch.ones_like(x),))[1]
+    torch.testing.assert_close(
+        pushed, torch.func.jacrev(mha)(x.detach()).sum((3, 4, 5)), rtol=1e-8, atol=1e-8
+    )
+    fused, x = made(FusedMultiHeadAttention)
+    (first,) = torch.autograd.grad(fused(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="derivative for .*attention.* is not implemented"):
+        first.sum().backward()
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        torch.func.jvp(fused, (x.detach(),), (torch.ones_like(x),))
+
+
+# Copies
+
+
+@both
+def test_copies_compute_the_same(cls):
+    mha, x = made(cls)
+    stored = io.BytesIO()
+    torch.save(mha, stored)
+    stored.seek(0)
+    loaded = torch.load(stored, weights_only=False)
+    for twin in (copy.deepcopy(mha), pickle.loads(pickle.dumps(mha)), loaded):
+        assert torch.equal(twin(x), mha(x))
+
+
+# Compilers
+
+
+@old_things
+@both
+def test_what_torch_can_no_longer_script_is_traced(cls):
+    mha, x = made(cls)
+    with pytest.raises((RuntimeError, torch.jit.Error, TypeError)):
+        torch.jit.script(mha)
+    traced = torch.jit.trace(mha.eval(), x.detach())
+    torch.testing.assert_close(traced(2 * x.detach()), mha(2 * x.detach()))
+
+
+@old_things
+@pytest.mark.nightly
+@both
+def test_inductor_compiles_it_into_one_graph_with_its_gradients(cls):
+    mha, x = made(cls)
+    torch._dynamo.reset()
+    compiled = torch.compile(mha, fullgraph=True)
+    for one, other in zip(
+        [compiled(x), *gradients(compiled(x), x, mha)],
+        [mha(x), *gradients(mha(x), x, mha)],
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.nightly
+@both
+def test_it_exports_with_sizes_left_open(cls):
+    mha, x = made(cls)
+    auto = torch.export.Dim.AUTO
+    program = torch.export.export(
+        mha.eval(), (x.detach(),), dynamic_shapes={"x": {0: auto, 1: auto}}
+    )
+    for shape in ((2, 7, 5), (3, 8, 5)):
+        other = torch.randn(shape)
+        torch.testing.assert_close(program.module()(other), mha(other), rtol=1e-4, atol=1e-5)
+
+
+@old_things
+@pytest.mark.nightly
+@both
+def test_onnx_computes_the_same(cls, tmp_path):
+    mha, x = made(cls)
+    torch.onnx.export(mha.eval(), (x.detach(),), tmp_path / "mha.onnx", dynamo=True, verbose=False)
+    from onnx.reference import ReferenceEvaluator  # it comes with requirements-nightly.txt
+
+    evaluator = ReferenceEvaluator(str(tmp_path / "mha.onnx"))
+    (out,) = evaluator.run(None, {evaluator.input_names[0]: x.detach().numpy()})
+    torch.testing.assert_close(torch.from_numpy(out), mha(x).detach(), rtol=1e-4, atol=1e-5)
+
+
+# Several processes
+
+
+def train(x, mha, how):
+    """Return the loss after one step and the gradient of W_key, as a rank of several sees them."""
+    if how == "ddp":
+        module = nn.parallel.DistributedDataParallel(mha)
+    else:
+        from torch.distributed.fsdp import fully_shard
+
+        module = fully_shard(mha)
+    module(x).square().mean().backward()
+    grad = mha.W_key.weight.grad
+    return grad.full_tensor() if hasattr(grad, "full_tensor") else grad
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["ddp", "fsdp2"])
+@both
+def test_each_rank_has_a_part_of_the_batch(cls, how):
+    mha, x = made(cls)
+    x = x.detach()
+    mha(x).square().mean().backward()
+    right = mha.W_key.weight.grad.clone()
+    mha.zero_grad()
+    with Processes(2) as group:
+        found = group.run(train, mha, how, shares=[x[:1], x[1:]])
+    for grad in found:
+        torch.testing.assert_close(grad, right)
+
+
+# The page
+
+
+def test_the_page_names_tests_that_exist():
+    page = (Path(__file__).parents[1] / "docs" / "class.md").read_text("utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    here = {name for name in globals() if name.startswith("test_")}
+    assert named == here - {"test_the_page_names_tests_that_exist"}
