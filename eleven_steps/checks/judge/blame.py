@@ -23,7 +23,7 @@ from eleven_steps.checks.judge.path import (
     walk,
 )
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading, right_of
-from eleven_steps.checks.judge.say import Finding, say, together
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -136,11 +136,9 @@ def told(blame: Blame, error: str = "") -> Finding:
     elif found.reason == "hidden":
         finding = _hidden(found, walked, values)
     elif found.reason == "made":
-        given = walked.of(walked.trace.ops[found.op])
-        whole = not any(each.part or {*dict(each.fixed)} - {"w"} for each in given)
-        fits = wording("fits") if whole else ""
-        made = together(_given(found, walked) + ".", fits, _made(found, walked))
-        finding = say(name, found.step, made=made, **values)
+        finding = say(
+            name, found.step, given=_given(found, walked), made=_made(found, walked), **values
+        )
     else:
         finding = say(name, found.step, **values)
     stops = walked.trace.stop.place if walked.trace.stop else None
