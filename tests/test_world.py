@@ -66,13 +66,13 @@ def slowed(function, seconds):
 @every(
     ("cls", "places", "seconds"),
     [
-        (Base, ["name.match.play"], 0.05),  # asked for every case
+        (Base, ["judge.match.play"], 0.05),  # asked for every case
         (
             carrier("functional", "scores_transposed"),
-            ["name.match.follow", "name.classes.look_up"],
+            ["judge.blame.walk", "judge.blame.differ"],
             0.35,
         ),
-        (carrier("functional", "scores_transposed"), ["run.recorder._held"], 0.002),
+        (carrier("functional", "scores_transposed"), ["run.trace._copy"], 0.02),
     ],
     ids=["right", "wrong", "while it runs"],
 )
