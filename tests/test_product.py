@@ -19,7 +19,8 @@ from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.contract import VARIANTS, combined, signature
 from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.reply import facts, run
+from eleven_steps.checks.run.making import facts
+from eleven_steps.checks.run.reply import run
 from helpers.trace import STEPS
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -15,8 +15,9 @@ from torch import nn
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.facts import Facts, Pass, Seen
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
+from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.plain import LARGEST, MOST, stand_in
-from eleven_steps.checks.run.trace import Op, Place, Stop, Trace
+from eleven_steps.checks.run.recording import Op, Stop, Trace
 from helpers.attention import MultiHeadAttention
 
 SHALLOW = 2  # lists in lists: a matrix

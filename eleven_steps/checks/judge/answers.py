@@ -21,7 +21,7 @@ from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, kind_of, used_by
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
-from eleven_steps.checks.run.trace import Trace
+from eleven_steps.checks.run.recording import Trace
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
 SECONDS = 5.0

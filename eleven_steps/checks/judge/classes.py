@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import lacking
-from eleven_steps.checks.judge.blame import blamed, told
+from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.constructor import (
     absent,
     candidates,
@@ -19,6 +19,7 @@ from eleven_steps.checks.judge.constructor import (
 from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
 from eleven_steps.checks.judge.probes import probed
 from eleven_steps.checks.judge.say import Finding, Outcome, say, verdict
+from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, cases_of, close, drawn

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, plainly, told
+from eleven_steps.checks.judge.blame import Blame, plainly
 from eleven_steps.checks.judge.causes import expression, given_of, whole
 from eleven_steps.checks.judge.differ import differ
 from eleven_steps.checks.judge.path import walk
@@ -30,6 +30,7 @@ from eleven_steps.checks.judge.say import (
     say,
     together,
 )
+from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import in_line
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Slip, Write
@@ -38,7 +39,7 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
-from eleven_steps.checks.run.trace import Trace
+from eleven_steps.checks.run.recording import Trace
 from helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, blamed, told
+from eleven_steps.checks.judge.blame import Blame, blamed
 from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
 from eleven_steps.checks.judge.dropping import dropping_of_step
@@ -26,6 +26,7 @@ from eleven_steps.checks.judge.say import (
     say,
     together,
 )
+from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from eleven_steps.checks.judge.states import State, state_of
 from eleven_steps.checks.know.right import Scene, planted
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
@@ -27,7 +28,6 @@ LETTERS = {
 }
 FAMILIES = ("const", "x", "projected", "scores", "context", "out")
 NEAR = {torch.float64: 1e-9, torch.float32: 3e-6}
-HIDDEN = -999.0  # a score below this counts as hidden
 THREE = ("queries", "keys", "values")
 # The step that numbers are of, by the axes along which they lie.
 STAGES = {
@@ -78,25 +78,6 @@ class Reading:
     def right(self) -> bool:
         """Whether it is what some step makes."""
         return self.stage is not None
-
-
-@dataclass(frozen=True)
-class State:
-    """How far scores have come on their way to weights.
-
-    Args:
-        scale: by which the right scores are multiplied in it, or in its logarithm.
-        grown: whether exp has been taken.
-        hidden: what is hidden: "none", "right", "other", or "finite" with the right places.
-        whole: whether its rows sum to 1.
-        kept: what the hidden places hold, where it is a finite number.
-    """
-
-    scale: float
-    grown: bool
-    hidden: str
-    whole: bool = False
-    kept: float = -math.inf
 
 
 @dataclass(frozen=True)
@@ -362,40 +343,3 @@ def _in_order(shape, at, found, axes, table) -> bool:
 def _who(found: np.ndarray, table: Table) -> str:
     which = np.unique(found[:, table.letters.index("w")])
     return " and ".join(THREE[k] for k in which)
-
-
-def state_of(
-    mine: torch.Tensor, scores: torch.Tensor, hides: torch.Tensor, near: float
-) -> State | None:
-    """Read a tensor beside the scores; all are (.., num_tokens, num_tokens), see State."""
-    tolerance = max(near * 100, 1e-6)
-    low = (mine < HIDDEN) & (scores > HIDDEN)
-    if mine.isnan().any() or (mine == torch.inf).any():
-        return None
-    for grown in (False, True):
-        if grown and (mine < -1e-12).any():
-            return None
-        gone = mine == 0 if grown else low
-        seen = ~gone
-        if not seen.any():
-            return None
-        numbers = torch.where(seen, mine.clamp(min=1e-300).log() if grown else mine, torch.nan)
-        beside = torch.where(seen, scores, torch.nan)
-        centred, wanted = (e - e.nanmean(-1, True) for e in (numbers, beside))
-        centred, wanted = centred.nan_to_num(), wanted.nan_to_num()
-        spread = (wanted * wanted).sum()
-        if spread < 1e-12:
-            return None
-        factor = float((centred * wanted).sum() / spread)
-        if abs(factor) < 1e-4:
-            continue
-        if (centred - factor * wanted).abs().max() > tolerance * (1 + centred.abs().max()):
-            continue
-        held = mine[gone & torch.isfinite(mine)] if not grown else mine[:0]
-        kept = float(held.flatten()[0]) if len(held) else -math.inf
-        hidden = "other" if gone.any() else "none"
-        hidden = "right" if torch.equal(gone, hides) else hidden
-        sums = mine.sum(-1)
-        whole = grown and bool((sums - 1).abs().max() < 1e-6 + tolerance)
-        return State(factor, grown, hidden, whole, kept)
-    return None

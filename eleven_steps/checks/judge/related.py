@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.causes import Given, made_of, turned, whole
-from eleven_steps.checks.judge.read import state_of
 from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.states import state_of
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import LOOSE, Case, close

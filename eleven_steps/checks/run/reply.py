@@ -19,7 +19,7 @@ from eleven_steps.checks.run.making import build, facts, statement
 from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.plain import plain
 from eleven_steps.checks.run.recorder import DeviceWatch, Watch
-from eleven_steps.checks.run.trace import Trace, traced
+from eleven_steps.checks.run.recording import Trace, traced
 from helpers import attention
 
 MOST_PRINTED = 1000  # characters

@@ -1,39 +1,30 @@
 """Write down what a learner's code does: every torch call of its own lines, and what stopped it."""
 
-import ast
 import contextlib
-import functools
-import linecache
 import re
-import site
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from eleven_steps.checks.run.isolate import OUR_FILES, Failure, TimeUp, attempt, clock_paused
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
+from eleven_steps.checks.run.places import (
+    PACKAGES,
+    Place,
+    is_theirs,
+    placed,
+    positions_of,
+    source_around,
+    tracebacks,
+)
 
 MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
-MOST_SOURCE = 20_000  # characters
-PACKAGES = tuple(site.getsitepackages())
-EDITED = ", edited, "  # in the name of a file that the catalogue makes
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a call stands in the learner's source."""
-
-    line: int
-    text: str  # the line as it is written
-    statement: str = ""  # the whole statement, on one line
-    expression: str = ""  # the call itself
 
 
 @dataclass(frozen=True)
@@ -126,7 +117,7 @@ def traced(
     if isinstance(came, Failure):
         stop = replace(stop or Stop(came), failure=came)
     places = [op.place for op in recorder.ops if op.place] + [stop.place if stop else None]
-    source, first = _source(answer, recorder.files)
+    source, first = source_around(answer, recorder.files)
     return Trace(
         tuple(recorder.tensors),
         tuple(recorder.ops),
@@ -250,14 +241,14 @@ class Recorder(TorchFunctionMode):
         if frame is None:
             return None
         self.files.add(frame.f_code.co_filename)
-        positions = _positions(frame.f_code)
+        positions = positions_of(frame.f_code)
         index = (frame.f_lasti if lasti is None else lasti) // 2
-        return _placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
+        return placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
 
     def note(self, error: BaseException) -> None:
         """Keep where an error was raised, and what the names there stood for."""
         steps = [
-            (f, t) for t in _tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
+            (f, t) for t in tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
         ]
         own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)] or steps
         if not own:
@@ -286,11 +277,6 @@ class Recorder(TorchFunctionMode):
             if type(each) in (tuple, list) and each and isinstance(each[0], torch.Tensor)
         }
         self.stop = Stop(Failure(""), place, tensors, numbers, several)
-
-
-def is_theirs(file: str) -> bool:
-    """Whether a file is neither ours nor torch's; what the catalogue makes counts as theirs."""
-    return not file.startswith(OUR_FILES) or EDITED in file
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -350,85 +336,3 @@ def _version(tensor: torch.Tensor) -> int:
 def _memory(tensor: torch.Tensor) -> int:
     address = attempt(lambda: tensor.untyped_storage().data_ptr())
     return address if type(address) is int else 0
-
-
-def _tracebacks(error: BaseException) -> Iterator[Any]:
-    step = error.__traceback__
-    while step:
-        yield step
-        step = step.tb_next
-
-
-@functools.lru_cache(256)
-def _positions(code: CodeType) -> list[tuple]:
-    return list(code.co_positions())
-
-
-@functools.lru_cache(32)
-def _tree(file: str, size: int) -> dict[tuple, ast.AST]:
-    """The nodes of a file by where they stand, and by line the statement that begins there."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return {}
-    nodes: dict[tuple, ast.AST] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt | ast.expr):
-            at = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
-            if not isinstance(node, ast.Expr):
-                nodes.setdefault(at, node)
-            if isinstance(node, ast.Call):  # of a chain over lines its end alone is told
-                nodes.setdefault((node.end_lineno, node.end_col_offset), node)
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            for line in range(node.lineno, node.end_lineno + 1):
-                nodes.setdefault((line,), node)
-    return nodes
-
-
-@functools.lru_cache(4096)
-def _placed(file: str, position: tuple) -> Place:
-    """The place of a position, (line, last line, column, last column)."""
-    line, last, _, end = position
-    lines = linecache.getlines(file)
-    text = lines[line - 1].strip() if line and line <= len(lines) else ""
-    nodes = _tree(file, len(lines))
-    node = nodes.get(position) or nodes.get((last, end))
-    statement = nodes.get((line,))
-    if isinstance(node, ast.Call) and last and last != line:  # a chain: its own line is its end
-        function = node.func
-        line = function.end_lineno
-        text = lines[line - 1].strip()
-    return Place(
-        line or 0,
-        text,
-        ast.unparse(statement) if statement else text,
-        ast.unparse(node) if node is not None and isinstance(node, ast.expr) else text,
-    )
-
-
-def _source(answer: Any, files: set[str]) -> tuple[str, int]:
-    """The source of a class or function and its first line's number; "" where there is none."""
-    code = getattr(answer, "__code__", None)
-    for cls in getattr(answer, "__mro__", ()):
-        code = code or getattr(vars(cls).get("forward"), "__code__", None)
-    if not isinstance(code, CodeType):
-        return "", 1
-    lines = linecache.getlines(code.co_filename)
-    try:
-        tree = ast.parse("".join(lines))
-    except SyntaxError:
-        return "", 1
-    for node in tree.body:
-        last = getattr(node, "end_lineno", 0)
-        if node.lineno <= code.co_firstlineno <= last or (
-            getattr(node, "decorator_list", None)
-            and node.decorator_list[0].lineno <= code.co_firstlineno <= last
-        ):
-            return "".join(lines[node.lineno - 1 : last])[:MOST_SOURCE], node.lineno
-    return "", 1
-
-
-def last_line(error: BaseException) -> traceback.FrameSummary | None:
-    """The learner's own line of a traceback that is nearest to the error."""
-    own = [e for e in traceback.extract_tb(error.__traceback__) if is_theirs(e.filename)]
-    return own[-1] if own else None

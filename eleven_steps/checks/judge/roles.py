@@ -1,0 +1,105 @@
+"""The step that a call is for: by what it is, what it gets, and how far forward has come."""
+
+from eleven_steps.checks.judge.read import FAMILIES, Reading
+from eleven_steps.checks.judge.source import CUT, MASK, MEET, NORM, SCALE, SHUFFLE, TURN, in_meeting
+from eleven_steps.checks.run.recording import Op
+
+
+def kind(op: Op) -> str:
+    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
+    return op.name.strip("_")
+
+
+def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
+    """The step that a call is for: by what it is, what it gets, and how far forward has come."""
+    name, at = kind(op), FAMILIES[phase]
+    real = [each for each in given if each.family in FAMILIES[1:]]
+    families = [each.family for each in given]
+    first = real[0] if real else Reading("none")
+    if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
+        layer = next((each.who for each in given if each.family == "layer"), "")
+        of_out = layer.startswith("out_proj")
+        of_three = layer.startswith(("W_query", "W_key", "W_value"))
+        if (of_out or of_three) and (name != "linear" or at != "scores"):
+            return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
+        if at in ("x", "projected"):
+            return 2
+        return 11 if at in ("context", "out") or first.family != "x" else 2
+    if name in MEET:
+        return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
+    if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
+        return 7
+    if name == "setitem" and real:
+        return _placing_step(real[-1], at)
+    if (
+        name in MASK
+        or given
+        and not real
+        or "const" in families
+        and phase >= 3
+        and (name not in CUT | TURN and not _by_number(op, given))
+    ):
+        return 6
+    if name in TURN | CUT:
+        return _layout_step(op, name, first, at, phase, normed)
+    if normed and first.family == "scores" and name == "mean":
+        return 8
+    return _elementwise_step(name, first, phase, at)
+
+
+def _by_number(op: Op, given: list[Reading]) -> bool:
+    """Whether a call scales or shifts by single numbers alone."""
+    return kind(op) in SCALE and sum(each.family != "const" for each in given) > 1
+
+
+def _placing_step(what: Reading, at: str) -> int:
+    """The step of `out[:, head] = ...`."""
+    if what.family == "context":
+        return 10 if (what.stage or 8) >= 9 else 8
+    return {"scores": 6 if at == "scores" else 8, "out": 11}.get(what.family, 4)
+
+
+def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed: bool) -> int:
+    """The step of a call that moves numbers and makes none."""
+    if in_meeting(op.place) and (
+        first.family in ("scores", "context")
+        or first.family == "projected"
+        and (first.stage or 0) >= 4
+        or name in TURN
+        and first.family == "none"
+    ):
+        return 8 if phase >= 3 else 5
+    if at in ("context", "out"):
+        if first.family == "out" or at == "out":
+            return 11
+        if name in TURN:
+            return 8 if first.family == "context" and _turned(first) else 9
+        joined = first.family == "context" and first.axes and first.axes[0] in ("bh", "hb")
+        return 9 if joined else 10
+    if first.stage == 4 and name in SHUFFLE:
+        return 8 if first.who == "values" else 5
+    if at == "scores" and first.family in ("scores", "none"):
+        return 8 if normed else 5 if first.family == "scores" else 6
+    if first.family == "x":
+        return 2
+    into = sum(type(each) is int for each in op.numbers)
+    grouped = first.stage == 4 and name in ("view", "reshape", "flatten") and into < 4
+    return 4 if name in TURN or grouped else 3
+
+
+def _turned(reading: Reading) -> bool:
+    return bool(reading.axes) and [a for a in reading.axes if a][-2:] == ["d", "n"]
+
+
+def _elementwise_step(name: str, first: Reading, phase: int, at: str) -> int:
+    """The step of a call that changes numbers one by one."""
+    stage = first.stage or 0
+    if first.family == "projected" and phase < 3:
+        if name in SCALE | {"pow"} and "values" not in first.who:
+            return 7
+        return 2 if stage <= 3 else 8 if first.who == "values" else 5
+    if first.family == "projected":
+        return 8 if at in ("scores", "context") else 5
+    if first.family == "context":
+        return 8 if stage <= 8 and name not in ("mean", "sum", "amax") else 10
+    return {"x": 2, "out": 11}.get(first.family, 7)

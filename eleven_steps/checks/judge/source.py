@@ -1,0 +1,142 @@
+"""What calls are called, and what a place in the learner's source says of one."""
+
+import ast
+import functools
+from collections.abc import Iterator
+
+from eleven_steps.checks.run.places import Place
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The calls by what they do: move axes, cut and join, multiply two tensors, hide, make weights,
+# change the order, keep the numbers, scale.
+TURN = _names(
+    """
+    T adjoint mH mT moveaxis movedim permute swapaxes swapdims t transpose
+    """
+)
+
+
+CUT = _names(
+    """
+    as_strided cat chunk concat concatenate contiguous expand expand_as flatten flip getitem
+    hstack index_select narrow pad repeat repeat_interleave reshape roll select setitem
+    split squeeze stack tensor_split unbind unflatten unsqueeze view view_as vstack
+    """
+)
+
+
+MEET = _names(
+    """
+    addmm baddbmm bilinear bmm cdist dot einsum inner matmul mm mv rmatmul
+    scaled_dot_product_attention tensordot
+    """
+)
+
+
+MASK = _names(
+    """
+    arange bool eq eye full ge gt invert le logical_and logical_not logical_or lt
+    masked_fill masked_scatter ne ones ones_like tril triu where zeros zeros_like
+    """
+)
+
+
+NORM = _names(
+    """
+    amax amin dropout exp log_softmax logsumexp max min sigmoid softmax sum
+    """
+)
+
+
+SHUFFLE = _names(
+    """
+    expand flip getitem index_select narrow pad repeat roll
+    """
+)
+
+
+KEEP = _names(
+    """
+    clone contiguous detach double dropout float requires_grad to type written
+    """
+)
+
+
+SCALE = _names(
+    """
+    div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv
+    """
+)
+
+
+@functools.lru_cache(4096)
+def in_meeting(place: Place | None) -> bool:
+    """Whether a call stands inside a product of two tensors."""
+    return any(named(each) in MEET for each in around(place)[1:])
+
+
+@functools.lru_cache(4096)
+def around(place: Place | None) -> tuple[ast.AST, ...]:
+    """The node of a call, and what stands around it, up to its statement."""
+    if place is None:
+        return ()
+    try:
+        statement = ast.parse(place.statement)
+    except SyntaxError:
+        return ()
+    parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(statement):
+        stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        if isinstance(node, ast.expr) and not stored and ast.unparse(node) == place.expression:
+            every = [node]
+            while every[-1] in parents:
+                every.append(parents[every[-1]])
+            return tuple(each for each in every if not isinstance(each, ast.Module))
+    return ()
+
+
+def named(node: ast.AST) -> str:
+    """The call that a node of the source stands for, as far as its text says."""
+    if isinstance(node, ast.BinOp):
+        names = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul"}
+        return names.get(type(node.op).__name__, type(node.op).__name__.lower())
+    if isinstance(node, ast.Subscript):
+        return "" if named(node.value) in ("shape", "size") else "getitem"
+    if isinstance(node, ast.Attribute) and node.attr in TURN | {"shape"}:
+        return node.attr
+    if isinstance(node, ast.Call):
+        function = node.func
+        return (
+            function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        ).strip("_")
+    return ""
+
+
+def operands(place: Place | None) -> Iterator[str]:
+    """The texts of what a call is given, in order."""
+    nodes = around(place)
+    node = nodes[0] if nodes else None
+    if isinstance(node, ast.BinOp):
+        yield from map(ast.unparse, (node.left, node.right))
+    elif isinstance(node, ast.Call):
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            whose = ast.unparse(function.value)
+            if whose not in ("torch", "F", "nn", "nn.functional", "torch.nn.functional", "self"):
+                yield whose
+        given = [*node.args, *(each.value for each in node.keywords)]
+        for each in given:
+            parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
+            yield from (ast.unparse(e) for e in parts if not _is_number(e))
+    elif isinstance(node, ast.Attribute | ast.Subscript):
+        yield ast.unparse(node.value)
+
+
+def _is_number(node: ast.AST) -> bool:
+    """Whether a node is a number or a text as it stands there."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant)

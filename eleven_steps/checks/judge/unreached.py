@@ -1,0 +1,158 @@
+"""A line that raises before any torch call: its step is what the line was to do."""
+
+import ast
+import contextlib
+from collections.abc import Iterator
+
+from eleven_steps.checks.judge.difference import Difference
+from eleven_steps.checks.judge.path import Walk
+from eleven_steps.checks.judge.read import FAMILIES, Reading
+from eleven_steps.checks.judge.roles import role_of
+from eleven_steps.checks.judge.source import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.wrong_sizes import parsed
+from eleven_steps.checks.run.places import Place
+from eleven_steps.checks.run.recording import Op
+from helpers.trace import STEPS
+
+OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
+
+
+def unreached(walked: Walk) -> Difference:
+    """A line that raised by itself: the step is what the line was to do."""
+    stop = walked.trace.stop
+    if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
+        todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
+        return Difference(next(todo, len(STEPS)), "name", None, stop.place)
+    return Difference(_stands(walked, stop.place), "name", None, stop.place)
+
+
+def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
+    """The step of a place in the source where no torch call was reached."""
+    stop, trace = walked.trace.stop, walked.trace
+    path = list(around(place))
+    names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
+    for name, several in stop.several.items():  # a tuple where a tensor belongs
+        if name in names and several and (numbers := walked.makers.get(several[-1])):
+            return walked.roles[numbers[0]]
+    if not path:
+        with contextlib.suppress(SyntaxError):
+            path = ast.parse(place.statement).body[:1]
+    if not path:
+        return 1
+    readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
+    phase = max(walked.phases[-1:] + [1])
+    for op in trace.ops:
+        for index in op.gave:
+            family = walked.readings[index].family
+            phase = max(phase, FAMILIES.index(family) if family in FAMILIES else 0)
+    broad = isinstance(path[-1], ast.FunctionDef | ast.For | ast.With | ast.If)
+    for node in [*path, *([] if broad else ast.walk(path[-1]))]:
+        if (step := _node_step(walked, node, path, readings, phase)) is not None:
+            return step
+    if isinstance(path[-1], ast.For):
+        return 3
+    return _used_later(walked, path, place, depth)
+
+
+def _node_step(walked, node, path, readings, phase) -> int | None:
+    """The step that a node of the source is for, if it tells."""
+    trace = walked.trace
+    name = _called(node, trace)
+    usual = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
+    arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
+    if not name or name in OPENING or name not in usual | arithmetic | {"linear", "own"}:
+        return None
+    inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
+    given = [readings[each] for each in inside if each in readings]
+    for each in ast.walk(node):
+        own = isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
+        if own and (f"self.{each.attr}" in readings or each is path[0] and name not in arithmetic):
+            given.append(Reading("const"))
+    real = [each for each in given if each.family in FAMILIES[1:]]
+    masks = any(_called(each, trace) in MASK for each in path)
+    if name in TURN | CUT and masks and not real:
+        return 6
+    if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
+        return 7
+    if name in arithmetic and not given:
+        return None
+    if name == "linear" and (called := _attribute(node)):
+        if called.startswith(("W_query", "W_key", "W_value")):
+            return 2
+        if called.startswith("out_proj"):
+            return 11
+    unmade = phase == 2 and name in MASK | NORM and node in path[1:]
+    if unmade and all(each.family == "const" for each in given):
+        op = Op(name, (), ())
+        return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
+    if name == "own":
+        inner = _first_inside(walked, node)
+        if inner:
+            return role_of(Op(inner, (), ()), [], phase, False)
+        name = "dropout" if any(e.family == "scores" for e in given) else "linear"
+    if name == "getitem" and given and not real:
+        return 6
+    place = Place(
+        0,
+        "",
+        ast.unparse(path[-1]) if isinstance(path[-1], ast.stmt) else "",
+        ast.unparse(node) if isinstance(node, ast.expr) else "",
+    )
+    return role_of(Op(name, (), (), place), given, phase, phase > 3)
+
+
+def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is in it, but for what stands in other calls."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.Call):
+            yield child
+            yield from _outside_calls(child)
+
+
+def _attribute(node: ast.AST) -> str:
+    function = getattr(node, "func", None)
+    own = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "self"
+    return function.attr if own else ""
+
+
+def _called(node: ast.AST, trace) -> str:
+    """The call that a node stands for: of a module of the answer's own, what it is."""
+    if name := _attribute(node):
+        part = trace.parts.get(name, "")
+        known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
+        return known.get(part, "linear" if f"{name}.weight" in trace.layers.values() else "own")
+    return named(node)
+
+
+def _first_inside(walked: Walk, node: ast.Call) -> str:
+    """The first torch call in a function of the learner's own."""
+    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    for each in ast.walk(parsed(walked.trace.source)):
+        if isinstance(each, ast.FunctionDef) and each.name == called != "forward":
+            inner = (named(e) for part in each.body for e in ast.walk(part))
+            return next((n for n in inner if n in TURN | CUT | MEET | MASK | NORM), "")
+    return ""
+
+
+def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
+    """The step that a size is used for which the line was to make; step 1 where it is not clear."""
+    last = path[-1]
+    sized = any(named(each) in ("shape", "size") for each in ast.walk(last))
+    single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
+    if not single or sized or depth > 2:
+        return 1
+    names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
+    tree, first = parsed(walked.trace.source), walked.trace.first
+    uses = [
+        (node.lineno, node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt)
+        and not hasattr(node, "body")
+        and node.lineno + first - 1 > place.line
+        and any(isinstance(e, ast.Name) and e.id in names for e in ast.walk(node))
+    ]
+    for line, node in sorted(uses, key=lambda each: each[0]):
+        text = ast.unparse(node)
+        name = next(e for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
+        return _stands(walked, Place(line + first - 1, text, text, ast.unparse(name)), depth + 1)
+    return 1
