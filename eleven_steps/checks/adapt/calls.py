@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.run.recording import tensors_in
+from eleven_steps.checks.run.copies import tensors_in
 
 # call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
 Call = Callable[..., Any]

@@ -14,7 +14,7 @@ from eleven_steps.checks.judge.meeting import of_another, skipped, used_later_on
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.source import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.judge.wrong_sizes import wrong_size
 from eleven_steps.checks.run.places import Place

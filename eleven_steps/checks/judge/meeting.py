@@ -7,7 +7,7 @@ import torch
 from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.source import MASK, MEET, NORM, SCALE, TURN
+from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -22,26 +22,13 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     if step == 5 and len(three) != 2 or step == 8 and len(three) != 1:
         return None
     needed = {"queries", "keys"} if step == 5 else {"values"}
-    have = {each.who for _, each in three}
-    missing = sorted(needed - have)
+    missing = sorted(needed - {each.who for _, each in three})
     if not missing:
         return None
     lost = missing[0]
-    if step == 8 and not three:
-        return None
     wrong = [i for i, each in three if each.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
-    path = walked.back([*start, *op.given])
-    used = {i for n in path for i in walked.trace.ops[n].given} | {*op.given, *start}
-    idle = [
-        i
-        for i, each in enumerate(walked.readings)
-        if each.family == "projected"
-        and each.who == lost
-        and each.right
-        and i not in used
-        and not {*dict(each.fixed)} - {"w"}
-    ]
+    idle = _unused(walked, lost, [*start, *op.given])
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.roles[n] == 2)
         at = chain[-1] if chain else number
@@ -66,6 +53,20 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     return Difference(
         walked.roles[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
     )
+
+
+def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
+    """The right queries, keys or values that nothing on the way to some tensors takes."""
+    used = {i for n in walked.back(start) for i in walked.trace.ops[n].given} | {*start}
+    return [
+        i
+        for i, each in enumerate(walked.readings)
+        if each.family == "projected"
+        and each.who == who
+        and each.right
+        and i not in used
+        and not {*dict(each.fixed)} - {"w"}
+    ]
 
 
 def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

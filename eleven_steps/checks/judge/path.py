@@ -9,8 +9,8 @@ import torch
 
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right
 from eleven_steps.checks.judge.roles import kind, role_of
-from eleven_steps.checks.judge.source import CUT, KEEP, MEET, NORM, TURN, around, named
 from eleven_steps.checks.judge.states import HIDDEN
+from eleven_steps.checks.judge.syntax import CUT, KEEP, MEET, NORM, TURN, around, named
 from eleven_steps.checks.run.recording import Op, Trace
 
 
@@ -148,34 +148,10 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     if name.endswith("_like") or name.startswith(("new_", "size")):
         return Reading("const")  # of the shape alone
     found = right.find(tensor) if real or not given or name == "written" else None
-    odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
-    parts = any(each.part for each in real)
-    if found and not found.right and name not in odd and not (found.part and parts):
-        found = None  # a part of a tensor, by a maximum or by chance
-    made_here = {5: "scores", 8: "context"}.get(role) if name in MEET else ""
-    moves = name in TURN | CUT | KEEP and real
-    if found and (made_here and found.family != made_here):
-        found = None  # by chance, as where weights are summed
-    if found and moves and found.family not in {each.family for each in real}:
+    if found and _by_chance(found, name, real, role):
         found = None
     if found:
-        if found.family == "scores" and right.beside(tensor, found):
-            state = right.state(tensor, found)
-            found = replace(found, state=state, stage=found.stage if state else None)
-        if name in MEET and found.axes:
-            first = [each.axes[0] for each in real if each.axes]
-            if found.axes[0] == "h" and "h" not in first or found.axes[-2:] == ("d", "n"):
-                found = replace(found, stage=None, state=None)  # otherwise than what it was given
-        if name not in CUT | TURN | MEET | {"linear", "written"} and any(
-            not fits(each, right)
-            for i, each in zip(op.given, given, strict=True)
-            if each.family == found.family
-            and made.trace.tensors[i].shape == tensor.shape
-            and each.axes
-            and each.stage is None
-        ):
-            found = replace(found, stage=None, state=None)  # number by number no order is mended
-        return found
+        return _as_laid(made, op, name, given, found, tensor)
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
     if name in MEET and real:
         family = {5: "scores", 8: "context"}.get(role, family)
@@ -196,6 +172,47 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     if like:
         return Reading(family, who, like.axes, None, 1.0, right.state(tensor, like), like.fixed)
     return Reading(family, who)
+
+
+def _by_chance(found: Reading, name: str, real: list[Reading], role: int) -> bool:
+    """Whether a call cannot have made what its numbers are: a part by a maximum, say."""
+    odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
+    parts = found.part and any(each.part for each in real)
+    made_here = {5: "scores", 8: "context"}.get(role) if name in MEET else ""
+    moves = name in TURN | CUT | KEEP and real
+    return bool(
+        not found.right
+        and name not in odd
+        and not parts
+        or made_here
+        and found.family != made_here
+        or moves
+        and found.family not in {each.family for each in real}
+    )
+
+
+def _as_laid(
+    made: Walk, op: Op, name: str, given: list[Reading], found: Reading, tensor: torch.Tensor
+) -> Reading:
+    """What was read, right only where the call can have laid it so."""
+    right, tensors = made.right, made.trace.tensors
+    if found.family == "scores" and right.beside(tensor, found):
+        state = right.state(tensor, found)
+        found = replace(found, state=state, stage=found.stage if state else None)
+    otherwise = False
+    if name in MEET and found.axes:
+        first = [each.axes[0] for each in given if each.axes and each.family in FAMILIES[1:]]
+        otherwise = found.axes[0] == "h" and "h" not in first or found.axes[-2:] == ("d", "n")
+    if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
+        otherwise = any(
+            not fits(each, right)
+            for i, each in zip(op.given, given, strict=True)
+            if each.family == found.family
+            and tensors[i].shape == tensor.shape
+            and each.axes
+            and each.stage is None
+        )
+    return replace(found, stage=None, state=None) if otherwise else found
 
 
 # The source

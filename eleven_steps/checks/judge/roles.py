@@ -1,7 +1,7 @@
 """The step that a call is for: by what it is, what it gets, and how far forward has come."""
 
 from eleven_steps.checks.judge.read import FAMILIES, Reading
-from eleven_steps.checks.judge.source import CUT, MASK, MEET, NORM, SCALE, SHUFFLE, TURN, in_meeting
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, SHUFFLE, TURN, in_meeting
 from eleven_steps.checks.run.recording import Op
 
 

@@ -13,8 +13,8 @@ from eleven_steps.checks.judge.path import Walk, own_text
 from eleven_steps.checks.judge.read import LETTERS, Reading
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
-from eleven_steps.checks.judge.source import around, named, operands
 from eleven_steps.checks.judge.states import HIDDEN
+from eleven_steps.checks.judge.syntax import around, named, operands
 from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import Case
@@ -107,53 +107,60 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         apart = place and (found.place is None or place.line != found.place.line)
         values["since"] = wording("of_line", line=place.line) if apart else ""
         values["them"] = "them" if what in PLURAL else "it"
-    if found.reason == "skipped":
-        at = found.values["for_step"]
-        needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
-        needed = STEPS[needs.get(at, at - 1) - 1]
-        shape = SHAPES[needed]
-        usual = any(
-            each.right and in_letters(each, tensor, walked.right.case) == shape
-            for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
-        )
-        values["needed"] = wording("is_needed", shape=shape) if usual else ""
-        values["cause"] = wording(f"not_{found.step}")
-    if found.reason == "early":
-        last = found.step - 1
-        values |= {"number": last, "name": STEPS[last - 1], "next": found.step}
-        values["whats_next"] = STEPS[found.step - 1]
-    if found.reason == "shape":
-        values["wanted_shape"] = tuple(walked.right.scene.out.shape)
-    if found.reason == "behind":
-        values |= {"before": walked.readings[found.index].stage, "at_step": found.step}
-    if found.reason == "family":
-        needs = CALLED[found.values["needs"]]
+    return values | _of_reason(found, walked)
+
+
+def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
+    """What the sentence of one reason is filled with besides."""
+    values, reason, case = found.values, found.reason, walked.right.case
+    if reason == "skipped":
+        return _needed(found, walked)
+    if reason == "early":
+        last, after = STEPS[found.step - 2 : found.step] if found.step > 1 else (STEPS[0],) * 2
+        return {"number": found.step - 1, "name": last, "next": found.step, "whats_next": after}
+    if reason == "shape":
+        return {"wanted_shape": tuple(walked.right.scene.out.shape)}
+    if reason == "behind":
+        return {"before": walked.readings[found.index].stage, "at_step": found.step}
+    if reason == "family":
+        needs = CALLED[values["needs"]]
         the = needs if needs == "x" else f"the {needs}"
-        values["needs"] = f"{the} {'is' if needs in ('x', 'context') else 'are'}"
-    if found.reason == "rows":
-        state = walked.trace.tensors[found.index]
-        values["sum"] = float(state.reshape(-1, state.shape[-1])[-1].sum())
-    if found.reason == "size":
-        n = walked.right.case.num_tokens
-        values["needs"] = (
-            f"num_tokens, {n}," if found.values.get("for_step") == 6 else "Another size"
-        )
-        values["letter"] = (
-            next(
-                (
-                    f", which is {n}"
-                    for n, s in walked.right.case.letters.items()
-                    if s == values["size"]
-                ),
-                "",
-            )
-            if not values["name"].startswith("self.")
-            else ""
-        )
-    if found.reason == "projection":
-        layer = {"queries": "W_query", "keys": "W_key", "values": "W_value"}[values["who"]]
-        values["layer"] = layer
-    return values
+        return {"needs": f"{the} {'is' if needs in ('x', 'context') else 'are'}"}
+    if reason == "rows":
+        sums = walked.trace.tensors[found.index].sum(-1).flatten()
+        return {"sum": float(sums[(sums - 1).abs().argmax()])}
+    if reason == "size":
+        one = values["for_step"] == 6
+        letters = (n for n, size in case.letters.items() if size == values["size"])
+        letter = "" if values["name"].startswith("self.") else next(letters, "")
+        return {
+            "needs": f"num_tokens, {case.num_tokens}," if one else "Another size",
+            "letter": f", which is {letter}" if letter else "",
+        }
+    if reason == "projection":
+        return {
+            "layer": {"queries": "W_query", "keys": "W_key", "values": "W_value"}[values["who"]]
+        }
+    return {}
+
+
+def _needed(found: Difference, walked: Walk) -> dict[str, str]:
+    """The shape that a call takes, where something here has it, and what was left out."""
+    at = found.values["for_step"]
+    needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
+    shape = SHAPES[STEPS[needs.get(at, at - 1) - 1]]
+    usual = any(
+        each.right and in_letters(each, tensor, walked.right.case) == shape
+        for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
+    )
+    mine = in_letters(
+        walked.readings[found.index], walked.trace.tensors[found.index], walked.right.case
+    )
+    said = usual and mine != shape
+    return {
+        "needed": wording("is_needed", shape=shape) if said else "",
+        "cause": wording(f"not_{found.step}"),
+    }
 
 
 def _is(found: Difference, walked: Walk, family: str) -> bool:

@@ -8,7 +8,7 @@ from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import role_of
-from eleven_steps.checks.judge.source import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
 from eleven_steps.checks.judge.wrong_sizes import parsed
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op

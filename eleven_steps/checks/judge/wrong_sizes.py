@@ -7,7 +7,7 @@ import textwrap
 from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.source import around, named
+from eleven_steps.checks.judge.syntax import around, named
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
@@ -22,28 +22,14 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
     four = {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
-    kept = walked.trace.sizes
     todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
     tree = parsed(walked.trace.source)
     while todo:
         for node in ast.walk(todo.pop()):
-            own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-            if own and node.value.id == "self" and node.attr in kept:
-                size = kept[node.attr]
-                usual = {*sizes.values(), 2 * size if size in (0, 1) else -1}
-                fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
-                usual |= {b * h, 3 * case.d_out if fused else b * h}
-                if size not in usual and size > 1:
-                    text = f"self.{node.attr}"
-                    return Difference(
-                        1,
-                        "size",
-                        number,
-                        _set_at(walked, text) or op.place,
-                        None,
-                        None,
-                        {"name": text, "size": size, "for_step": step},
-                    )
+            if found := _stored(walked, node):
+                values = {"name": f"self.{node.attr}", "size": found, "for_step": step}
+                place = _set_at(walked, values["name"]) or op.place
+                return Difference(1, "size", number, place, None, None, values)
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
@@ -51,21 +37,22 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                 read = any(named(each) in ("shape", "size") for each in ast.walk(value))
                 size = known.get(node.id, 0)
                 if node.id in known and read and step != 5 and size not in needed and op.failed:
-                    place = Place(
-                        line + walked.trace.first - 1, ast.unparse(value), ast.unparse(value)
-                    )
-                    return Difference(
-                        1,
-                        "size",
-                        number,
-                        place,
-                        None,
-                        None,
-                        {"name": node.id, "size": size, "for_step": step},
-                    )
+                    text = ast.unparse(value)
+                    place = Place(line + walked.trace.first - 1, text, text)
+                    values = {"name": node.id, "size": size, "for_step": step}
+                    return Difference(1, "size", number, place, None, None, values)
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
     return None
+
+
+def _stored(walked: Walk, node: ast.AST) -> int:
+    """The size that an attribute of self stores, where nothing of the case has it; else 0."""
+    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+    size, case = walked.trace.sizes.get(node.attr, 0) if own else 0, walked.right.case
+    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
+    usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
+    return 0 if size in usual else size
 
 
 def _typed(walked: Walk, number: int, op: Op) -> Difference | None:

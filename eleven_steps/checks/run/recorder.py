@@ -7,7 +7,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from eleven_steps.beyond.dispatch import DispatchMode
-from eleven_steps.checks.run.recording import tensors_in
+from eleven_steps.checks.run.copies import tensors_in
 
 # Operations that may be given tensors of two devices.
 FREE = ("_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_")

@@ -3,7 +3,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -12,6 +12,15 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from eleven_steps.checks.run.copies import (
+    attention_apart,
+    copy_of,
+    flat,
+    held_by,
+    memory_of,
+    tensors_in,
+    version_of,
+)
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
 from eleven_steps.checks.run.places import (
     PACKAGES,
@@ -23,7 +32,6 @@ from eleven_steps.checks.run.places import (
     tracebacks,
 )
 
-MOST = 20_000  # numbers in a tensor that is kept; the cases' own are far smaller
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
 
 
@@ -110,13 +118,18 @@ def traced(
 
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
+    return _whole(recorder, came, answer), came
+
+
+def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
+    """Put together what was written down, and what came back."""
     parts = came if isinstance(came, tuple | list) else (came,)
     # A tensor that no call was given or gave may come back: it gets a number too.
     back = [recorder.number(p) if isinstance(p, torch.Tensor) else None for p in parts[:99]]
-    stop = recorder.stop
+    stop = None
     if isinstance(came, Failure):
-        stop = replace(stop or Stop(came), failure=came)
-    places = [op.place for op in recorder.ops if op.place] + [stop.place if stop else None]
+        stop = replace(recorder.stop or Stop(came), failure=came)
+    placed_ones = any(op.place for op in recorder.ops) or stop and stop.place
     source, first = source_around(answer, recorder.files)
     return Trace(
         tuple(recorder.tensors),
@@ -124,12 +137,12 @@ def traced(
         recorder.layers,
         tuple(recorder.inputs),
         tuple(back),
-        stop if isinstance(came, Failure) else None,
-        source if any(places) else "",
+        stop,
+        source if placed_ones else "",
         first,
         recorder.sizes,
         recorder.parts,
-    ), came
+    )
 
 
 class Recorder(TorchFunctionMode):
@@ -153,11 +166,11 @@ class Recorder(TorchFunctionMode):
 
     def number(self, tensor: torch.Tensor, made: bool = False) -> int:
         """The number of a tensor; one that was written into since is another tensor."""
-        version = _version(tensor)
+        version = version_of(tensor)
         number, before, _ = self.known.get(id(tensor), (-1, -1, None))
         if number >= 0 and before == version and not made:
             return number
-        self.tensors.append(_copy(tensor))
+        self.tensors.append(copy_of(tensor))
         latest = len(self.tensors) - 1
         self.known[id(tensor)] = latest, version, tensor
         if number >= 0 and not made:  # through a view of it
@@ -166,9 +179,9 @@ class Recorder(TorchFunctionMode):
 
     def _written(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The tensors of the same memory, which carry what was written."""
-        memory = _memory(tensor)
+        memory = memory_of(tensor)
         others = (each for each in self.known.values() if each[2] is not tensor)
-        return tuple(n for n, _, other in others if _memory(other) == memory != 0)
+        return tuple(n for n, _, other in others if memory_of(other) == memory != 0)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call function, and write down the call if it is one with tensors."""
@@ -201,12 +214,12 @@ class Recorder(TorchFunctionMode):
                 return result
             if name == "scaled_dot_product_attention":
                 with contextlib.suppress(Exception), self:
-                    last = _attention(*args, **kwargs)
+                    last = attention_apart(*args, **kwargs)
                     self.known[id(result)] = (*self.known[id(last)][:2], result)
                     return result
             same = {id(each) for each in tensors_in((args, kwargs))}
             made = tuple(
-                self.number(t, id(t) not in same or _version(t) != self.known[id(t)][1])
+                self.number(t, id(t) not in same or version_of(t) != self.known[id(t)][1])
                 for t in gave
             )
             self.ops.append(Op(name, given, made, self.place(frame), numbers))
@@ -266,7 +279,7 @@ class Recorder(TorchFunctionMode):
             place = after if after and name in after.expression else place
         every = dict(frame.f_locals)
         this = every.pop("self", None)
-        every |= {f"self.{n}": each for n, each in (_held(this) if this is not None else ())}
+        every |= {f"self.{n}": each for n, each in (held_by(this) if this is not None else ())}
         kept = vars(this) if isinstance(this, nn.Module) else {}
         every |= {f"self.{n}": each for n, each in kept.items() if not n.startswith("_")}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
@@ -277,62 +290,3 @@ class Recorder(TorchFunctionMode):
             if type(each) in (tuple, list) and each and isinstance(each[0], torch.Tensor)
         }
         self.stop = Stop(Failure(""), place, tensors, numbers, several)
-
-
-def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among some values, and in what these hold."""
-    return (each for each in flat(values) if isinstance(each, torch.Tensor))
-
-
-def flat(values: Iterable[Any]) -> Iterator[Any]:
-    """Values, and in place of lists, tuples, dictionaries and slices what these hold."""
-    for value in values:
-        if isinstance(value, tuple | list | dict):
-            yield from flat(value.values() if isinstance(value, dict) else value)
-        else:
-            yield value
-
-
-def _attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-):
-    """What torch's fused attention does, call by call."""
-    if enable_gqa:
-        group = query.size(-3) // key.size(-3)
-        key, value = (each.repeat_interleave(group, -3) for each in (key, value))
-    scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
-    if is_causal:
-        past = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
-        scores = scores.masked_fill(~past, -torch.inf)
-    elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = scores.masked_fill(~attn_mask, -torch.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    return scores.softmax(-1) @ value
-
-
-def _held(module: Any) -> list[tuple[str, torch.Tensor]]:
-    if not isinstance(module, nn.Module):
-        return []
-    return [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
-
-
-def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
-    if not plain or tensor.numel() > MOST:
-        return torch.empty(tuple(tensor.shape), device="meta")
-    copy = attempt(lambda: tensor.detach().clone().as_subclass(torch.Tensor))
-    return torch.empty(0) if isinstance(copy, Failure) else copy
-
-
-def _version(tensor: torch.Tensor) -> int:
-    version = attempt(lambda: tensor._version)
-    return version if type(version) is int else 0
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    address = attempt(lambda: tensor.untyped_storage().data_ptr())
-    return address if type(address) is int else 0
