@@ -14,6 +14,10 @@ import torch
 
 from eleven_steps.checks.judge.differ import Difference, differ, parsed, set_in
 from eleven_steps.checks.judge.path import (
+    CUT,
+    MEET,
+    SHUFFLE,
+    TURN,
     Walk,
     around,
     kind,
