@@ -318,7 +318,8 @@ def _made(found: Difference, walked: Walk) -> str:
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
     letters = in_letters(reading, tensor, walked.right.case)
-    if letters and letters != SHAPES[right]:
+    moves = kind(walked.trace.ops[found.op]) in TURN | MEET | CUT - SHUFFLE
+    if moves and letters and letters != SHAPES[right]:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes)
     if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
