@@ -72,7 +72,7 @@ def slowed(function, seconds):
             ["judge.blame.walk", "judge.blame.differ"],
             0.35,
         ),
-        (carrier("functional", "scores_transposed"), ["run.trace._copy"], 0.02),
+        (carrier("functional", "scores_transposed"), ["run.recording.copy_of"], 0.02),
     ],
     ids=["right", "wrong", "while it runs"],
 )

@@ -17,7 +17,7 @@ PACKAGES = "helpers", "eleven_steps"
 # From top to bottom: an arrow may only point down.
 ROOMS = (
     "checks",
-    "name",
+    "judge",
     "progress",
     "adapt",
     "know",
