@@ -1,38 +1,29 @@
 """Say what a difference is, in the learner's own line and names."""
 
-import math
 import re
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from eleven_steps.checks.judge.blame import Blame
 from eleven_steps.checks.judge.difference import Difference
-from eleven_steps.checks.judge.path import Walk, own_text
-from eleven_steps.checks.judge.read import LETTERS, Reading
+from eleven_steps.checks.judge.naming import (
+    CALLED,
+    PLURAL,
+    called,
+    in_letters,
+    operand,
+    quoted,
+    what_is,
+)
+from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.states import HIDDEN
-from eleven_steps.checks.judge.syntax import around, named, operands
 from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
 from helpers.trace import SHAPES, STEPS
-
-JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "wh": "3 * num_heads"}
-
-
-CALLED = {  # what right numbers are called
-    **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
-    **{"context": "context", "out": "output", "projected": "queries, keys or values"},
-    **{"values": "values"},
-}
-
-
-PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 
 
 def told(blame: Blame, error: str = "") -> Finding:
@@ -93,12 +84,12 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     values = dict(found.values)
     if found.index is not None:
         reading = walked.readings[found.index]
-        values["came"] = _quoted(found.index, walked, found.op)
+        values["came"] = quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
         values["is_what"] = what_is(reading)
         values["shape"] = tuple(walked.trace.tensors[found.index].shape)
     if found.wanted is not None:
-        values["wanted"] = _quoted(found.wanted, walked)
+        values["wanted"] = quoted(found.wanted, walked)
         what = called(walked.readings[found.wanted])
         values["what"] = what
         values["are"] = "are" if what in PLURAL else "is"
@@ -167,73 +158,6 @@ def _is(found: Difference, walked: Walk, family: str) -> bool:
     return found.index is not None and walked.readings[found.index].family == family
 
 
-def called(reading: Reading) -> str:
-    """What right numbers are called."""
-    if reading.family in ("const", "layer"):
-        return wording("of_neither")
-    state = reading.state
-    if reading.family == "scores" and state:
-        return (
-            "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
-        )
-    return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
-
-
-def what_is(reading: Reading) -> str:
-    """Say what a tensor holds: "holds the values"."""
-    if reading.family == "const":
-        return wording("holds_nothing")
-    if reading.family == "x":
-        return wording("holds_x")
-    return wording("holds", what=called(reading))
-
-
-def name_of(index: int, walked: Walk, op: int | None = None) -> str:
-    """A tensor in the learner's words: what the call that takes it says, or who makes it."""
-    if op is not None:
-        call = walked.trace.ops[op]
-        nodes = around(call.place)
-        same = nodes and named(nodes[0]) == kind(call)
-        texts = list(operands(call.place)) if same else []
-        if index in call.given and len(texts) == len(call.given):
-            return texts[call.given.index(index)]
-    return own_text(index, walked)
-
-
-def _quoted(index: int, walked: Walk, op: int | None = None) -> str:
-    name = name_of(index, walked, op)
-    return f"`{name}`" if name else wording("unnamed", what=called(walked.readings[index]))
-
-
-def operand(index: int, walked: Walk, op: int | None = None) -> str:
-    """A tensor by name with its shape in numbers, and in letters where its axes were read."""
-    shape = tuple(walked.trace.tensors[index].shape)
-    letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
-    name = _quoted(index, walked, op)
-    return wording(
-        "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
-    )
-
-
-def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
-    """The axes of a tensor in letters; "" where one of them was not read.
-
-    An axis of another size than its letter's, as of a part, stands as its number.
-    """
-    sizes = {"3": 3, **case.letters}
-    if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
-        return ""
-    axes = []
-    for axis, size in zip(reading.axes, tensor.shape, strict=True):
-        if "?" in axis or not axis and size != 1:
-            return ""
-        names = [LETTERS[letter] for letter in axis]
-        whole = math.prod(sizes.get(name, size) for name in names) == size
-        said = JOINED.get(axis) or " * ".join(names) or "1"
-        axes.append(said if whole or len(names) > 1 else str(size))
-    return f"({', '.join(axes)})"
-
-
 def _given(found: Difference, walked: Walk) -> str:
     """What a call was given, tensor by tensor."""
     op = walked.trace.ops[found.op]
@@ -252,7 +176,7 @@ def _made(found: Difference, walked: Walk) -> str:
     letters = in_letters(reading, tensor, walked.right.case)
     if letters and letters != SHAPES[right]:
         return wording("made_axes", shape=shape, letters=letters)
-    mixed = reading.axes and any("?" in axis for axis in reading.axes)
+    mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
     if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
         return wording("made_mixed", shape=shape)
     return wording("made_other", shape=shape, step=found.step, name=right)
