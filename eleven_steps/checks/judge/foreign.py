@@ -16,7 +16,7 @@ from eleven_steps.checks.adapt.calls import Way, ways
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.classes import judged
-from eleven_steps.checks.judge.read import THREE
+from eleven_steps.checks.judge.laid import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from eleven_steps.checks.judge.laid import THREE, Table, laid_out, looked_up, telling, who_of
 from eleven_steps.checks.judge.states import State, state_of
 from eleven_steps.checks.know.right import Scene, planted
 from eleven_steps.checks.run.cases import Case
@@ -28,7 +29,6 @@ LETTERS = {
 }
 FAMILIES = ("const", "x", "projected", "scores", "context", "out")
 NEAR = {torch.float64: 1e-9, torch.float32: 3e-6}
-THREE = ("queries", "keys", "values")
 # The step that numbers are of, by the axes along which they lie.
 STAGES = {
     "x": {"b|n|e": 1, "n|b|e": 1},
@@ -80,23 +80,6 @@ class Reading:
         return self.stage is not None
 
 
-@dataclass(frozen=True)
-class Table:
-    """Right numbers, each to be found by its value."""
-
-    family: str
-    who: str
-    values: np.ndarray  # sorted
-    places: np.ndarray  # (numbers, axes)
-    letters: str
-    alone: np.ndarray  # whether no other of them is the same number
-
-    @property
-    def told(self) -> np.ndarray:
-        """The places of the numbers that are alone, which tell where they are from."""
-        return self.places[self.alone]
-
-
 class Right:
     """The right class of a case in double precision, as a scene, and its numbers to be found."""
 
@@ -146,7 +129,7 @@ class Right:
 
     def _add(self, family: str, who: str, tensor: torch.Tensor, letters: str) -> None:
         numbers = tensor.detach().to(torch.float64).numpy()
-        at = np.nonzero(_telling(numbers))
+        at = np.nonzero(telling(numbers))
         values = numbers[at]
         order = np.argsort(values)
         places = np.stack(at, 1)[order] if len(values) else np.zeros((0, numbers.ndim), int)
@@ -168,7 +151,7 @@ class Right:
         if not plain or tensor.dim() == 0 or tensor.numel() < 2:
             return None
         numbers = tensor.detach().to(torch.float64).numpy()
-        at = np.nonzero(_telling(numbers))
+        at = np.nonzero(telling(numbers))
         values = numbers[at]
         if len(values) < 2:
             return None
@@ -182,18 +165,18 @@ class Right:
                 continue
             largest = abs(values).max() / abs(table.values).max()
             for scale in dict.fromkeys((1.0, d**-0.5, d**-0.25, d**0.5, -1.0, largest)):
-                which = _looked_up(values / scale, table, near)
+                which = looked_up(values / scale, table, near)
                 if which is None:
                     continue
                 tell = table.alone[which]
                 if tell.sum() < 2:
                     continue
                 found, places = table.places[which[tell]], tuple(each[tell] for each in at)
-                axes, whole, fixed, ordered = _laid(numbers.shape, places, found, table)
+                axes, whole, fixed, ordered = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
                 whole, ordered = whole and full, ordered and full
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
-                who = table.who or _who(found, table)
+                who = table.who or who_of(found, table)
                 stage = stage if whole and scale > 0 else None
                 reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
                 if reading.right and (scale == 1.0 or table.family in ("projected", "scores")):
@@ -263,83 +246,3 @@ def scene_of(case: Case, double: bool = True) -> Scene:
         out = called(module, case, case.x.to(dtype), record=record)
     steps["out_proj"] = {"out": out.detach().clone()}
     return Scene(case, module, {step: steps[step] for step in STEPS if step in steps})
-
-
-def _telling(numbers: np.ndarray) -> np.ndarray:
-    """Which numbers say where they are from."""
-    return np.isfinite(numbers) & (numbers != 0) & (abs(numbers - 1) > 1e-12)
-
-
-def _looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | None:
-    """Which numbers of a table values are, or None where one is none of them."""
-    for some in (values[:3], values):  # most are told apart by three
-        at = np.clip(np.searchsorted(table.values, some), 1, max(len(table.values) - 1, 1))
-        at = np.minimum(at, len(table.values) - 1)
-        before = np.maximum(at - 1, 0)
-        nearer = abs(table.values[before] - some) < abs(table.values[at] - some)
-        at = np.where(nearer, before, at)
-        if (abs(table.values[at] - some) > near * (1 + abs(some))).any():
-            return None
-    return at
-
-
-def _laid(
-    shape: tuple[int, ...], at: tuple[np.ndarray, ...], found: np.ndarray, table: Table
-) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...], bool]:
-    """The letters of each axis, slowest first; whether all right numbers are there; what is fixed;
-    whether those that are there are in order.
-
-    A letter belongs to an axis where the place along the axis alone decides it.
-    """
-    numbers = range(len(table.letters))
-    fixed = [k for k in numbers if (found[:, k] == found[0, k]).all()]
-    fixed = [k for k in fixed if (table.told[:, k] != table.told[0, k]).any()]
-    same = np.ones(len(table.told), bool)
-    for k in fixed:
-        same &= table.told[:, k] == found[0, k]
-    axes, held = [""] * len(shape), set()
-    for axis, size in enumerate(shape):
-        own = []
-        for k in numbers:
-            if k in fixed or size < 2:
-                continue
-            along = np.full(size, -1)
-            along[at[axis]] = found[:, k]
-            if (along[at[axis]] == found[:, k]).all() and len(np.unique(along[along >= 0])) > 1:
-                own.append(((np.diff(along) != 0).sum(), k))
-                held.add(k)
-        axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
-    free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
-    ordered = _in_order(shape, at, found, axes, table)
-    whole = same.sum() == len(found) and held == free and ordered
-    whole &= all(table.letters[k] in "hgw" for k in fixed)
-    fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
-    part = ordered and "?" not in axes and same.sum() != len(found)
-    return tuple(axes), bool(whole), fixed, bool(part or fixed and ordered and "?" not in axes)
-
-
-def _in_order(shape, at, found, axes, table) -> bool:
-    """Whether tokens, heads and features come one after the other along each axis."""
-    for axis, letters in enumerate(axes):
-        if not letters or letters == "?":
-            continue
-        size = shape[axis]
-        number, sizes = np.zeros(len(found), int), 1
-        for letter in reversed(letters):
-            k = table.letters.index(letter)
-            low = table.places[:, k].min()
-            number += (found[:, k] - low) * sizes
-            sizes *= table.places[:, k].max() - low + 1
-        along = np.full(size, -1)
-        along[at[axis]] = number
-        known = along[along >= 0]
-        if letters in ("h", "g", "w") and len(known) < sizes:
-            continue
-        if (np.diff(known) < 0).any() or ("g" not in letters and (np.diff(known) == 0).any()):
-            return False
-    return True
-
-
-def _who(found: np.ndarray, table: Table) -> str:
-    which = np.unique(found[:, table.letters.index("w")])
-    return " and ".join(THREE[k] for k in which)
