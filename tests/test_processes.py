@@ -318,20 +318,24 @@ def waits_alone():
         dist.all_reduce(torch.ones(1))
 
 
-def test_what_is_printed_has_a_number_and_who_never_joins_in_is_told(group, capsys):
-    """The last that uses the group, which ends."""
-    places = group.num_processes
+def test_what_is_printed_has_a_number(group, capsys):
     group.run(prints, False)
-    printed = [f"process {n}: {what}" for n in range(places) for what in (f"one {n}", "two")]
+    ranks = range(group.num_processes)
+    printed = [f"process {n}: {what}" for n in ranks for what in (f"one {n}", "two")]
     assert capsys.readouterr().out.splitlines() == printed
+
+
+def test_who_never_joins_in_is_told():
+    """A group of its own, because it ends."""
+    group = Processes(2)
     with pytest.raises(RuntimeError) as told:
         group.run(waits_alone, seconds=1)
-    # On a busy machine those who have nothing to wait for may not have answered either.
+    # On a busy machine the one that has nothing to wait for may not have answered either.
     told.match(
-        rf"no answer from process(es)? 0.* within 1 seconds.*: all {places} were stopped\. "
+        r"no answer from process(es)? 0.* within 1 seconds.*: all 2 were stopped\. "
         "Do all of them call the same collectives"
     )
-    assert not group.running and repr(group) == f"{places} processes, ended"
+    assert not group.running and repr(group) == "2 processes, ended"
 
 
 @pytest.mark.nightly

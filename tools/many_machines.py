@@ -5,7 +5,9 @@
 torchrun starts the processes, one for each GPU where there are enough (nccl), else on the CPU
 (gloo), tells each its rank, and ends all when one ends. Over several machines: the same command on
 each, with --nnodes and --rdzv-endpoint in place of --standalone. A way that the sizes do not allow
-is left out; the exit status is 0 where all others are equal, 1 where one is not.
+is left out; the exit status is 0 where all others are equal, 1 where one is not. If no way is left,
+one line says why, ends with "nothing was measured", and the status is 0 as well, because torchrun
+would add forty lines of its own to any other.
 """
 
 import argparse
