@@ -17,7 +17,8 @@ Examples and their tensors:
                      parameters_published, parameters_counted, attention_parameters
     since            gpt2_smallest, bloom_176b, llama_7b, falcon_7b, mistral_7b, llama_3_8b,
                      gemma_2_9b, deepseek_v3, gemma_3_4b, qwen3_8b, gpt_oss_20b, qwen3_next_80b,
-                     deepseek_v3_2, glm_5, qwen3_5_9b
+                     deepseek_v3_2, diffllama, llama_4_maverick, kimi_linear_48b, glm_5,
+                     qwen3_5_9b, gemma_4_e2b, gemma_4_12b, deepseek_v4_flash, minimax_m3
     seeds            whole, control, without_another, without_completing, without_looking_back,
                      keys_cut, queries_cut, values_cut, verbs, verbs_without_one, prefix,
                      prefix_random, prefix_random_names

@@ -138,11 +138,21 @@ def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
         name = single(outputs, near=step)
         if name:
             return (name,)
-        return pair(outputs, blame, step) if step else ()
+        return _two(outputs, blame, case)
     name = single(outputs, step)
     theirs = _planted(name, case) if name else None
     same = theirs and _situation(theirs) == _situation(blame) and _stored(theirs) <= _stored(blame)
     return (name,) if same and not blame.unspoilt(name) else ()
+
+
+def _two(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
+    """The two mistakes that a class makes, as they are seen with biases too."""
+    biased = outputs.plain(outputs.cases.biased)
+    for each in (blame, None if case.qkv_bias else blamed(outputs.cls, biased)):
+        found = each and each.found
+        if found and (names := pair(outputs, each, found.step)):
+            return names
+    return ()
 
 
 def _stored(blame: Blame) -> set[tuple[str, int]]:

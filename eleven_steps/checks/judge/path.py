@@ -89,7 +89,11 @@ def fits(reading: Reading, right: Right) -> bool:
     root = right.case.head_dim**-0.5
     if reading.family == "scores":
         state = reading.state
-        if state and "|".join(filter(None, reading.axes)) not in right.stages["scores"]:
+        if (
+            state
+            and not reading.fixed
+            and "|".join(filter(None, reading.axes)) not in right.stages["scores"]
+        ):
             return False
         if state is None:
             return reading.right and reading.scale in (1.0, root)

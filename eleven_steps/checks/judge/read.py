@@ -174,7 +174,7 @@ class Right:
                 found, places = table.places[which[tell]], tuple(each[tell] for each in at)
                 axes, whole, fixed, ordered = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
-                whole, ordered = whole and full, ordered and full
+                whole, ordered = whole and full, ordered and len(values) == tensor.numel()
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
                 who = table.who or who_of(found, table)
                 stage = stage if whole and scale > 0 else None

@@ -19,6 +19,7 @@ from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.states import HIDDEN
+from eleven_steps.checks.judge.syntax import CUT, MEET, SHUFFLE, TURN
 from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.places import Place
@@ -174,7 +175,8 @@ def _made(found: Difference, walked: Walk) -> str:
     if tensor.isnan().any():
         return wording("made_nan", shape=shape)
     letters = in_letters(reading, tensor, walked.right.case)
-    if letters and letters != SHAPES[right]:
+    moves = kind(walked.trace.ops[found.op]) in TURN | MEET | CUT - SHUFFLE
+    if letters and letters != SHAPES[right] and moves:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
     if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
