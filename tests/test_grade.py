@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -152,10 +153,11 @@ def test_the_verdict_is_the_one_that_the_learner_sees(everything, name):
     assert result["kind"] == told.kind == kind
     assert result["mistake"] == told.mistake
     assert result["passed"] is (kind == "right")
-    if name == "raises":  # here too the line of the notebook's cell is quoted
-        assert result["message"].startswith(told.message.removesuffix("."))
-    else:
-        assert result["message"] == told.message
+    # There the line of the notebook's cell is quoted too, which eval has not.
+    said = re.sub(r"Line \d+, `.*?`: ", "", result["message"])
+    if name == "many":  # and so the tensor has no name here
+        said = said.replace("`torch.zeros(1)`", "what holds the tensor of another kind")
+    assert said == told.message
 
 
 @shut_in

@@ -172,7 +172,7 @@ def _made(found: Difference, walked: Walk) -> str:
         return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
-    if tensor.isnan().any():
+    if tensor.device.type == "cpu" and tensor.isnan().any():
         return wording("made_nan", shape=shape)
     letters = in_letters(reading, tensor, walked.right.case)
     moves = kind(walked.trace.ops[found.op]) in TURN | MEET | CUT - SHUFFLE
