@@ -907,7 +907,7 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
             3,
             "num_tokens, d_in = x.shape",
             "num_tokens, d_in = x.shape; return x[0]",
-            "What comes out is (7, 5) = (num_tokens, d_in): no step leaves its axes like this.",
+            "What comes out, (7, 5), has other numbers than step 2, project, makes.",
         ),
         ("type", 4, "b, num_tokens, d_in = x.shape", "return 'x'", "str"),
         (

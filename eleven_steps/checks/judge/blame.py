@@ -1,10 +1,9 @@
-"""Say of a difference what was established, in the learner's own line and names.
+"""Trace a class in a case and find where it leaves the right way.
 
-A difference is found in one case and asked for again in another, of other sizes and numbers; what
-does not hold there is not said.
+A difference is found in one case, and asked for again in another, of other sizes and numbers. Where
+that one shows another, it is said that it is so in the one case.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,9 +89,3 @@ def plainly(blame: Blame) -> Blame:
     else:
         found = Difference(1, "name", None, stop.place if stop else None)
     return replace(blame, found=found)
-
-
-def again(blame: Blame, cls: Any, cases: Sequence[Case]) -> bool:
-    """Whether one of some other cases shows the same; of no other case nothing can be said."""
-    others = (blamed(cls, case) for case in cases)
-    return any(holds(blame, other) for other in others)

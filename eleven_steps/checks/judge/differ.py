@@ -6,7 +6,6 @@ what another step makes, or skipped one, or makes something else of what its ste
 """
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 from eleven_steps.checks.judge.difference import Difference
@@ -62,13 +61,8 @@ def _behind(walked: Walk, start: list[int]) -> Difference | None:
     if stages[least] == most or walked.readings[least].family != "projected":
         return None
     numbers = walked.makers.get(least, [None])
-    place = None if numbers[-1] is None else trace_place(walked, numbers[-1])
+    place = None if numbers[-1] is None else walked.trace.ops[numbers[-1]].place
     return Difference(most, "behind", None, place, least)
-
-
-def trace_place(walked: Walk, number: int) -> Place | None:
-    """Where a call stands."""
-    return walked.trace.ops[number].place
 
 
 def _early(walked: Walk, index: int) -> Difference:
@@ -147,7 +141,10 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
             return found
     gave = op.gave[0] if op.gave else None
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
-    if step == 7 and first and kind(op) in SCALE and walked.phases[number] < 3:
+    scaled = any(
+        kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
+    )
+    if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
         step = 8 if first.who == "values" else 5
     if step in (3, 4) and _meets(op.place) and any(used_later_on(walked, i) for i in op.given):
         step = 8 if walked.phases[number] >= 3 else 5
@@ -235,8 +232,3 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
 
 
 # Where no torch call was reached: a name, an attribute, a number of values
-
-
-def as_step(difference: Difference, step: int) -> Difference:
-    """The same at another step."""
-    return replace(difference, step=step)

@@ -74,7 +74,8 @@ def laid_out(
     whole &= all(table.letters[k] in "hgw" for k in fixed)
     fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
     part = ordered and "?" not in axes and same.sum() != len(found)
-    return tuple(axes), bool(whole), fixed, bool(part or fixed and ordered and "?" not in axes)
+    one = {letter for letter, _ in fixed} - {"w"}  # one head of several, say
+    return tuple(axes), bool(whole), fixed, bool(part or one and ordered and "?" not in axes)
 
 
 def _in_order(shape, at, found, axes, table) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, blamed
+from eleven_steps.checks.judge.blame import Blame, blamed, holds
 from eleven_steps.checks.judge.constructor import alike_in_shape
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
@@ -85,8 +85,19 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     if found is None and isinstance(out, Failure):
         finding = say("forward_raises", error=out.told, where=where)
     hidden = "" if isinstance(out, Failure) else _hidden(outputs, wrong, where)
+    hidden = hidden or _here_alone(outputs, blame, case, wrong)
     hint = self_forgotten(out, outputs.built[True]) if isinstance(out, Failure) else ""
     yield replace(finding, text=together(finding.text, hint, reads, hidden))
+
+
+def _here_alone(outputs: Outputs, blame: Blame, case: Case, wrong: Sequence[Case]) -> str:
+    """Ask for a difference again in another case that is wrong; say so where it is another one."""
+    others = (outputs.plain(each) for each in wrong if each.b > 1 and each.num_tokens > 2)
+    other = next((each for each in others if each.d_out != case.d_out), None)
+    again = other and blamed(outputs.cls, other, outputs.out(other))
+    if not again or not again.found or holds(blame, again):
+        return ""
+    return say("so_here", where=letters(case)).text
 
 
 def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
@@ -190,6 +201,9 @@ def single(outputs: Outputs, step: int | None = None, near: int | None = None) -
     for name in names:
         alike = _agrees(outputs, name)
         usual = alike == "function" or alike and step in (None, *every[name].steps)
+        theirs = outputs.right_output(outputs.cases.main, name)
+        if isinstance(theirs, torch.Tensor) and theirs.isnan().any():  # much ends in NaN
+            usual = usual and near in (None, *every[name].steps)
         if usual and alike_in_shape(name, outputs.shapes, outputs.variant):
             return name
     return None

@@ -232,8 +232,3 @@ def own_text(index: int, walked: Walk) -> str:
         if place:
             return place.expression
     return walked.trace.layers.get(index, "x" if index in walked.trace.inputs else "")
-
-
-def shown(tensor: torch.Tensor) -> str:
-    """A shape in numbers."""
-    return str(tuple(tensor.shape))

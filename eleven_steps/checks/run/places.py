@@ -4,7 +4,6 @@ import ast
 import functools
 import linecache
 import site
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -112,9 +111,3 @@ def source_around(answer: Any, files: set[str]) -> tuple[str, int]:
         ):
             return "".join(lines[node.lineno - 1 : last])[:MOST_SOURCE], node.lineno
     return "", 1
-
-
-def last_line(error: BaseException) -> traceback.FrameSummary | None:
-    """The learner's own line of a traceback that is nearest to the error."""
-    own = [e for e in traceback.extract_tb(error.__traceback__) if is_theirs(e.filename)]
-    return own[-1] if own else None
