@@ -98,6 +98,7 @@ def compare(picture, drag, values):
         deeper = 18 * max(svg.locator("text").first.locator("tspan").count() - 1, 0)
         for ring, handle in zip(picture.locator(".handle").all(), now.handles, strict=True):
             at = ring.bounding_box()
+            assert at, "it has not been shown yet"
             x, y = at["x"] + at["width"] / 2 - box["x"], at["y"] + at["height"] / 2 - box["y"]
             where = [handle.origin[0] + handle.value[0] * handle.unit[0]]
             where += [deeper + handle.origin[1] - handle.value[1] * handle.unit[1]]

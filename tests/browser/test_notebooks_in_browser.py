@@ -13,12 +13,13 @@ from eleven_steps import sliders
 
 SVG = "image/svg+xml"
 STAGE = "sliders.explore_stage("
+LEVER = "sliders.explore_lever("
 PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
 
 
-# Together these have every kind of picture; all the others are opened at night.
-EACH_KIND = {"00_why_attention", "08_context", "12_the_class"}
+# Together these have every kind of picture but the lever; the rest are opened at night.
+EACH_KIND = {"08_context", "12_the_class"}
 EVERY = [
     pytest.param(path, id=path.stem, marks=[] if path.stem in EACH_KIND else pytest.mark.nightly)
     for path in NOTEBOOKS
@@ -65,7 +66,7 @@ def pictures_in_sight(cell):
 def check_pictures_before_running(page, code):
     for index, cell in enumerate(code):
         stored = pictures_in_sight(cell)
-        pictures = outputs(page, index).locator(f"{PICTURE}, [data-stage]")
+        pictures = outputs(page, index).locator(f"{PICTURE}, [data-stage], .lever")
         until(lambda p=pictures, n=stored: p.count() >= n, f"no picture of {cell.source}")
 
 
@@ -112,8 +113,8 @@ def film_of(code, index):
 
 
 def check_pictures(page, code):
-    # A stage is a canvas, and no picture to be read like these.
-    drawn = [cell for cell in code if not cell.source.startswith(STAGE)]
+    # A stage is a canvas and a lever its own page: no pictures to be read like these.
+    drawn = [cell for cell in code if not cell.source.startswith((STAGE, LEVER))]
     wanted = sum(pictures_in_sight(cell) > 0 for cell in drawn)
     until(lambda: len(see(page)) >= wanted, "not every picture is in sight")
 

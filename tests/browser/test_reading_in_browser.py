@@ -75,6 +75,7 @@ def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opens):
 
 
 @pytest.mark.browser
+@pytest.mark.nightly
 def test_shift_and_enter_do_not_fly_past_what_was_run(lab, page):
     open_notebook(page, lab, "01_shape.ipynb")
     resize(page, 1280, 800)
