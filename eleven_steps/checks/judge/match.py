@@ -101,13 +101,9 @@ def _here_alone(outputs: Outputs, blame: Blame, case: Case, wrong: Sequence[Case
 
 
 def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
-    """The case that a message speaks of: all its sizes differ, and where it can be, its notebook's.
-
-    The second example of the notebooks can be run by a learner.
-    """
-    second = TASK_CASES[SIZED]
-    if not outputs.variant and second in wrong:
-        return second
+    """The case that a message speaks of: all its sizes differ; a learner can run the notebooks'."""
+    if not outputs.variant and TASK_CASES[SIZED] in wrong:
+        return TASK_CASES[SIZED]
     biased = outputs.cases.biased
     return biased if biased in wrong else wrong[0]
 
