@@ -74,18 +74,6 @@ def test_what_is_folded_is_run_and_a_click_unfolds_it(cells):
 
 
 @pytest.mark.browser
-def test_shift_and_enter_to_the_end_unfold_nothing(cells):
-    page = cells.page
-    cells.nth(HEADINGS[0] - 1).click()
-    page.keyboard.press("Escape")
-    for _ in range(len(HEADINGS) + 1):
-        page.keyboard.press("Shift+Enter")
-        page.wait_for_timeout(100)
-    expect(cells.nth(len(CELLS) - 1)).to_have_class(re.compile("jp-mod-active"))
-    check_lines(cells, HEADINGS)
-
-
-@pytest.mark.browser
 def test_what_nobody_touched_closes_without_a_question(cells, name):
     page = cells.page
     page.wait_for_timeout(1000)  # nothing tells that it will not ask later

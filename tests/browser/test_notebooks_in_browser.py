@@ -18,8 +18,8 @@ PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
 
 
-# Together these have every kind of picture but the lever; the rest are opened at night.
-EACH_KIND = {"08_context", "12_the_class"}
+# Together these have every kind of picture; all the others are opened at night.
+EACH_KIND = {"00_why_attention", "08_context", "12_the_class"}
 EVERY = [
     pytest.param(path, id=path.stem, marks=[] if path.stem in EACH_KIND else pytest.mark.nightly)
     for path in NOTEBOOKS

@@ -75,7 +75,6 @@ def test_hints_and_solutions_are_lines_that_a_click_unfolds(lab, page, opens):
 
 
 @pytest.mark.browser
-@pytest.mark.nightly
 def test_shift_and_enter_do_not_fly_past_what_was_run(lab, page):
     open_notebook(page, lab, "01_shape.ipynb")
     resize(page, 1280, 800)
@@ -83,7 +82,14 @@ def test_shift_and_enter_do_not_fly_past_what_was_run(lab, page):
     for _ in range(3):  # the title, the set-up, the stage
         page.keyboard.press("Shift+Enter")
     expect(page.locator(".jp-Cell.jp-mod-active")).to_contain_text("Predict")
-    expect(page.locator("[data-stage]")).to_be_in_viewport(ratio=1)
+    soon(check_top, page)
+
+
+def check_top(page):
+    """A stage is in sight from its top, however high it is."""
+    room = page.locator(".jp-WindowedPanel-outer").bounding_box()
+    stage = page.locator("[data-stage]").bounding_box()
+    assert 0 <= stage["y"] - room["y"] < 40
 
 
 def check_source(page):

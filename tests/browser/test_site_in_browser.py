@@ -38,7 +38,6 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.browser
-@pytest.mark.nightly
 def test_site(site, page):
     faults = []
     page.context.set_offline(True)

@@ -11,10 +11,7 @@ import torch
 
 from eleven_steps.checks.judge.differ import differ
 from eleven_steps.checks.judge.difference import Difference
-from eleven_steps.checks.judge.path import (
-    Walk,
-    walk,
-)
+from eleven_steps.checks.judge.path import Walk, walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import play
@@ -37,6 +34,12 @@ class Blame:
         """Whether the run was stopped by an error."""
         return self.walked.trace.stop is not None
 
+    @property
+    def step(self) -> int | None:
+        """The step of its difference; None where all that the step makes is there and right."""
+        step = self.found and self.found.step
+        return None if step and self.walked.reached(STEPS[step - 1]) else step
+
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""
         if self.found and self.found.step == mistakes_of(self.walked.right.case.variant)[name].step:
@@ -49,19 +52,19 @@ class Blame:
         return bool(spoilt) and all(self.walked.own(ours[n]) is not None for n in spoilt)
 
 
-def blamed(cls: Any, case: Case, right: torch.Tensor | Failure | None = None) -> Blame | None:
+def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> Blame | None:
     """Trace a class in a case and find its first difference; None where it cannot be traced.
 
     Args:
         cls: the class.
         case: where.
-        right: what it gives there in float32; in double precision it must do the same.
+        out: what it gives there in float32; in double precision it must do the same.
     """
     for double in (True, False):
         trace = ask(cls, "trace", case, double)
         if not isinstance(trace, Trace):
             continue
-        if not double or right is None or (trace.stop is None) != isinstance(right, Failure):
+        if not double or out is None or (trace.stop is None) != isinstance(out, Failure):
             with clock_paused():
                 walked = walk(trace, right_of(case, double))
                 return Blame(walked, differ(walked))

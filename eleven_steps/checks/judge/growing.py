@@ -169,7 +169,7 @@ def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts])
     if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
         known = None  # what torch says alone is no proof of a mistake
     if known and not (found and blame.unspoilt(known.identifier)):
-        step = found.step if found and found.step in known.steps else known.step
+        step = blame.step if blame and blame.step in known.steps else known.step
         return Finding(step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
         error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""

@@ -39,15 +39,8 @@ def told(blame: Blame, error: str = "") -> Finding:
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
     if found.reason == "torch":
-        hint = _hint(error)
-        finding = say(
-            name,
-            found.step,
-            error=error.rstrip("."),
-            hint=hint,
-            given=_given(found, walked),
-            **values,
-        )
+        given = _given(found, walked)
+        finding = say(name, found.step, error=error, hint=_hint(error), given=given, **values)
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)
     elif found.reason == "scale":
