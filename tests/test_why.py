@@ -157,3 +157,33 @@ def test_the_notebook_builds_the_films_last_position():
     )
     vector, _ = in_context(SENTENCES["ducks"].split())
     assert f"tensor([{vector[0]:.4f}, {vector[1]:.4f}])" in outputs
+
+
+# what of the head each step does; one head alone needs neither step 3 nor step 4
+MARKED = {
+    "02_project": "x @ W_query, x @ W_key, x @ W_value",
+    "05_scores": "queries @ keys.T",
+    "06_mask": "masked_fill",
+    "07_softmax": "torch.softmax",
+    "08_context": "weights @ values",
+    "09_reformat": "torch.cat",
+    "10_combine": "torch.cat",
+    "11_out_proj": "@ W_out",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in renew.COURSE if "02" <= name[:2] <= "11"])
+def test_a_step_marks_its_place_in_the_head_that_was_written_first(name):
+    why = [c.source for c in renew.read(renew.COURSE["00_why_attention"]).cells]
+    head = next(source for source in why if source.startswith("def head(")).partition("\n\n\n")[0]
+    first = renew.read(renew.COURSE[name]).cells[0].source
+    shown = re.search(r"^```python\n(def head\(.*?)\n```", first, re.MULTILINE | re.DOTALL)[1]
+    lines = shown.splitlines()
+    (place,) = (i for i, line in enumerate(lines) if "# <- this step" in line)
+    code = lines[place].partition("# <- ")[0]
+    lines[place : place + 1] = [code.rstrip()] * bool(code.strip())
+    assert "\n".join(lines).partition("\n\n\n")[0] == head
+    if name in MARKED:
+        assert MARKED[name] in code
+    else:
+        assert not code.strip() and "queries @ keys.T" in lines[place]
