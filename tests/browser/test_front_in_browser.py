@@ -75,7 +75,7 @@ def test_an_arc_is_pulled_open_its_scores_move_and_the_steps_are_one_press_away(
     page = visit(chromium, 1280, 800, reduced_motion="reduce")
     page.goto(front)
     stage = page.locator("[data-stage]")
-    # In either layer a score moves the next word: what "met" finds, and what "Bert" knows of itself.
+    # In either layer a score moves the next word: what "met" finds, what "Bert" knows of itself.
     for word, layer, head, bar in ((5, 1, 1, 2), (2, 0, 2, 1)):
         if stage.locator(".spoken button").nth(word).get_attribute("aria-pressed") == "false":
             stage.locator(".spoken button").nth(word).click()
