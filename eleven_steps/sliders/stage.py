@@ -14,6 +14,7 @@ from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
+from eleven_steps.sliders.arcs import Arcs, explore_arcs
 from eleven_steps.sliders.lesson import at_steps, run, tokens
 from eleven_steps.sliders.live import Live, script, style
 from helpers.attention import MultiHeadAttention
@@ -46,7 +47,8 @@ class Stage(Live):
         done: Collection[str] = (),
         large: bool = False,
     ):
-        self.still = still(step)
+        self.arcs = arcs() if large else None  # where it does not run, its words still answer
+        self.still = self.arcs.still if large else still(step)
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
         more = {"large": True, "scene": scenes[-1]} if large else {}  # it opens with the sentence
         super().__init__(data=page(made, step, answered, done) | more)
@@ -58,6 +60,10 @@ class Stage(Live):
         data = {key: each for key, each in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
+
+    def stored(self) -> str:
+        """Return as HTML what is shown where no view is."""
+        return self.arcs._repr_mimebundle_()["text/html"] if self.arcs else super().stored()
 
 
 def explore_stage(
@@ -74,7 +80,7 @@ def explore_stage(
         scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
             "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
         answered: whether the step has happened already; else the title asks what it will do.
-        large: whether the sentence, where it is shown, stands first and in large type.
+        large: whether the sentence stands first and in large type, with all else one press away.
         done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
 
     Raises:
@@ -99,6 +105,12 @@ def whiteboard() -> dict[str, Any]:
     """Return the scene of the course's x, with three more tokens, at every width offered."""
     layers = {d_out: run(d_out, num_heads=1)[0] for d_out in SIZES}
     return scene_of(tokens(6), layers, SIZES, START)
+
+
+def arcs() -> Arcs:
+    """Return the sentence with what its words attend to in the layer of the stage."""
+    read = load_sentence()
+    return explore_arcs(read.steps[6].tensors["weights"][0], read.words)
 
 
 def sentence() -> dict[str, Any]:

@@ -137,7 +137,7 @@ class Painter {
       const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
-    it.page.pull(n === 7 ? t : 0, u);
+    it.page.lift(n === 7 ? t : 0);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
   }

@@ -28,6 +28,7 @@ from site_front import STATE, front_page, title_of
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
+ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
 TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#])')
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
@@ -65,7 +66,7 @@ def begin(site: Path) -> None:
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
-        (assets / name).write_text(style, encoding="utf-8")
+        (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
     (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
 
 
@@ -153,9 +154,7 @@ def around(name: str) -> dict[str, str]:
     place = names.index(name)
     found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
     found = {which: one[0] for which, one in found.items() if one}
-    titles = {
-        f"{which}_title": title_of(COURSE[one]) for which, one in found.items()
-    }
+    titles = {f"{which}_title": title_of(COURSE[one]) for which, one in found.items()}
     return found | titles
 
 

@@ -15,7 +15,9 @@ from renew import COURSE, VIEW, read
 from eleven_steps import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (\d+) \|$", re.MULTILINE
+)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
