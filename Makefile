@@ -46,6 +46,9 @@ assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment 
 assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
 	$(CLASS)/bin/python tools/grade/assignment_otter.py $(OPTIONS)
 
+questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
+	$(BIN)/python tools/bank/questions.py $(OPTIONS)
+
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
 
@@ -90,4 +93,4 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter hub site lint help
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions hub site lint help
