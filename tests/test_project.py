@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from graphlib import TopologicalSorter
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -32,28 +31,6 @@ TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
-# The rooms, and which rooms each may import.
-MAY_IMPORT = {
-    "helpers": set(),
-    "eleven_steps": set(),
-    "pictures": set(),
-    "beyond": {"helpers", "pictures"},
-    "sliders": {"beyond", "helpers", "pictures"},
-    "run": {"beyond", "helpers"},
-    "adapt": {"run"},
-    "know": {"beyond", "helpers", "run"},
-    "judge": {"adapt", "helpers", "know", "progress", "run"},
-    "progress": {"helpers", "know", "pictures"},
-    "checks": {"helpers", "judge", "know", "progress", "run"},
-}
-# Inside helpers hardly anything is imported.
-HELPERS_IMPORT = {"helpers.trace": {"helpers.attention"}}
-# Checks draw one thing only: what is done.
-PICTURES_OF_CHECKS = {"eleven_steps.pictures.done.draw_progress", "eleven_steps.pictures.Picture"}
-NEVER = {"tools", "bench", "notebooks", "tests"} | {
-    *("ftplib", "http", "httpx", "requests", "socket", "ssl", "urllib", "urllib3")
-}
-
 # What notebooks, tools and bench import of a package: what its face lists.
 FACES = {
     room: set(import_module(f"eleven_steps.{room}").__all__)
@@ -61,12 +38,6 @@ FACES = {
 }
 OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
 ASKED = "eleven_steps.checks.run"  # what asks an answer: the grader asks it elsewhere
-
-# Lines at most. The class of the lecture, and the one that takes its steps once more, are read
-# from top to bottom; data may be as long as it is.
-FILE, FUNCTION = 300, 50
-LONG_FILES = {"helpers.attention"}
-LONG_FUNCTIONS = {"attention.forward", "module.forward"}
 
 
 @functools.cache
@@ -92,27 +63,6 @@ def imports_of(path):
 
 
 # Rooms
-
-
-def test_the_rooms_are_those_that_stand_there():
-    assert {draw_imports.room(module) for module in GRAPH} == set(MAY_IMPORT)
-    assert not GRAPH["helpers"] and not GRAPH["eleven_steps"]
-    among = {module: others for module, others in GRAPH.items() if module.startswith("helpers.")}
-    assert {module: others for module, others in among.items() if others} == HELPERS_IMPORT
-
-
-def test_rooms_import_what_they_may():
-    for module, others in GRAPH.items():
-        room, names = draw_imports.room(module), imports_of(FILES[module])
-        assert {draw_imports.room(other) for other in others} <= MAY_IMPORT[room] | {room}, module
-        assert not {name.split(".")[0] for name in names} & NEVER, module
-        if module.startswith("eleven_steps.checks"):
-            drawn = {name for name in names if name.startswith("eleven_steps.pictures")}
-            assert drawn <= PICTURES_OF_CHECKS, module
-
-
-def test_modules_import_each_other_in_no_circle():
-    TopologicalSorter(GRAPH).prepare()
 
 
 def test_a_name_of_a_file_stands_for_one_thing():
@@ -160,30 +110,6 @@ def test_notebooks_and_tools_import_the_public_face():
         if path.parent.name == "grade":
             ours = {name for name in ours if not name.startswith(ASKED)}
         assert [name for name in ours if not public(name)] == [], path
-
-
-# Lengths
-
-
-def lines(node):
-    return node.end_lineno - node.lineno + 1
-
-
-def test_a_file_can_be_read_in_one_sitting():
-    for module, path in FILES.items():
-        data = [node for node in tree(path).body if isinstance(node, ast.Assign | ast.AnnAssign)]
-        length = len(path.read_text("utf-8").splitlines()) - sum(map(lines, data))
-        assert length <= FILE or module in LONG_FILES, f"{module}: {length} lines beside its data"
-
-
-def test_a_function_can_be_read_at_a_glance():
-    long = {
-        f"{path.stem}.{node.name}"
-        for path in [*FILES.values(), *TOOLS]
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lines(node) > FUNCTION
-    }
-    assert long == LONG_FUNCTIONS
 
 
 # Dependencies
