@@ -4,8 +4,7 @@ import inspect
 from dataclasses import dataclass
 
 import torch
-
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 SHAPES = {
     "shape": "(b, num_tokens, d_in)",

@@ -22,8 +22,8 @@ from eleven_steps.beyond import variants
 from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
-from helpers import attention
-from helpers.trace import STEPS
+from eleven_steps.helpers import attention
+from eleven_steps.helpers.trace import STEPS
 
 
 @dataclass(frozen=True)
