@@ -4,6 +4,7 @@ Usage: python tools/draw_imports.py
 A room is a folder; of the checks it is one of their folders. The arrows are read from the code.
 """
 
+import argparse
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -127,6 +128,7 @@ def draw(graph: dict[str, set[str]]) -> Picture:
 
 def main() -> None:
     """Write the drawing."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     DRAWING.write_text(draw(modules()).svg + "\n", encoding="utf-8", newline="\n")
     print(DRAWING)
 

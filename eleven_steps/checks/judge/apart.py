@@ -84,7 +84,7 @@ def _judged(target: str, call: str | None, options: Any) -> Outcome:
     kind, name = kind_of(found)
     if kind not in ("module class", "callable"):
         name = "type" if kind == "class" else name or "None"
-        return say("no_class", name=target.rpartition(":")[2], type=name).outcome("")
+        return say("not_a_class", name=target.rpartition(":")[2], type=name).outcome("")
     if call is not None:
         call = attempt(eval, f"lambda module, x, hidden: ({call}\n)", {"torch": torch})
         if isinstance(call, Failure):

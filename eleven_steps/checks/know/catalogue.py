@@ -257,7 +257,8 @@ def _pieces() -> tuple[str, ...]:
     for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
         text = inspect.getsource(getattr(variants, name))
         texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
-    return tuple(re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", text) for text in texts)
+    ours = re.compile(r"^from eleven_steps\b[^(\n]*(\([^)]*\))?\n", re.MULTILINE)
+    return tuple(ours.sub("", text) for text in texts)
 
 
 # The right class of changes since the lecture, built and called as a learner's class is
