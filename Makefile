@@ -92,4 +92,4 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions hub site lint help
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions hub site lint hooks help

@@ -74,6 +74,11 @@ def test_a_name_of_a_file_stands_for_one_thing():
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_pictures_take_tensors_never_models():
+    drawn = [name for name in GRAPH if draw_imports.room(name) == "pictures"]
+    assert drawn and not [name for name in drawn for other in GRAPH[name] if "helpers" in other]
+
+
 def public(name):
     """Say whether what an import names is a module, or belongs to the public face of a room."""
     package, *rest = name.split(".")
@@ -167,8 +172,11 @@ def test_the_package_declares_what_it_imports():
 
 
 def test_every_package_is_installed():
-    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in FILES.values()}
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | {"helpers.data"}
+    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in FILES.values()} - {
+        "helpers"
+    }
+    inside = {f"eleven_steps.helpers{each}" for each in ("", ".data")}
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | inside
 
 
 # Commands

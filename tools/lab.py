@@ -4,6 +4,7 @@ Usage: python tools/lab.py [JUPYTERLAB OPTION ...]
 A copy that exists is never overwritten.
 """
 
+import argparse
 import contextlib
 import hashlib
 import json
@@ -63,6 +64,9 @@ def outdated(course: Path, mine: Path) -> list[Path]:
 
 def main() -> None:
     """Copy what is missing, trust the copies and open the first."""
+    first, *_ = __doc__.partition("\n")
+    parser = argparse.ArgumentParser(description=first, epilog="Other options are JupyterLab's.")
+    _, options = parser.parse_known_args()
     copies = copy_missing(ROOT / "notebooks", MINE)
     print(
         f"Your notebooks are in {MINE}. They are yours to change: updates never overwrite them.\n"
@@ -86,7 +90,7 @@ def main() -> None:
 
     # In a container you often are root, which JupyterLab would refuse.
     as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-    LabApp.launch_instance([*opening(copies[0]), *as_root, *sys.argv[1:]])
+    LabApp.launch_instance([*opening(copies[0]), *as_root, *options])
 
 
 def opening(first: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 HEAD_DIM = 64
 CONTEXT_LENGTH = 1024

@@ -9,8 +9,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from eleven_steps.beyond.dispatch import DispatchMode
-from helpers.attention import check_sizes
-from helpers.examples import load_example
+from eleven_steps.helpers.attention import check_sizes
+from eleven_steps.helpers.examples import load_example
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from eleven_steps.beyond.moments import Moment, load_moments
 from eleven_steps.beyond.sizes import load_models
 from eleven_steps.beyond.tiny import patterns
 from eleven_steps.beyond.variants import Cache, VariantAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import trace
 from eleven_steps.pictures import (
     Picture,
     Shown,
@@ -15,8 +17,6 @@ from eleven_steps.pictures import (
     draw_tensors,
 )
 from eleven_steps.sliders.film import Film, film
-from helpers.attention import MultiHeadAttention
-from helpers.trace import trace
 
 
 def explore_models() -> Film:

@@ -13,12 +13,12 @@ import traitlets
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
 from eleven_steps.sliders.arcs import Arcs, explore_arcs
 from eleven_steps.sliders.lesson import at_steps, run, tokens
 from eleven_steps.sliders.live import Live, script, style
-from helpers.attention import MultiHeadAttention
-from helpers.trace import SHAPES, STEPS, step_source, trace
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from eleven_steps.helpers.examples import load_example
 from eleven_steps.pictures import (
     Arrow,
     Handled,
@@ -16,7 +17,6 @@ from eleven_steps.pictures import (
 )
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
-from helpers.examples import load_example
 
 # The sentences of the first notebook, by the words that tell which bank is meant.
 SENTENCES = {

@@ -52,6 +52,8 @@ from results import Result, course_exercises, known, results
 from sandbox import Isolation, find_isolation
 from stage import stage
 
+from eleven_steps.checks.run.failure import visible
+
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from course import NOTEBOOKS
 
@@ -134,10 +136,11 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     if not options.every:
         parser.error(f"{options.folder} holds no submissions")
     for name in unread:
-        print(f"not read, since it is no notebook and names no student: {name}", file=sys.stderr)
+        said = f"not read, since it is no notebook and names no student: {visible(name)}"
+        print(said, file=sys.stderr)
     logins = {each.login for each in roster.people}
     for name in sorted({each.student for each in options.every} - logins if logins else ()):
-        print(f"not on the roster: {name}", file=sys.stderr)
+        print(f"not on the roster: {visible(name)}", file=sys.stderr)
     return options
 
 
@@ -212,9 +215,11 @@ def write_csv(path: Path, found: list[Result]) -> None:
 
 
 def harmless(value: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would compute."""
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if formula else value
+    """Spell out what steers a terminal; put an apostrophe before what a spreadsheet computes."""
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return "'" * formula + visible(value)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from torch import distributed as dist
 
 from eleven_steps.beyond.processes.ring import forward_here
 from eleven_steps.beyond.processes.shared_heads import check_shares
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 
 def attend_by_exchange(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import distributed as dist
 
-from helpers.attention import MultiHeadAttention, check_input, check_sizes
+from eleven_steps.helpers.attention import MultiHeadAttention, check_input, check_sizes
 
 
 def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from eleven_steps.beyond.variants import GroupedHeads, VariantAttention
-from helpers.attention import MultiHeadAttention, check_sizes, record_nothing
+from eleven_steps.helpers.attention import MultiHeadAttention, check_sizes, record_nothing
 
 PROJECTIONS = "W_query", "W_key", "W_value"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.beyond.variants.module import Call, Part
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from eleven_steps.beyond.variants.look import Alibi, Window
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.share import KeysAsValues
 from eleven_steps.beyond.variants.turn import Rope
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from eleven_steps.checks.know.exercises.paper_heads import (
 )
 from eleven_steps.checks.know.exercises.questions import question
 from eleven_steps.checks.know.exercises.tasks import TASKS
-from helpers.examples import load_example
+from eleven_steps.helpers.examples import load_example
 
 
 @dataclass(frozen=True)
