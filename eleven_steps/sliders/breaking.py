@@ -192,7 +192,7 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
 
 
 def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return where numbers differ; -inf is like -inf, NaN like nothing."""
+    """Return where numbers of one shape differ, in it; -inf is like -inf, NaN like nothing."""
     return ~torch.isclose(made, right, rtol=0.0, atol=SAME)
 
 

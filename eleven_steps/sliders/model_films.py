@@ -58,13 +58,13 @@ def heads_at(moment: Moment, sentence: str) -> Picture:
 
 
 def explore_cache(mha: VariantAttention, x: torch.Tensor) -> Film:
-    """Move through x, token by token: keys and values kept before, and what the new one adds."""
+    """Move through x (1, num_tokens, d_in) by token: what was kept, what the new one adds."""
     start = {"token": x.shape[1] // 2}
     return film(lambda token: arriving(mha, x, token), start, token=range(x.shape[1]))
 
 
 def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
-    """Draw one token's arrival: all keys with the new one framed, all weights with its row."""
+    """Draw the arrival of one token of x (1, num_tokens, d_in): its key and its row framed."""
     cached = mha.plus(Cache())
     rows = torch.zeros(1, mha.num_heads, token + 1, token + 1)
     for place in range(token + 1):

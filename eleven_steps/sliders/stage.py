@@ -149,7 +149,7 @@ def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[st
 
 
 def packed(tensor: torch.Tensor) -> str:
-    """Write a tensor's numbers as base64 of float32, row by row."""
+    """Write a tensor of any shape as base64 of float32, row by row."""
     return base64.b64encode(tensor.detach().float().contiguous().numpy().tobytes()).decode()
 
 

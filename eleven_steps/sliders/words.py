@@ -140,7 +140,7 @@ def explore_angle() -> Drag:
 
 
 def key_at(key: torch.Tensor) -> Handled:
-    """Draw a query (3, 0) and a key (2,), and three ways to their dot product."""
+    """Draw a query (2,), (3, 0), and a key of shape (2,), and three ways to their dot product."""
     query = torch.tensor([3.0, 0.0])
     dot, first, long = query @ key, query.norm(), key.norm()
     cosine = dot / (first * long)  # NaN for a key without length

@@ -178,7 +178,7 @@ class OtherSequence(Part):
 
 
 def check_other(other: torch.Tensor, x: torch.Tensor) -> None:
-    """Raise unless other has as many sequences as x, in numbers of its kind."""
+    """Raise unless other (b, any number of tokens, any width) has x's b and dtype."""
     if len(x) != len(other):
         raise ValueError(
             f"x has b = {len(x)} sequences and other {len(other)}: as many are expected"
