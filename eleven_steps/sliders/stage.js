@@ -214,7 +214,7 @@ class Stage {
 
   // Whether a hand may move a number: not what a class of one's own has made, nor what only waits.
   movable({ kind }, step = this.step) {
-    return !this.own && (kind !== "values" || step < 5 || step > 7);
+    return !this.own && (kind !== "values" || step < 5 || step > 7) && !(this.wide && kind.startsWith("W_"));
   }
 
   // ------------------------------------------------------------------------------- pointing

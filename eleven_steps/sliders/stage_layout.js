@@ -159,9 +159,9 @@ class Plan {
     const across = Math.floor(Math.ceil(has.blocks / lines) * has.columns / had.columns / 0.8) || 1;
     const several = beside ? lines : Math.min(lines, Math.ceil(had.blocks / across));
     const rows = made.map((name, k) => {
-      const arrow = [cells && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
+      const arrow = [matrix && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
         .map((text) => [[text, text.length > 1 ? "words" : "sign"]]);
-      return [matrix && !cells ? this.words([[[before[k], "bold"]], [[`${shape}, learned`, "words"]]])
+      return [matrix && !cells ? this.block(before[k], "matrix", 0, 2.5, 2) // learned, and too many for digits
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
           { ghost: !matrix, ...titled(k, from) }),
       this.words(arrow, { out: true, align: "center" }),

@@ -103,11 +103,14 @@ function explained(it, cell, step) {
   }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
     : `feature ${c} of ${it.token(r)}` + (FACTORS[step] ? `, made in step ${kind === "context" ? 8 : 2}`
       : ": the same number as before, only its place is new")));
+  const part = (h) => sum(pairs.map(([a, b]) => (a.h === h ? it.value(a, step) * it.value(b, step) : 0)));
+  const byHead = kind === "out" && it.sizes.heads > 1 // what came from which head
+    ? range(it.sizes.heads, (h) => `${written(part(h))} (head ${h})`).join(" + ") + `${bias} (bias)` : "";
   const mine = step === it.own?.open && nameOf(kind, step) in it.differs;
   const moved = it.whatIf(cell, step);
   const why = moved ? " <i>what if: Escape puts it back</i>"
     : mine ? `: right is ${written(it.value(cell, step, it.made))}`
-      : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
+      : pairs.length ? ` = ${byHead || few + more + bias}` : `: ${says()}`;
   return `<b>${it.called(cell, step)} = ${text}</b>${why}`;
 }
 
