@@ -20,7 +20,7 @@ WORKDIR /opt/course
 COPY requirements.txt ./
 RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' requirements.txt)"
 
-COPY pyproject.toml README.md LICENSE LICENSE-texts ./
+COPY pyproject.toml setup.py README.md LICENSE LICENSE-texts ./
 COPY helpers helpers
 COPY eleven_steps eleven_steps
 COPY data data

@@ -11,7 +11,7 @@ PROXY  := configurable-http-proxy@5.3.0
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # What is run imports this checkout, also where another one is installed.
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
-PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --no-loadscope-reorder
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab
 	$(BIN)/python tools/lab.py $(OPTIONS)
@@ -46,32 +46,34 @@ assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment 
 assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
 	$(CLASS)/bin/python tools/grade/assignment_otter.py $(OPTIONS)
 
+questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
+	$(BIN)/python tools/bank/questions.py $(OPTIONS)
+
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/site/build_site.py $(OPTIONS)
 
-lint: $(ALL)         ## check the style of all code, notebooks included
+lint: $(ALL)         ## check the style of all code, notebooks included, and who imports whom
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form, the drawing of imports
+	$(BIN)/pre-commit install
 
 help:                ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
 $(COURSE): requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.11 lab")'
-	@echo "Installing what the course needs into $(VENV): torch, JupyterLab and requirements.txt."
-	@echo "It happens once and takes a minute or two."
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) -r requirements.txt
-	touch $@
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name a Python 3.11 or newer that is: make PYTHON=python3.12 lab"; exit 1; }
+	@$(PYTHON) tools/install.py requirements.txt --into $(VENV)
+	@touch $@
 
 $(ALL): requirements-dev.txt $(COURSE)
-	@echo "Installing what the tests and tools need into $(VENV): requirements-dev.txt."
-	@echo "It happens once and takes about a minute."
-	$(PIP) -r requirements-dev.txt
-	touch $@
+	@$(PYTHON) tools/install.py requirements-dev.txt --into $(VENV)
+	@touch $@
 
 $(NIGHT): requirements-nightly.txt $(ALL)
 	$(PIP) -r requirements-nightly.txt
@@ -90,4 +92,4 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter hub site lint help
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions hub site lint hooks help

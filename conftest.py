@@ -7,12 +7,21 @@ and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as 
 import contextlib
 import os
 import signal
+import sys
+
+# Reading a notebook asks for no address's syntax, but jsonschema builds 39 grammars for it, in each
+# process, where it finds this.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 import nbval.plugin
 import pytest
 from kernels import Kernel
 from nbval.plugin import IPyNbCell, IPyNbFile
 from renew import VIEW, as_shipped, merge_streams
+
+# Tests run beside each other, and tiny tensors are slower on several threads: one for each process,
+# said before anybody imports torch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["nbval.plugin"]
 nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood

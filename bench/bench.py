@@ -1,6 +1,6 @@
 """Measure what attention costs: every implementation against the machine's own matrix products.
 
-    python bench/bench.py                               the tables of docs/benchmarks.md
+    python bench/bench.py --page                        write docs/benchmarks.md: half an hour
     python bench/bench.py --quick                       small sizes and no memory, within a minute
     python bench/bench.py --busy                        while the machine does other work too
     python bench/bench.py --rows transformers --times   some rows, without memory: long texts
@@ -12,8 +12,9 @@ with the same weights; where that class is too large, what FusedMultiHeadAttenti
 limit is the least time that these multiplications can take: the machine's own products of the
 same sizes, measured in the same rounds, those that a causal mask halves counted as half. With the
 way back it is three times as much, since the gradient of a product is two products. Where its own
-rounds disagree, the machine was doing other work: that is said, and the run is to be repeated. Peak
-memory is taken in a process of its own.
+rounds disagree, or there was a load before, the machine was doing other work: that is said, and the
+run is to be repeated. Two rows are level if the middle halves of their rounds overlap. Peak memory
+is taken in a process of its own.
 
 Peers run where they are installed: `pip install -e ".[bench]"`, and, since what it requires would
 replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
@@ -22,7 +23,7 @@ replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
 import argparse
 import functools
 import itertools
-import json
+import os
 import statistics
 import subprocess
 import sys
@@ -32,28 +33,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import bench_rows
+import bench_turns
 import torch
 from bench_rows import ROWS, prove, run
-from bench_turns import NUM_HEADS, D, in_turn, limits, machine, print_table, warning, write
+from bench_turns import NUM_HEADS, D, beside, in_turn, limits, print_table, write
 from torch.utils.benchmark import timer
 
 from helpers.attention import FusedMultiHeadAttention
 
-SIZES = [(8, 1024), (8, 256), (1, 64), (1, 256), (1, 1024), (1, 4096), (1, 16384)]
-QUICK_SIZES = [(2, 128), (1, 64), (1, 256)]
+SIZES = [(8, 1024), (1, 64), (1, 4096), (1, 16384)]  # notebook 17 shows the first two
+QUICK_SIZES = [(1, 64), (2, 128)]
 LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
 LIMIT = "the limit"
-LEAST = (
-    7  # rounds: a row that follows a large one finds its memory in disorder, and the next does not
-)
-DRAWN = {
-    bench_rows.FUSED: "D-",
-    bench_rows.EXPLICIT: "o-",
-    bench_rows.WRAPPER: "s:",
-    bench_rows.TORCHS: "^--",
-    bench_rows.LECTURE: "v:",
-    LIMIT: "k--",
-}
+COLUMNS = "forward, ms", "x limit", "beside fused"
+LEAST = 7  # rounds, since a row that follows a large one finds its memory in disorder
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 
 def installed(words: list[str], quick: bool) -> list[str]:
@@ -97,7 +91,7 @@ def products(b: int, num_tokens: int, **where) -> dict[str, tuple]:
 
 def measure(
     names: list[str], size: tuple[int, int], backward: bool, options: argparse.Namespace
-) -> list[dict]:
+) -> dict[str, dict]:
     """Time the limit and the named rows at one size, (b, num_tokens), for options.seconds.
 
     Raises:
@@ -122,12 +116,10 @@ def measure(
     how = options.seconds, options.rounds
     times = in_turn(list(works), milliseconds, *how, lambda: new(shape, options))
     times[LIMIT] = limits(times, counts, backward)
-    about = {"b": b, "num_tokens": num_tokens, "backward": backward, "rounds": len(times[rows[0]])}
-    found, limit = [], statistics.median(times[LIMIT])
+    found, limit = {}, statistics.median(times[LIMIT])
     for name in (LIMIT, *rows):
         low, ms, high = statistics.quantiles(times[name], n=4, method="inclusive")
-        spread = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
-        found.append({"row": name, **about, **spread})
+        found[name] = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
     return found
 
 
@@ -177,52 +169,20 @@ def resident(key: str) -> int:
 
 def measure_memory(
     name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace
-) -> dict:
+) -> float:
     """Call peak in a process of its own."""
     how = f"--size {size[0]} {size[1]} --device {options.device} --threads {options.threads}"
     how += f" --dtype {str(options.dtype).removeprefix('torch.')}" + " --backward" * backward
     command = [sys.executable, __file__, *how.split(), "--peak", name]
-    mib = float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    return {"row": name, "b": size[0], "num_tokens": size[1], "backward": backward, "MiB": mib}
+    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def show_times(found: dict | None) -> list[str]:
-    """Return the cells of one row in one direction: the median, the middle half, the multiple."""
-    if found is None:
-        return ["", ""]
-    return [write((found["low"], found["ms"], found["high"])), f"{found['multiple']:.2f}"]
-
-
-def draw(found: list[dict], path: Path) -> None:
-    """Draw the first size's multiples of the limit, and how the time of one sequence grows."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.style.use("tableau-colorblind10")
-    figure, (bars, lines) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
-    forward = [each for each in found if not each["backward"]]
-    b, num_tokens = forward[0]["b"], forward[0]["num_tokens"]
-    first = [each for each in forward if (each["b"], each["num_tokens"]) == (b, num_tokens)][::-1]
-    widths = [each["multiple"] for each in first]
-    bars.bar_label(bars.barh([each["row"] for each in first], widths), fmt="%.2f", padding=3)
-    bars.set_title(f"forward, b = {b}, num_tokens = {num_tokens:,}", loc="left")
-    bars.set_xlabel("times the limit")
-    bars.margins(x=0.1)
-    for name, style in DRAWN.items():
-        grown = [each for each in forward if each["b"] == 1 and each["row"] == name]
-        num_tokens = [each["num_tokens"] for each in grown]
-        lines.loglog(num_tokens, [each["ms"] for each in grown], style, label=name)
-    lines.set_title("forward, b = 1", loc="left")
-    lines.set(xlabel="num_tokens", ylabel="ms")
-    lines.legend(frameon=False)
-    figure.savefig(path, dpi=100)
-
-
-def at_limit(found: dict, size: tuple[int, int]) -> bool:
-    """Tell whether a figure is the limit of a size."""
-    return found["row"] == LIMIT and (found["b"], found["num_tokens"]) == size
+def show_times(found: dict[str, dict], name: str) -> list[str]:
+    """Return a row's cells in one direction: median and middle half, multiple, beside the fused."""
+    if not (row := found.get(name)):
+        return [""] * len(COLUMNS)
+    word = "" if name in (LIMIT, bench_rows.FUSED) else beside(row, found[bench_rows.FUSED])
+    return [write((row["low"], row["ms"], row["high"])), f"{row['multiple']:.2f}", word]
 
 
 def parse_options() -> argparse.Namespace:
@@ -240,8 +200,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--busy", action="store_true", help="on a busy machine: count processor time, on one thread"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure to FILE")
-    parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the chart to FILE")
+    parser.add_argument("--page", action="store_true", help="write all to docs/benchmarks.md")
     parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
     parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
     options = parser.parse_args()
@@ -259,49 +218,49 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.peak:
         print(peak(options.peak, *options.size, options.backward, options))
-        return
+    elif options.page:
+        with bench_turns.into_page(PAGE, " ".join(["python bench/bench.py", *sys.argv[1:]])):
+            run_all(options)
+    else:
+        run_all(options)
+
+
+def run_all(options: argparse.Namespace) -> None:
+    """Measure all that options ask for, and print it as Markdown."""
+    began, load = time.monotonic(), os.getloadavg()[0]
     clock = "processor time" if options.busy else "wall time"
     where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
-    print(f"{machine()}\ntorch {torch.__version__}, {where}, d_in = d_out = {D}, {NUM_HEADS} heads")
-    names, times, memory = installed(options.rows, options.quick), [], []
+    where += f", d_in = d_out = {D}, {NUM_HEADS} heads"
+    print(f"{bench_turns.machine()}, load {load:.1f} before it began.")
+    print(f"torch {torch.__version__}, {where}.")
+    names, timed = installed(options.rows, options.quick), set()
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     directions = (False,) if options.forward else (False, True)
-    columns = ["forward, ms", "x limit", "with backward, ms", "x limit"][: 2 * len(directions)]
+    columns = [*COLUMNS, "with backward, ms", *COLUMNS[1:]][: len(COLUMNS) * len(directions)]
     for size in sizes:
-        cells = {name: [] for name in (LIMIT, *names)}
+        cells, alone = {name: [] for name in (LIMIT, *names)}, []
         for backward in directions:
             here = [name for name in names if fits(name, size, backward)]
-            found = {each["row"]: each for each in measure(here, size, backward, options)}
-            times += found.values()
+            found = measure(here, size, backward, options)
+            timed |= {(name, size, backward) for name in found}
             for name, row in cells.items():
-                row += show_times(found.get(name))
+                row += show_times(found, name)
+            alone.append(found[LIMIT])
         print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
-        print(warning([each for each in times if at_limit(each, size)]))
+        print(f"\n{bench_turns.warning(alone, load)}")
+        if options.quick and time.monotonic() - began > 30:
+            break  # a busy machine: the minute would be over before the next size
 
-    timed = {(each["row"], each["b"], each["num_tokens"], each["backward"]) for each in times}
     sizes = [size for size in sizes if size[1] >= 1024 and not options.times]
     cells = {name: [] for name in names}
     for name, size, backward in itertools.product(names, sizes, directions):
-        if (name, *size, backward) in timed:
-            memory.append(measure_memory(name, size, backward, options))
-            cells[name].append(f"{memory[-1]['MiB']:,.0f}")
+        if (name, size, backward) in timed:
+            cells[name].append(f"{measure_memory(name, size, backward, options):,.0f}")
         else:
             cells[name].append("")
     heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in directions]
     if sizes:
         print_table("Peak memory in MiB at (b, num_tokens)", heads, cells)
-
-    if options.json:
-        about = {"torch": torch.__version__, "threads": options.threads, "clock": clock, "d": D}
-        about |= {
-            "machine": machine(),
-            "device": options.device,
-            "dtype": str(options.dtype),
-            "num_heads": NUM_HEADS,
-        }
-        options.json.write_text(json.dumps({**about, "times": times, "memory": memory}, indent=1))
-    if options.chart:
-        draw(times, options.chart)
 
 
 if __name__ == "__main__":

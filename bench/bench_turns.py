@@ -1,16 +1,21 @@
 """What the benchmarks share: sizes, measuring in turn, what disturbed it, tables in Markdown."""
 
 import contextlib
+import io
 import os
 import platform
 import random
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 D, NUM_HEADS = 768, 12  # the smallest GPT-2
 DISAGREE = 0.1  # of the median: half of a limit's rounds lie further apart under other work
+STILL = 0.5  # processes that are running before, on the average of a minute
+MARKS = "<!-- bench.py: from here -->", "<!-- bench.py: to here -->"
 
 
 def in_turn(
@@ -42,7 +47,7 @@ def write(quartiles: tuple[float, float, float]) -> str:
 
 def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
     """Print rows of cells as Markdown."""
-    print(f"\n### {title}\n\n| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
+    print(f"\n### {title}\n\n| row | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     for name, row in cells.items():
         print(f"| {name} | {' | '.join(row)} |", flush=True)
 
@@ -56,15 +61,44 @@ def limits(times: dict[str, list], counts: dict[str, float], backward: bool) -> 
     ]
 
 
-def warning(limits: list[dict]) -> str:
-    """Say whether the rounds of each limit, measured at one size, agree with each other."""
+def warning(limits: list[dict], load: float) -> str:
+    """Say whether the rounds of each limit, at one size, agree, and whether all was still before.
+
+    load: how many processes were running before the benchmark began.
+    """
     apart = max((limit["high"] - limit["low"]) / limit["ms"] for limit in limits)
-    if apart <= DISAGREE:
-        return "quiet: the limit's own rounds agree"
+    if apart <= DISAGREE and load <= STILL:
+        return "Quiet: the limit's own rounds agree."
     return (
-        f"not quiet: the limit's own rounds lie {apart:.0%} apart, and {DISAGREE:.0%} are expected "
-        f"at the most. The machine was doing other work: repeat this run"
+        f"Not quiet: the limit's own rounds lie {apart:.0%} apart ({DISAGREE:.0%} at the most are "
+        f"expected), and {load:.1f} processes were running before ({STILL} at the most). The "
+        f"machine was doing other work: repeat this run."
     )
+
+
+def beside(found: dict, ours: dict) -> str:
+    """Say how a row compares with ours: level if the middle halves of their rounds overlap."""
+    if found["low"] <= ours["high"] and ours["low"] <= found["high"]:
+        return "level"
+    return "slower" if found["ms"] > ours["ms"] else "faster"
+
+
+class Twice(io.StringIO):
+    """What is printed, kept and shown."""
+
+    def write(self, text: str) -> int:
+        print(text, end="", file=sys.__stdout__, flush=True)
+        return super().write(text)
+
+
+@contextlib.contextmanager
+def into_page(page: Path, command: str) -> Iterator[None]:
+    """Put all that is printed meanwhile between the two marks of a page, and print it too."""
+    with contextlib.redirect_stdout(Twice()) as printed:
+        yield
+    before, _, rest = page.read_text("utf-8").partition(MARKS[0])
+    inside = f"## {date.today()}\n\n`{command}` printed:\n\n{printed.getvalue()}"
+    page.write_text(before + MARKS[0] + f"\n\n{inside}\n" + MARKS[1] + rest.partition(MARKS[1])[2])
 
 
 def machine() -> str:

@@ -227,6 +227,7 @@ def small_settings(released: Released) -> dict:
             settings[name] = size // by[kind]
     for name in ("n_head", "n_layer", "num_hidden_layers", "layer_types", "num_kv_shared_layers"):
         settings.pop(name, None)
+    settings.pop("sliding_window", None)  # SIGHT's is shorter
     return settings | released.tiny
 
 

@@ -1,1 +1,15 @@
 """The course's own library: checks that name mistakes, pictures, sliders, and what goes beyond."""
+
+import os
+import sys
+
+# `python -m` looks in the folder it is called from first, also for what torch imports: somebody's
+# random.py may be there. It comes last, so that what we need is ours; what is asked about is not.
+if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:
+    sys.path.append(sys.path.pop(0))
+
+# Nothing here is imported under the name helpers, which may be somebody else's: it is a package
+# of this one. In a copy of the repository its folder stands beside this one, for the notebooks.
+_here = os.path.dirname(__file__)
+if not os.path.isdir(os.path.join(_here, "helpers")):
+    __path__.append(os.path.dirname(_here))

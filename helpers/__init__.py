@@ -1,1 +1,10 @@
 """What the notebooks of Eleven Steps to Multi-Head Attention import, one file per purpose."""
+
+import sys
+from importlib import import_module
+
+# The library has these files as eleven_steps.helpers; under both names each is one module.
+if __name__ == "helpers":
+    for name in ("attention", "examples", "table", "trace"):
+        module = import_module(f"eleven_steps.helpers.{name}")
+        sys.modules[f"helpers.{name}"] = globals()[name] = module

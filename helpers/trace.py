@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.attention import MultiHeadAttention
+from .attention import MultiHeadAttention
 
 SHAPES = {
     "shape": "(b, num_tokens, d_in)",

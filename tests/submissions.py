@@ -304,6 +304,14 @@ def swallow(*_):
         except BaseException:
             pass
 """
+EVERYWHERE = r"""
+def write_everywhere():
+    for number in range(1, 50):
+        try:
+            os.write(number, b"\x00\xff 7\n[7]\n")
+        except OSError:
+            pass
+"""
 BREAKING_OFF = {
     "ends": cells(
         SETUP,
@@ -311,6 +319,15 @@ BREAKING_OFF = {
         "os._exit(0)",
         checks("scores.3", "lambda *_: os._exit(0)"),
         OUTLIVE,
+        checks("scores.2", 43),
+    ),
+    "writes everywhere": cells(
+        SETUP,
+        checks("scores.1", RIGHT),
+        EVERYWHERE,
+        checks("scores.3", f"lambda *given: write_everywhere() or ({RIGHT})(*given)"),
+        checks("context.1", "lambda weights, values: weights @ values"),
+        "write_everywhere()",
         checks("scores.2", 43),
     ),
     "takes": cells(

@@ -73,11 +73,38 @@ def test_the_limit_has_a_spread_as_each_row_has():
 
 
 @pytest.mark.parametrize(
-    "high, words", [(10.4, "rounds agree"), (12.0, "20% apart"), (30.0, "repeat this run")]
+    "high, load, words",
+    [
+        (10.4, 0.1, "Quiet: the limit's own rounds agree"),
+        (12.0, 0.1, "20% apart"),
+        (30.0, 0.1, "repeat this run"),
+        (10.4, 3.0, "3.0 processes were running before"),
+    ],
 )
-def test_a_run_under_load_says_so(high, words):
+def test_a_run_under_load_says_so(high, load, words):
     forward, back = {"low": 10.0, "ms": 10.0, "high": 10.1}, {"low": 10.0, "ms": 10.0, "high": high}
-    assert words in bench_turns.warning([forward, back])
+    assert words in bench_turns.warning([forward, back], load)
+
+
+@pytest.mark.parametrize(
+    "low, ms, high, word",
+    [(9, 10, 11, "level"), (11, 12, 13, "level"), (11.1, 12, 13, "slower"), (7, 8, 8.9, "faster")],
+)
+def test_rows_are_level_where_their_rounds_overlap(low, ms, high, word):
+    ours = {"low": 9.0, "ms": 10.0, "high": 11.0}
+    assert bench_turns.beside({"low": low, "ms": ms, "high": high}, ours) == word
+
+
+def test_the_page_gets_what_was_printed_and_keeps_the_rest(tmp_path, capsys):
+    page, (begin, end) = tmp_path / "page.md", bench_turns.MARKS
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", "utf-8")
+    with bench_turns.into_page(page, "a command"):
+        print("| a table |")
+    text = page.read_text("utf-8")
+    assert text.startswith("before\n") and text.endswith(f"{end}\nafter\n") and "old" not in text
+    assert "`a command` printed:" in text and "| a table |" in text
+    own = (bench_turns.Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text("utf-8")
+    assert [own.count(mark) for mark in bench_turns.MARKS] == [1, 1]
 
 
 def test_the_machine_is_named():

@@ -1,5 +1,6 @@
 """The sheet's numbers are right, every slip gets its sentence, fresh problems are fair."""
 
+import functools
 import math
 
 import pytest
@@ -32,12 +33,17 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 PAPERS = papers()
 SHEET = renew.COURSE["15_by_hand"]
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
-MANY = [practice(kind, seed) for kind in KINDS for seed in range(12)]
 FRESH = [practice(kind, 1) for kind in KINDS]  # for what asks the checks
 PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
 every = pytest.mark.parametrize
+
+
+@functools.cache
+def many():
+    """Fresh problems of each kind: they take seconds, which collecting need not."""
+    return [practice(kind, seed) for kind in KINDS for seed in range(12)]
 
 
 def tried(paper, answer):
@@ -118,7 +124,7 @@ def test_the_shapes_are_those_of_real_tensors():
 
 
 def test_fresh_shapes_are_those_of_real_tensors():
-    for paper in (p for p in MANY if "K" in p.parts and "B" in p.sizes):
+    for paper in (p for p in many() if "K" in p.parts and "B" in p.sizes):
         B, n, d, d_k, d_v = paper.sizes.values()
         X = torch.ones(B, n, d)
         Q, K, V = (nn.Linear(d, width)(X) for width in (d_k, d_k, d_v))
@@ -367,7 +373,7 @@ def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
 
 
 def test_fresh_problems_are_small_whole_and_not_the_sheets():
-    for paper in MANY:
+    for paper in many():
         for matrix in paper.given.values():
             assert not matrix.is_floating_point() and matrix.abs().max() <= 9
         assert all(1 < size < 400 for size in paper.sizes.values())
@@ -377,7 +383,7 @@ def test_fresh_problems_are_small_whole_and_not_the_sheets():
 
 
 def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers():
-    for paper in MANY:
+    for paper in many():
         for name, number, said in slips(paper):
             number, right = torch.tensor(number), value(paper.parts[name])
             if number.shape == right.shape and said != CUT:

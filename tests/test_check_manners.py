@@ -1,11 +1,13 @@
 """Whatever a class does, check_attention answers and leaves everything as it was."""
 
+import functools
 import os
 import random
 import signal
 import sys
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -142,6 +144,43 @@ def test_what_does_not_end_is_stopped(cls, monkeypatch):
     verdict = check_attention(cls)
     assert not verdict.passed
     assert state() == before
+
+
+class Thing:
+    pass
+
+
+class InACallback(Base):
+    """Whatever is raised while the callback of a weak reference runs, Python drops."""
+
+    def forward(self, x):
+        while True:
+            thing = Thing()
+            kept = weakref.ref(thing, lambda _: sum(range(10**6)))
+            del thing, kept
+
+
+def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.4)
+    dropped = []
+    monkeypatch.setattr("sys.unraisablehook", dropped.append)
+    for _ in range(3):
+        assert "does not end" in check_attention(InACallback).message
+    assert not dropped
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 60)
+    interrupt = functools.partial(signal.raise_signal, signal.SIGINT)
+
+    class Interrupted(Base):
+        def forward(self, x):
+            thing = Thing()
+            kept = weakref.ref(thing, lambda _: interrupt())
+            del thing
+            while kept:
+                pass
+
+    with pytest.raises(KeyboardInterrupt):
+        check_attention(Interrupted)
+    assert not dropped
 
 
 def test_what_does_not_end_is_stopped_in_another_thread(monkeypatch):

@@ -1,12 +1,9 @@
-"""check_attention on classes from elsewhere: read, told, not read; and from the shell."""
-
-import json
+"""check_attention on classes from elsewhere: read, told, not read."""
 
 import pytest
 import torch
 from torch import nn
 
-from eleven_steps.checks import __main__ as shell
 from eleven_steps.checks import check_attention
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -299,68 +296,3 @@ def test_a_class_without_out_proj_may_be_told_so():
 def test_a_failing_assert_shows_the_sentence():
     with pytest.raises(AssertionError, match=r"Step 7 \(softmax\): The scores are not scaled"):
         assert check_attention(Unscaled)
-
-
-# The shell
-
-MODEL = """
-import torch
-from torch import nn
-from .parts import heads
-
-class Right(nn.MultiheadAttention):
-    pass
-
-class Wrong(nn.MultiheadAttention):
-    def forward(self, x):
-        return super().forward(x, x, x)[heads]
-
-class Odd(nn.Module):
-    def __init__(self, who):
-        super().__init__()
-"""
-
-
-@pytest.fixture
-def model(tmp_path, monkeypatch):
-    package = tmp_path / "somebodys"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "parts.py").write_text("heads = 0")
-    (package / "model.py").write_text(MODEL)
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
-    yield f"{package}/model.py"
-    for name in [n for n in __import__("sys").modules if n.startswith("somebodys")]:
-        del __import__("sys").modules[name]
-
-
-def test_the_shell_says_right_wrong_or_not_judged(model, capsys):
-    assert shell.main([f"{model}:Right"]) == 0
-    assert f"✓ {model}:Right: right\n  All eleven steps are right" in capsys.readouterr().out
-    assert shell.main([f"{model}:Right", f"{model}:Wrong", "--json"]) == 1
-    right, wrong = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (right["verdict"], right["step"]) == ("right", None)
-    assert (wrong["verdict"], wrong["step"], wrong["name"]) == ("wrong", 6, "mask")
-    assert "causal=False" in wrong["note"] and wrong["mistakes"] == ["no_mask"]
-    call = "module(*[x.transpose(0, 1)] * 3, attn_mask=hidden)[0].transpose(0, 1)"
-    assert shell.main([f"{model}:Right", "--call", call]) == 0
-    capsys.readouterr()
-    assert shell.main(["somebodys.model:Odd"]) == 2
-    assert "? somebodys.model:Odd: not judged" in capsys.readouterr().out
-
-
-@every("target", ["model.py", "nowhere.py:Name", "torch.nn:Nothing", "torch.nowhere:Name"])
-def test_what_names_nothing_is_a_slip_of_the_command(target, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        shell.main([target])
-    assert stopped.value.code == 2 and target in capsys.readouterr().err
-
-
-def test_colour_is_for_a_terminal(model, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    shell.main([f"{model}:Right"])
-    assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
-    monkeypatch.setenv("NO_COLOR", "1")
-    shell.main([f"{model}:Right"])
-    assert capsys.readouterr().out.startswith("✓")

@@ -219,7 +219,10 @@ def stopped(found, *expected):
 
 @shut_in
 def test_a_notebook_that_breaks_off_costs_no_more_than_what_it_stops(everything):
-    stopped(everything[0], ("ends", "scores.3", "ended its process"))
+    found = everything[0]
+    stopped(found, ("ends", "scores.3", "ended its process"))
+    stopped(found, ("writes everywhere", "scores.3", "wrote what is no answer, to a file"))
+    assert found["writes everywhere", "context.1"]["passed"]
 
 
 @shut_in

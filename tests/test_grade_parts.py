@@ -57,6 +57,20 @@ class Elsewhere(judge.StandIn):
         return reply(self.answer, question)
 
 
+@pytest.mark.parametrize(
+    "line", [b"7", b"\xff", b"{}", b"[" * 10**5, b'{"reply": 7}', b'{"reply": {}}']
+)
+def test_what_is_no_reply_is_not_told_as_an_error_of_the_answer(line):
+    found = judge.judged("scores.1", lambda question: line)
+    assert found["noisy"] and not found["said"]["passed"]
+    assert "raises" not in found["said"]["message"]
+
+
+def test_what_steers_a_terminal_or_a_spreadsheet_is_spelt_out():
+    assert grade.harmless("=1+2\x1b[2J\u202e") == "'=1+2\\x1b[2J\\u202e"
+    assert grade.harmless("Zo\u00eb \u05d0") == "Zo\u00eb \u05d0" and grade.harmless(7) == 7
+
+
 def test_a_stand_in_is_asked_something_new_each_time():
     answers = [Elsewhere(lambda queries, keys: queries @ keys.transpose(2, 3)) for _ in range(2)]
     assert all(check("scores.1", answer, record=False) for answer in answers)

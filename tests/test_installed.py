@@ -20,13 +20,17 @@ def installed(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     for name in ("helpers", "eleven_steps", "data"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-texts"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-texts"):
         shutil.copy(ROOT / name, source)
     target = tmp_path_factory.mktemp("installed")
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--quiet"]
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
-    subprocess.run([*pip, "--target", str(target), "."], cwd=source, check=True)
+    subprocess.run([*pip(), "--target", str(target), "."], cwd=source, check=True)
     return target
+
+
+def pip(*first):
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--quiet"]
+    command = [sys.executable, "-m", "pip", *first, "--disable-pip-version-check"]
+    return [*command, "install", *options]
 
 
 def run(code, folder, *paths):
@@ -41,13 +45,13 @@ def run(code, folder, *paths):
 @pytest.mark.nightly
 def test_an_installed_package_works_away_from_the_checkout(installed, tmp_path):
     code = """
-import helpers
-from helpers.attention import MultiHeadAttention
-from helpers.examples import DATA, load_example, load_whiteboard
+import eleven_steps
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.examples import DATA, load_example, load_whiteboard
 from eleven_steps.pictures import draw_map
 from eleven_steps.beyond.sizes import load_models
-from helpers.trace import trace
-print(helpers.__file__)
+from eleven_steps.helpers.trace import trace
+print(eleven_steps.__file__)
 print(DATA)
 mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
 print(draw_map(trace(mha, load_whiteboard())).svg[:4], len(load_models()) > 1)
@@ -62,6 +66,40 @@ print(load_example("words").rows["embedding"][0])
 @pytest.mark.nightly
 def test_every_module_is_installed(installed):
     assert sorted(draw_imports.modules(installed)) == MODULES
+
+
+@pytest.mark.nightly
+def test_no_other_name_is_taken_and_theirs_is_found_first(installed, tmp_path):
+    names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
+    assert names == {"eleven_steps"}
+    (tmp_path / "helpers").mkdir()
+    (tmp_path / "helpers" / "__init__.py").touch()
+    code = (
+        "from eleven_steps.checks import check_attention; import helpers; print(helpers.__file__)"
+    )
+    for place in installed, ROOT:  # theirs stands where they are, ours where it is installed
+        assert Path(run(code, tmp_path, place).strip()).parent == tmp_path / "helpers"
+
+
+@pytest.mark.nightly
+def test_a_notebook_finds_helpers_where_the_folder_itself_is_installed(tmp_path):
+    """As requirements.txt does, with -e: it is found, behind any other of that name."""
+    source = tmp_path / "course"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "__pycache__", "notebooks"))
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+    (packages,) = (tmp_path / "v").glob("lib/python*/site-packages")
+    (packages / "ours.pth").write_text(str(Path(pytest.__file__).parents[1]))
+    python = str(tmp_path / "v" / "bin" / "python")
+    subprocess.run([*pip("--python", python), "-e", "."], cwd=source, check=True)
+    code = "import helpers.trace as t, eleven_steps.helpers.trace as u; print(t is u, t.__file__)"
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    here = {"cwd": tmp_path, "env": bare, "text": True, "capture_output": True, "check": True}
+    again = subprocess.run([python, "-c", code], **here)
+    assert again.stdout == f"True {source / 'helpers' / 'trace.py'}\n"
+    (tmp_path / "helpers.py").write_text("print('theirs')")
+    code = "import helpers, eleven_steps.checks"
+    again = subprocess.run([python, "-c", code], **here)
+    assert again.stdout == "theirs\n"
 
 
 def test_importing_has_no_side_effects(tmp_path):

@@ -26,7 +26,8 @@ LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
 TITLE = "# Solution"  # its first line, which does not count
 LONGEST_SET_UP = 14  # statements
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
-TAGS = {"deeper", "lab", "nbval-ignore-output", "picture", "raises-exception", "set-up", "solution"}
+TAGS = {"deeper", "lab", "nbval-ignore-output", "picture", "raises-exception", "set-up"}
+TAGS |= {"sheet", "solution"}
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PICTURE = re.compile(r"!\[([^\]]*)\]\(")

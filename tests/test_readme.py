@@ -67,6 +67,8 @@ def test_every_notebook_is_in_the_table():
 
 def test_one_version_everywhere():
     """A tag makes a release of the version at the top of the CHANGELOG."""
-    newest = re.search(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[1]
+    newest = re.search(r"^## (\S+) \(20", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)[
+        1
+    ]
     assert f'version = "{newest}"' in (ROOT / "pyproject.toml").read_text("utf-8")
     assert f"version: {newest}\n" in (ROOT / "CITATION.cff").read_text("utf-8")

@@ -9,11 +9,13 @@ import nbformat
 import pytest
 import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from paper import questions_page
+from questions import by_step
 from site_front import ASKED, front_page, launch
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
-PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html"}
+PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html", "questions.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
 
 
@@ -62,7 +64,8 @@ SOME = [renew.COURSE[name] for name in ("00_start_here", "05_scores", "21_in_the
 def pages(front, request):
     """Return pages of the course by their names, as stored, without new sliders."""
     made = {path.stem: Page(build_site.page(renew.read(path), path.stem)) for path in request.param}
-    return made | {"index": Page(build_site.page(front, "index"))}
+    asked = build_site.page(questions_page(by_step(1)), "questions")
+    return made | {"index": Page(build_site.page(front, "index")), "questions": Page(asked)}
 
 
 @pytest.fixture(scope="module")

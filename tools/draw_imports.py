@@ -4,6 +4,7 @@ Usage: python tools/draw_imports.py
 A room is a folder; of the checks it is one of their folders. The arrows are read from the code.
 """
 
+import argparse
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -42,16 +43,21 @@ ARROW = f'fill="none" style="stroke:{LINE}" marker-end="url(#tip)"'
 def name_of(path: Path, root: Path = ROOT) -> str:
     """Return the dotted name that a file below root is imported by."""
     parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return plain(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+
+
+def plain(name: str) -> str:
+    """Return the name that notebooks import by: the library has helpers inside itself."""
+    return name.replace("eleven_steps.helpers", "helpers", 1)
 
 
 def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield what import statements among nodes name: "torch", "helpers.trace.STEPS"."""
     for node in nodes:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (plain(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (plain(f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def modules(root: Path = ROOT) -> dict[str, set[str]]:
@@ -122,6 +128,7 @@ def draw(graph: dict[str, set[str]]) -> Picture:
 
 def main() -> None:
     """Write the drawing."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     DRAWING.write_text(draw(modules()).svg + "\n", encoding="utf-8", newline="\n")
     print(DRAWING)
 

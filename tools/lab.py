@@ -4,6 +4,9 @@ Usage: python tools/lab.py [JUPYTERLAB OPTION ...]
 A copy that exists is never overwritten.
 """
 
+import argparse
+import contextlib
+import hashlib
 import json
 import os
 import sys
@@ -15,6 +18,7 @@ from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parents[1]
 MINE = ROOT / "my_notebooks"
+ORIGINAL = "eleven_steps_original"  # where a copy's metadata keep the fingerprint
 
 
 def copy_missing(course: Path, mine: Path) -> list[Path]:
@@ -32,20 +36,50 @@ def copy_missing(course: Path, mine: Path) -> list[Path]:
 def copy(notebook: Path, mine: Path) -> None:
     """Copy a notebook with its language described as the kernel does.
 
-    JupyterLab would write that in when the notebook is opened, and ask to save it on closing.
+    JupyterLab would write that in when the notebook is opened, and ask to save it on closing. The
+    copy remembers which text it is a copy of.
     """
     content = json.loads(notebook.read_text("utf-8"))
     content["metadata"]["language_info"] = IPythonKernel.language_info
+    content["metadata"][ORIGINAL] = digest(notebook)
     mine.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def digest(notebook: Path) -> str:
+    """Return a short fingerprint of a notebook's text."""
+    return hashlib.sha256(notebook.read_bytes()).hexdigest()[:16]
+
+
+def outdated(course: Path, mine: Path) -> list[Path]:
+    """Return, below mine, the copies whose original in course is not what was copied."""
+    found = []
+    for copied in sorted(mine.rglob("*.ipynb")):
+        name, original = copied.relative_to(mine), None
+        with contextlib.suppress(ValueError, AttributeError):  # no JSON, or no notebook's
+            original = json.loads(copied.read_text("utf-8")).get("metadata", {}).get(ORIGINAL)
+        if original and (course / name).exists() and digest(course / name) != original:
+            found.append(name)
+    return found
 
 
 def main() -> None:
     """Copy what is missing, trust the copies and open the first."""
+    first, *_ = __doc__.partition("\n")
+    parser = argparse.ArgumentParser(description=first, epilog="Other options are JupyterLab's.")
+    _, options = parser.parse_known_args()
     copies = copy_missing(ROOT / "notebooks", MINE)
     print(
         f"Your notebooks are in {MINE}. They are yours to change: updates never overwrite them.\n"
         "For a fresh copy of one, delete or rename yours and start again."
     )
+    if newer := outdated(ROOT / "notebooks", MINE):
+        print(
+            f"The course has changed since you copied {', '.join(map(str, newer))}.\n"
+            "Yours are kept, the new ones are in notebooks/. To see what differs:\n"
+            f"  {sys.executable} -m pip install nbdime==4.0.4\n"
+            f"  {sys.executable} -m nbdime.webapp.nbdiffweb {MINE / newer[0]} "
+            f"{ROOT / 'notebooks' / newer[0]}"
+        )
     with NotebookNotary() as notary:
         for copy in copies:
             notary.sign(nbformat.read(copy, as_version=nbformat.NO_CONVERT))
@@ -56,7 +90,7 @@ def main() -> None:
 
     # In a container you often are root, which JupyterLab would refuse.
     as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
-    LabApp.launch_instance([*opening(copies[0]), *as_root, *sys.argv[1:]])
+    LabApp.launch_instance([*opening(copies[0]), *as_root, *options])
 
 
 def opening(first: Path) -> list[str]:

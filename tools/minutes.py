@@ -49,14 +49,14 @@ def main() -> None:
     """Print the minutes of every notebook; write them down where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="into README and headings")
-    every = both()
+    options, every = parser.parse_args(), both()
     print("evening  whole")
     for name, (evening, whole) in every.items():
         print(f"{evening or '':7} {whole:6}  {name}")
     print(
         f"{sum(evening for evening, _ in every.values()):7} {sum(w for _, w in every.values()):6}"
     )
-    if parser.parse_args().write:
+    if options.write:
         README.write_text(in_readme(README.read_text("utf-8"), every), "utf-8")
         TEACHING.write_text(in_plan(TEACHING.read_text("utf-8"), every), "utf-8")
         for path, notebook in in_headings():

@@ -3,6 +3,7 @@
 Usage: python tools/see.py ENVIRONMENT, with the Python whose packages are to be seen.
 """
 
+import argparse
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +14,9 @@ SHARED = "lab", "nbconvert"  # of share/jupyter: JupyterLab's pages, nbconvert's
 
 
 def main() -> None:
-    other, ours = Path(sys.argv[1]), sysconfig.get_path("purelib")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("environment", type=Path, help="the one that is to see it")
+    other, ours = parser.parse_args().environment, sysconfig.get_path("purelib")
     python = other / "bin" / "python"
     theirs = subprocess.run([python, "-c", ASK], capture_output=True, text=True, check=True)
     line = f"import site; site.addsitedir({ours!r})\n"  # reads what is installed to be edited, too

@@ -1,9 +1,9 @@
 """Write copies of the notebooks without their solutions to student/.
 
-Usage: python tools/student.py [NOTEBOOK ...], all of notebooks/ unless named.
+Usage: python tools/student.py [NOTEBOOK ...]
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import nbformat
@@ -22,7 +22,11 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
 
 def main() -> None:
     """Write a copy of each notebook named on the command line."""
-    for path in map(Path, sys.argv[1:] or COURSE.values()):
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="all of notebooks/ unless named")
+    for path in parser.parse_args().notebooks or COURSE.values():
+        if path.resolve() not in {each.resolve() for each in COURSE.values()}:
+            parser.error(f"{path} is no notebook of the course")
         copy = STUDENT / path.resolve().relative_to(NOTEBOOKS)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(normal_form(without_solutions(read(path))), encoding="utf-8", newline="\n")

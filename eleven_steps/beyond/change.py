@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from eleven_steps.beyond.variants import Part, VariantAttention
 from eleven_steps.beyond.variants.module import REPLACED
-from helpers.trace import step_source
+from eleven_steps.helpers.trace import step_source
 
 
 def show_change(step: str, kind: type[Part]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 HEAD_DIM = 64
 CONTEXT_LENGTH = 1024
@@ -86,7 +86,7 @@ def read_layer(path: str | Path, layer: int) -> tuple[list[torch.Tensor], int]:
 
 
 def check_tensors(tensors: dict[str, torch.Tensor], d: int) -> None:
-    """Raise unless c_attn's and c_proj's weight and bias fit width d and share a float dtype."""
+    """Raise unless c_attn (d, 3d), c_proj (d, d) and their biases fit, in one float dtype."""
     shapes = [(d, 3 * d), (3 * d,), (d, d), (d,)]
     first = next(iter(tensors.values())).dtype
     for (name, tensor), shape in zip(tensors.items(), shapes, strict=True):

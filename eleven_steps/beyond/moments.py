@@ -12,10 +12,10 @@ from safetensors import safe_open
 
 from eleven_steps.beyond.grammar import read, write
 from eleven_steps.beyond.tiny import TinyModel, check_head, patterns, prefix_matching, trace_layers
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.examples import DATA
+from eleven_steps.helpers.trace import Step
 from eleven_steps.pictures import Picture, draw_weights, draw_words
-from helpers.attention import MultiHeadAttention
-from helpers.examples import DATA
-from helpers.trace import Step
 
 MOMENTS = DATA / "heads_that_learn.safetensors"
 MEETING = "Anna met Bert . Anna met"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.change import show_change as show_change
 from eleven_steps.beyond.variants import Part, VariantAttention
-from helpers.examples import load_example
+from eleven_steps.helpers.examples import load_example
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from eleven_steps.beyond.dispatch import DispatchMode
-from helpers.attention import check_sizes
-from helpers.examples import load_example
+from eleven_steps.helpers.attention import check_sizes
+from eleven_steps.helpers.examples import load_example
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def count_multiplications(module: nn.Module, x: torch.Tensor) -> int:
-    """Run module(x) and return the multiplications of all its matrix products.
+    """Run module(x), x (b, num_tokens, d_in); return the multiplications of its matrix products.
 
     On the device "meta" nothing is computed, and any size is counted at once.
 
@@ -126,7 +126,7 @@ def count_multiplications(module: nn.Module, x: torch.Tensor) -> int:
 
 
 def count_memory(module: nn.Module, x: torch.Tensor) -> int:
-    """Run module(x) without gradients and return the most bytes that its tensors hold at a time.
+    """Run module(x), x (b, num_tokens, d_in), without gradients; return the most bytes held.
 
     Parameters, buffers and x are there before and do not count. What a kernel of torch takes for
     itself while it works is not seen.

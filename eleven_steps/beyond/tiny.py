@@ -25,8 +25,8 @@ from eleven_steps.beyond.grammar import (
     WORDS,
     Stories,
 )
-from helpers.attention import MultiHeadAttention
-from helpers.trace import Step, trace
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import Step, trace
 
 WIDTH, PLACE_WIDTH = 42, 16  # features of a word, and of the place where it stands
 NUM_HEADS = (3, 2)  # of the first and the second layer

@@ -3,42 +3,58 @@
     python -m eleven_steps.checks model.py:CausalSelfAttention
     python -m eleven_steps.checks package.module:Attention --full --json
 
-The exit status is 0 where all are right, 1 where one is wrong, 2 where one cannot be judged.
+Each is judged in a process of its own. The exit status is 0 where all are right, 2 where one could
+not be judged, else 1: one is wrong.
 """
 
 import argparse
-import importlib
 import json
 import os
 import shutil
 import sys
 import textwrap
-from pathlib import Path
-from typing import Any
 
-import torch
-
-from eleven_steps.checks.judge.foreign import check_attention
+from eleven_steps.checks.judge.apart import judged_apart
 from eleven_steps.checks.judge.say import Outcome
-from eleven_steps.checks.run.contract import combined
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 NOT_JUDGED = "unread", "failed", "type"
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
+SHELL = {  # what is said in Python's words
+    "`causal=False`": "`--full`",
+    "`layers`": "`--layers LAYER=NAME ...`",
+    "`call`": "`--call CODE`",
+    "`lambda d_out, num_heads: ...`": "`def build(d_out, num_heads): ...` in a file",
+}
 MARKS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
-
-
-def _variant(text: str) -> str:
-    try:
-        return combined(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Judge what the command line names, print what is said of each, and return the status."""
+    given = _parser().parse_args(arguments)
+    options = {"variant": given.variant, "causal": not given.full, "call": given.call}
+    told = {role: None if name in ("", "None") else name for role, name in map(_pair, given.layers)}
+    status = 0
+    sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack what a message has
+    try:
+        for target in given.targets:
+            outcome = judged_apart(target, layers=told or None, **options)
+            status = max(status, STATUS[verdict(outcome)])
+            print(as_json(target, outcome) if given.json else shown(target, outcome), flush=True)
+    except KeyboardInterrupt:
+        print("stopped: what is not named above is not judged", file=sys.stderr)
+        return STATUS["not judged"]
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STATUS["not judged"]
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m eleven_steps.checks", description=__doc__.split("\n")[0]
+        "python -m eleven_steps.checks",
+        description=__doc__.split("\n")[0],
+        epilog="Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged.",
     )
     parser.add_argument(
         "targets",
@@ -47,16 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
         help="or package.module:NAME; "
         "a class, or a function that builds one from d_out, num_heads, ...",
     )
-    parser.add_argument(
-        "--variant", default="", type=_variant, help="a change that it has, or several: gqa,rope"
-    )
+    parser.add_argument("--variant", default="", help="a change that it has, or several: gqa,rope")
     parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
     parser.add_argument(
         "--layers",
         nargs="+",
         default=[],
         metavar="LAYER=NAME",
-        help="where the weights are: qkv=c_attn out_proj=c_proj",
+        help="where the weights are: qkv=c_attn out_proj=c_proj; out_proj=None if it has none",
     )
     parser.add_argument(
         "--call",
@@ -65,45 +79,12 @@ def main(arguments: list[str] | None = None) -> int:
         "hidden (num_tokens, num_tokens) is True where a key must not be seen",
     )
     parser.add_argument("--json", action="store_true", help="one object a line")
-    given = parser.parse_args(arguments)
-    layers = dict(each.partition("=")[::2] for each in given.layers) or None
-    status = 0
-    call = given.call and eval(f"lambda module, x, hidden: {given.call}", {"torch": torch})
-    for target in given.targets:
-        try:
-            cls = named(target)
-            outcome = check_attention(
-                cls, given.variant, layers=layers, call=call, causal=not given.full
-            )
-        except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
-            parser.error(f"{target}: {error}")
-        status = max(status, STATUS[verdict(outcome)])
-        print(as_json(target, outcome) if given.json else shown(target, outcome))
-    return status
+    return parser
 
 
-def named(target: str) -> Any:
-    """What FILE.py:NAME or package.module:NAME names.
-
-    Raises:
-        ImportError, AttributeError, OSError, SyntaxError, ValueError: there is no such thing.
-    """
-    place, colon, name = target.rpartition(":")
-    if not colon or not place or not name:
-        raise ValueError("FILE.py:NAME or package.module:NAME is expected")
-    folder, module = str(Path.cwd()), place
-    if place.endswith(".py"):
-        path = Path(place).resolve(strict=True)
-        parts = [path.stem]
-        while (path.parent / "__init__.py").exists():  # inside a package, imports may be relative
-            path = path.parent
-            parts.insert(0, path.name)
-        folder, module = str(path.parent), ".".join(parts)
-    sys.path.insert(0, folder)
-    found = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
 
 
 def verdict(outcome: Outcome) -> str:
@@ -118,11 +99,18 @@ def shown(target: str, outcome: Outcome) -> str:
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    texts = filter(None, (outcome.message, outcome.note))
+    texts = filter(None, map(_in_shell, (outcome.message, outcome.note)))
     lines = [
         textwrap.fill(each, width, initial_indent="  ", subsequent_indent="  ") for each in texts
     ]
     return "\n".join([head, *lines])
+
+
+def _in_shell(text: str) -> str:
+    """A text in which what is said in Python's words is said in the shell's."""
+    for words, ours in SHELL.items():
+        text = text.replace(words, ours)
+    return text
 
 
 def as_json(target: str, outcome: Outcome) -> str:
@@ -133,10 +121,10 @@ def as_json(target: str, outcome: Outcome) -> str:
         "step": outcome.step,
         "name": STEPS[outcome.step - 1] if outcome.step else None,
         "mistakes": outcome.mistakes,
-        "message": outcome.message,
-        "note": outcome.note,
+        "message": _in_shell(outcome.message),
+        "note": _in_shell(outcome.note),
     }
-    return json.dumps(fields, ensure_ascii=False)
+    return json.dumps(fields)
 
 
 if __name__ == "__main__":

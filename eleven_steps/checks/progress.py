@@ -17,9 +17,9 @@ from eleven_steps.checks.know.exercises.paper import SHEET
 from eleven_steps.checks.know.exercises.questions import QUIZZES
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture
 from eleven_steps.pictures.done import draw_progress
-from helpers.trace import STEPS
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"

@@ -232,15 +232,15 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
 def measured(
     measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
 ) -> dict[str, list[float]]:
-    """Return the mean of a measure for every tensor of weights, under the same names."""
+    """Return the mean of a measure for every (..., keys) of weights, under the same names."""
     return {name: [measure(w).mean().item() for w in each] for name, each in weights.items()}
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:
-    """Return the entropy of each row in bits: 0 if one weight has all, log2(keys) if all equal."""
+    """Return the bits of entropy of rows (..., keys): 0 if one has all, log2(keys) if equal."""
     return -torch.special.xlogy(weights, weights).sum(dim=-1) / math.log(2)
 
 
 def slope(weights: torch.Tensor) -> torch.Tensor:
-    """Return the derivative of each softmax weight in its own score."""
+    """Return the derivative of each softmax weight in its own score, in the shape of weights."""
     return weights * (1 - weights)

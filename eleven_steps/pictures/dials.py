@@ -41,7 +41,7 @@ def fact(words: str) -> svg.Drawing:
 
 
 def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
-    """Draw two arrows in a circle, and the angle between them."""
+    """Draw query and key, (2,) each, as arrows in a circle, and the angle between them."""
     side = 2 * (RADIUS + ROOM)
 
     def place(x: float, y: float) -> tuple[float, float]:

@@ -155,7 +155,7 @@ def per_cent(share: float) -> int:
 
 
 def most_of_another(weights: torch.Tensor, query: int) -> float:
-    """Return the largest share that a word gives to another one."""
+    """Return the largest of weights (num_tokens, num_tokens) that a word gives to another."""
     return max((share for j, share in enumerate(weights[query].tolist()) if j != query), default=0)
 
 
@@ -203,7 +203,7 @@ def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
 
 
 def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
-    """Draw an arc from a word to each it attends to; weights below half a per cent have none."""
+    """Draw an arc for each of a word's weights, row (num_tokens,), from half a per cent up."""
     return "".join(
         arc(
             (query + 0.5) * wide,

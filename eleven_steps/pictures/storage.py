@@ -117,17 +117,17 @@ def pieces(places: Iterable[int]) -> list[str]:
 
 
 def storage(tensor: torch.Tensor) -> torch.Tensor:
-    """Return all numbers of a tensor's storage in order, however the tensor walks them."""
+    """Return a tensor's storage, (numbers,), in order, however the tensor walks it."""
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.as_strided((size,), (1,), 0)
 
 
 def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:
-    """List every index of a tensor, the last axis fastest."""
+    """List every index of a tensor of any shape, the last axis fastest."""
     return list(map(tuple, torch.ones(tensor.shape).nonzero().tolist()))
 
 
 def place(tensor: torch.Tensor, index: Sequence[int]) -> int:
-    """Say where in storage the element at an index lies."""
+    """Say where in storage the element at an index, a number for each axis of the shape, lies."""
     steps = zip(index, tensor.stride(), strict=True)
     return tensor.storage_offset() + sum(i * stride for i, stride in steps)

@@ -116,7 +116,7 @@ def written(lines: Sequence[str]) -> svg.Drawing:
 
 
 def pair(vector: torch.Tensor) -> str:
-    """Write a vector of two numbers."""
+    """Write a vector (2,) as a pair."""
     first, second = map(clean, vector.tolist())
     return f"({first}, {second})"
 

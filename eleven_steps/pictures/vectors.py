@@ -282,7 +282,7 @@ def check_matrices(matrices, rows, columns, heads) -> None:
 
 
 def listed(matrix: torch.Tensor, decimals: int | None = None) -> list[list[float]]:
-    """Return a matrix as lists, of ints where all of it is whole."""
+    """Return a matrix (rows, columns) as lists, of ints where all of it is whole."""
     if torch.equal(matrix, matrix.round() if matrix.is_floating_point() else matrix):
         return matrix.long().tolist()
     return [[v if decimals is None else round(v, decimals) for v in row] for row in matrix.tolist()]

@@ -141,7 +141,7 @@ def pattern(
 
 
 def check_words(weights: torch.Tensor, words: Sequence[str], most: int = MOST_WORDS) -> None:
-    """Raise ValueError unless weights have a row and a column for each of not too many words."""
+    """Raise ValueError unless weights are (words, words), and these are not too many."""
     if tuple(weights.shape) != (len(words), len(words)):
         raise ValueError(
             f"weights have shape {tuple(weights.shape)}, but there are {len(words)} words: "

@@ -13,11 +13,11 @@ import traitlets
 from eleven_steps.beyond.grammar import WORDS, read
 from eleven_steps.beyond.moments import MEETING, load_moments
 from eleven_steps.beyond.tiny import TinyModel
+from eleven_steps.helpers.examples import load_whiteboard
 from eleven_steps.pictures import draw_tensors
 from eleven_steps.sliders.film import MOST
 from eleven_steps.sliders.lesson import at_steps, run
 from eleven_steps.sliders.live import Live, script, style
-from helpers.examples import load_whiteboard
 
 LAMPS = ("shape", "numbers", "sentence")
 ENOUGH = 0.5  # probability of the right next word: below it, a reader notices
@@ -192,7 +192,7 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
 
 
 def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return where numbers differ; -inf is like -inf, NaN like nothing."""
+    """Return where numbers of one shape differ, in it; -inf is like -inf, NaN like nothing."""
     return ~torch.isclose(made, right, rtol=0.0, atol=SAME)
 
 

@@ -2,10 +2,10 @@
 
 import torch
 
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.examples import load_whiteboard
+from eleven_steps.helpers.trace import SHAPES, Step, trace
 from eleven_steps.pictures import Shown
-from helpers.attention import MultiHeadAttention
-from helpers.examples import load_whiteboard
-from helpers.trace import SHAPES, Step, trace
 
 Run = tuple[MultiHeadAttention, dict[str, dict[str, torch.Tensor]]]
 

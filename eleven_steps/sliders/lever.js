@@ -32,12 +32,12 @@ class Lever {
     el.innerHTML = `<div class="moments" role="group" aria-label="moments of the softmax">${
       names.map((name) => `<button>${name}</button>`).join("")}</div>
       <svg role="group" aria-label="scores as bars"><path class="rule"></path><path class="curve"></path>
-        <g class="bars"></g><path class="end"></path><text class="sum"></text></svg><p class="moment"></p>
+        <g class="bars"></g><path class="end"></path><text class="sum"></text><text class="of"></text></svg><p class="moment"></p>
       <label>divide by <input type="range" min="-0.7" max="2.8" step="0.01" aria-label="divide by">
         <output></output></label><label><input type="checkbox"> training</label>`;
     const part = (name) => el.querySelector(name);
     this.svg = part("svg"); this.group = part(".bars"); this.said = part(".moment");
-    this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum");
+    this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum"); this.of = part(".of");
     this.slider = part("[type=range]"); this.output = part("output"); this.check = part("[type=checkbox]");
     this.buttons = [...el.querySelectorAll("button")];
     this.parts = []; // of each score: its group, bar, number, word and dot
@@ -127,6 +127,7 @@ class Lever {
     const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
     this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
       root: divisor === root ? `${named} = ${written(root)}` : written(divisor) });
+    set(this.of, { x: 2, y: 15 }, row.of ?? "");
     this.buttons.forEach((button, k) => button.setAttribute("aria-pressed", k + 1 === moment));
     this.slider.value = Math.log(divisor);
     this.output.textContent = written(divisor) + (divisor === root && root !== 1 ? ` = ${named}` : "");

@@ -7,6 +7,8 @@ from eleven_steps.beyond.moments import Moment, load_moments
 from eleven_steps.beyond.sizes import load_models
 from eleven_steps.beyond.tiny import patterns
 from eleven_steps.beyond.variants import Cache, VariantAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import trace
 from eleven_steps.pictures import (
     Picture,
     Shown,
@@ -15,8 +17,6 @@ from eleven_steps.pictures import (
     draw_tensors,
 )
 from eleven_steps.sliders.film import Film, film
-from helpers.attention import MultiHeadAttention
-from helpers.trace import trace
 
 
 def explore_models() -> Film:
@@ -58,13 +58,13 @@ def heads_at(moment: Moment, sentence: str) -> Picture:
 
 
 def explore_cache(mha: VariantAttention, x: torch.Tensor) -> Film:
-    """Move through x, token by token: keys and values kept before, and what the new one adds."""
+    """Move through x (1, num_tokens, d_in) by token: what was kept, what the new one adds."""
     start = {"token": x.shape[1] // 2}
     return film(lambda token: arriving(mha, x, token), start, token=range(x.shape[1]))
 
 
 def arriving(mha: VariantAttention, x: torch.Tensor, token: int) -> Picture:
-    """Draw one token's arrival: all keys with the new one framed, all weights with its row."""
+    """Draw the arrival of one token of x (1, num_tokens, d_in): its key and its row framed."""
     cached = mha.plus(Cache())
     rows = torch.zeros(1, mha.num_heads, token + 1, token + 1)
     for place in range(token + 1):

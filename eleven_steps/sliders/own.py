@@ -14,11 +14,11 @@ from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.beyond.grammar import WORDS, read, write
 from eleven_steps.beyond.moments import load_moments
 from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
+from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live, script, style
 from eleven_steps.sliders.stage import SCRIPTS, START, packed, page, scene_of, still
-from helpers.trace import STEPS
 
 SENTENCES = (
     "Anna met Bert . Anna met",

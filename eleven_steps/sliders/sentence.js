@@ -9,20 +9,27 @@ class Sentence {
   constructor(el, says, colours) {
     this.el = el; this.says = says; this.colours = colours; this.open = null; // the word that is swapped
     el.classList.add("sentence");
-    el.innerHTML = `<div class="said"><svg aria-hidden="true"></svg><div class="spoken" role="group"
+    el.innerHTML = `<div class="said"><svg role="group" aria-label="arcs"></svg><div class="spoken" role="group"
       aria-label="Words: press one for its arcs, once more to swap it"></div><div class="list" role="group"
       aria-label="words to put here" hidden></div></div><div class="next" role="group" aria-label="next word"></div>
-      <div class="heads" role="group" aria-label="heads, to switch off"></div><p class="finding"></p>`;
-    [this.said, this.next, this.chips, this.finding] = el.children;
+      <div class="off"><span>Switch a head off:</span><div class="heads" role="group" aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
+    [this.said, this.next, , this.finding] = el.children; this.chips = el.querySelector(".heads");
     [this.svg, this.spoken, this.list] = this.said.children;
-    this.svg.addEventListener("click", ({ target }) => target.dataset.head && says.opened?.(Number(target.dataset.head)));
+    this.svg.addEventListener("click", ({ target }) => this.pull(target));
     this.room = new ResizeObserver(() => this.spoken.clientWidth !== this.laid && this.draw());
     this.room.observe(el);
     onKeys(el, (key, { target }) => this.key(key, target));
     el.addEventListener("focusout", ({ relatedTarget }) => el.contains(relatedTarget) || this.close());
   }
 
+  // Pull an arc open.
+  pull(target) {
+    const arc = target.closest("[data-head]");
+    if (arc) this.says.opened?.(Number(arc.dataset.head));
+  }
+
   key(key, target) {
+    if (target.dataset.head && [" ", "Enter"].includes(key)) { this.pull(target); return true; }
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[key], all = [...target.parentNode.children];
     if (key === "Escape") return this.close();
     if (by && (target.parentNode === this.list || Math.abs(by) === 1)) all[all.indexOf(target) + by]?.focus();
@@ -52,7 +59,7 @@ class Sentence {
   }
 
   draw() {
-    const { words, cut = words.length, query, heads, next, before, vocabulary } = this.says.read();
+    const { words, cut = words.length, query, heads, next, before, vocabulary, row, whatIf } = this.says.read();
     const buttons = (place, texts, act) => {
       while (place.children.length > texts.length) place.lastChild.remove();
       texts.forEach((text, i) => {
@@ -72,14 +79,17 @@ class Sentence {
         each.ariaPressed = String(!off);
         each.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.next.innerHTML = next.map(([word, share], k) => `<b>${word}</b><i style="--share:${share}"></i><span>${
-      share.toFixed(2)}${!k && before ? ` was ${before[0]} ${before[1].toFixed(2)}` : ""}</span>`).join("");
+    this.next.innerHTML = next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
+      share.toFixed(2)}</span>`).join("") + `<em>${before ? `was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>`;
     const shown = heads.map((each, k) => ({ ...each, k })).filter(({ row, off }) => row && !off);
-    const [share, from, one] = shown.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))
+    const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
+    const [share, from, one] = ours.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
-    this.finding.textContent = share > 0.03
+    this.most = one?.k; // the head that the finding is of
+    this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
+    this.finding.append(share > 0.03
       ? `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
-      : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.";
+      : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.");
     this.arcs(words, query, shown);
   }
 
@@ -97,9 +107,10 @@ class Sentence {
       const lift = y + way * (own ? room * 0.6 : far), end = edges[layer ? 1 : 0];
       const curve = own ? `M${x - 9} ${y}C${x - 16} ${lift} ${x + 16} ${lift} ${x + 9} ${y}`
         : `M${x} ${y}C${x} ${lift} ${to} ${end + lift - y} ${to} ${end}`;
-      return `<path d="${curve}" pathLength="1" data-head="${k}" stroke-width="${1.5 + room / 12 * share}"
-        style="--head:${this.colours[COLOUR(layer, head)]}"><title>layer ${layer}, head ${head}: ${words[j]} ${
-        share.toFixed(2)}</title></path>`;
+      const held = this.says.opened && share === Math.max(...row) ? `tabindex="0" role="button"` : "";
+      return `<g data-head="${k}" ${held} aria-label="layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}, open the row"
+        style="--head:${this.colours[COLOUR(layer, head)]}"><path class="hit" d="${curve}"/><path d="${curve}" pathLength="1"
+        stroke-width="${1.5 + room / 12 * share}"/><title>layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}</title></g>`;
     }).join("");
     this.svg.setAttribute("viewBox", `0 0 ${this.said.clientWidth} ${height}`);
     this.svg.innerHTML = shown.map(path).join("");

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import STEPS, trace
 from eleven_steps.pictures import draw_linked, draw_source, steps_of
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import SEEN, Answers
-from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS, trace
 
 OWN = "border-color:var(--hold);outline:2px solid var(--hold)"
 FROM, TO = "border-color:var(--ink)", "border:2px dashed var(--ink)"

@@ -39,9 +39,8 @@ class Stage {
     this.input = floats(this.scene.x);
     this.off = new Set(); // heads that are switched off, "layer,head"
     this.query = null; // the word that is asked, the last one if none is
-    this.reader?.read(this.words);
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
-    this.row = null; // what the lever has in hand: a head h and a query r
+    this.row = null; // what the lever has in hand: a layer, a head h of it and a query r
     this.page.spell();
   }
 
@@ -71,14 +70,13 @@ class Stage {
 
   // Swap a word: the model reads the sentence anew, and what was moved stays so.
   swap(i, word) {
-    this.words[i] = word; this.input = this.reader.read(this.words, this.offIn(0));
+    this.words[i] = word;
     this.anew(); this.arrange();
   }
 
   // Switch a head off, or on again; that of the first layer changes what comes in.
   turn(head) {
     if (!this.off.delete(head)) this.off.add(head);
-    this.input = this.reader.read(this.words, this.offIn(0));
     this.anew();
   }
 
@@ -96,16 +94,18 @@ class Stage {
       ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
     return {
       read: () => ({ words: this.words, cut: this.sizes.tokens, query: this.asked, next: this.next,
-        before: this.off.size ? this.whole : null, vocabulary: this.reader.vocabulary,
+        row: this.row?.r === this.asked ? this.row : null, whatIf: this.moved.size > 0,
+        before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
         heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)), ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => { this.ask(i); this.page.sentence.draw(); this.page.say(); this.soon(); },
       swapped: (i, word) => this.swap(i, word),
       switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k]; this.turn(`${layer},${head}`); },
       opened: (k) => { // an arc is pulled open: its row as bars
         const { layer, head } = this.page.sentence.says.read().heads[k];
-        if (!layer) return;
-        this.row = { h: head, r: this.asked };
-        this.playhead.go(7, 600); this.soon();
+        this.row = { layer, h: head, r: this.asked };
+        this.page.sentence.draw();
+        this.page.open("row"); this.arrange();
+        this.playhead.show(6 + TURN); this.playhead.play();
       },
     };
   }
@@ -115,17 +115,18 @@ class Stage {
     const { heads, tokens } = this.sizes;
     const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens, (h * tokens + i) * tokens + i));
     this.query = i;
-    this.row = { h: range(heads).reduce((one, other) => (most(other) > most(one) ? other : one)), r: i };
+    this.row = { layer: 1, h: range(heads).reduce((one, other) => (most(other) > most(one) ? other : one)), r: i };
   }
 
   get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
 
   compute() {
     const moved = [...this.moved.values()];
+    if (this.reader) this.input = this.reader.read(this.words, this.aside(moved, 0));
     this.made = this.forward(moved); this.mine = this.made; this.differs = {};
     const { tokens } = this.sizes, { x, out } = this.made[LAST];
     this.next = this.reader?.next(x, out, tokens - 1) ?? [];
-    if (!this.off.size) [this.whole] = this.next; // the next word with all heads
+    if (!this.off.size && !moved.length) [this.whole] = this.next; // as it is by itself
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
       ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
@@ -134,9 +135,15 @@ class Stage {
   }
 
   forward(moved) {
-    const { sizes } = this, divisor = this.moved.get("divisor")?.value;
-    const kept = this.moved.has("dropout") ? keptOf(sizes.heads * sizes.tokens ** 2) : null;
-    return forward(this.input, this.every[sizes.dOut], sizes, { moved, divisor, kept, off: this.offIn(1) });
+    return forward(this.input, this.every[this.sizes.dOut], this.sizes, this.aside(moved, 1));
+  }
+
+  // What a hand has changed in a layer beside its input: its heads and numbers, divisor and dropout.
+  aside(every, layer) {
+    const moved = every.filter((each) => (each.layer ?? 1) === layer);
+    const divisor = this.moved.get(`divisor ${layer}`)?.value, { heads, tokens } = this.sizes;
+    const kept = this.moved.has(`dropout ${layer}`) ? keptOf((layer ? heads : this.reader.heads) * tokens ** 2) : null;
+    return { moved, divisor, kept, off: this.offIn(layer) };
   }
 
   anew() {
@@ -207,7 +214,7 @@ class Stage {
 
   // Whether a hand may move a number: not what a class of one's own has made, nor what only waits.
   movable({ kind }, step = this.step) {
-    return !this.own && (kind !== "values" || step < 5 || step > 7);
+    return !this.own && (kind !== "values" || step < 5 || step > 7) && !(this.wide && kind.startsWith("W_"));
   }
 
   // ------------------------------------------------------------------------------- pointing
@@ -246,11 +253,13 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, pace, back, choices } = this.page;
-      if (target === one || target === all) this.playhead.toggle(target === all);
+      const { one, all, pace, back, pull, steps } = this.page;
+      if (target === pull) this.speaking().opened(this.page.sentence.most);
+      else if (target === steps) { this.page.open("steps"); this.arrange(); this.page.one.focus(); }
+      else if (target === one || target === all) this.playhead.toggle(target === all);
       else if (target === pace) this.playhead.paced();
       else if (target === back) { this.hand.undoAll(); board.focus({ preventScroll: true }); }
-      else if (target.parentNode === choices && target.textContent !== this.name) {
+      else if (target.matches(".scene") && target.textContent !== this.name) {
         this.choose(target.textContent);
       }
     });

@@ -13,11 +13,12 @@ import traitlets
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
+from eleven_steps.sliders.arcs import Arcs, explore_arcs
 from eleven_steps.sliders.lesson import at_steps, run, tokens
 from eleven_steps.sliders.live import Live, script, style
-from helpers.attention import MultiHeadAttention
-from helpers.trace import SHAPES, STEPS, step_source, trace
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
@@ -46,7 +47,8 @@ class Stage(Live):
         done: Collection[str] = (),
         large: bool = False,
     ):
-        self.still = still(step)
+        self.arcs = arcs() if large else None  # where it does not run, its words still answer
+        self.still = self.arcs.still if large else still(step)
         made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
         more = {"large": True, "scene": scenes[-1]} if large else {}  # it opens with the sentence
         super().__init__(data=page(made, step, answered, done) | more)
@@ -58,6 +60,10 @@ class Stage(Live):
         data = {key: each for key, each in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
+
+    def stored(self) -> str:
+        """Return as HTML what is shown where no view is."""
+        return self.arcs._repr_mimebundle_()["text/html"] if self.arcs else super().stored()
 
 
 def explore_stage(
@@ -74,7 +80,7 @@ def explore_stage(
         scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
             "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
         answered: whether the step has happened already; else the title asks what it will do.
-        large: whether the sentence, where it is shown, stands first and in large type.
+        large: whether the sentence stands first and in large type, with all else one press away.
         done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
 
     Raises:
@@ -99,6 +105,12 @@ def whiteboard() -> dict[str, Any]:
     """Return the scene of the course's x, with three more tokens, at every width offered."""
     layers = {d_out: run(d_out, num_heads=1)[0] for d_out in SIZES}
     return scene_of(tokens(6), layers, SIZES, START)
+
+
+def arcs() -> Arcs:
+    """Return the sentence with what its words attend to in the layer of the stage."""
+    read = load_sentence()
+    return explore_arcs(read.steps[6].tensors["weights"][0], read.words)
 
 
 def sentence() -> dict[str, Any]:
@@ -137,7 +149,7 @@ def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[st
 
 
 def packed(tensor: torch.Tensor) -> str:
-    """Write a tensor's numbers as base64 of float32, row by row."""
+    """Write a tensor of any shape as base64 of float32, row by row."""
     return base64.b64encode(tensor.detach().float().contiguous().numpy().tobytes()).decode()
 
 

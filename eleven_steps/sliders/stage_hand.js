@@ -24,7 +24,7 @@ class Hand {
   take(cell, step = this.it.step) {
     const { it } = this;
     clearTimeout(this.letting);
-    if (cell.kind === "scores") it.row = { h: cell.h, r: cell.r };
+    if (cell.kind === "scores") it.row = { layer: 1, h: cell.h, r: cell.r };
     if (this.hold?.cell === cell && this.hold.step === step) return;
     this.release();
     if (step === it.step) it.playhead.rush();
@@ -62,49 +62,63 @@ class Hand {
     this.it.page.tell(); this.it.soon(); this.it.later(40);
   }
 
-  // Keep what is no number of a tensor: what scores are divided by, or how much is dropped.
-  keep(called, value, right) {
+  // Keep what is no number on the board: what a layer's scores are divided by, how much is dropped, or a
+  // score of the layer before.
+  keep(key, value, right, more) {
     const { it } = this;
-    it.row = rowOfNote(it);
-    it.moved.delete(called);
-    if (value !== right) it.moved.set(called, { step: -1, called: `the ${called}`, value });
+    if (it.row?.layer !== 0) it.row = { layer: 1, ...rowOfNote(it) };
+    it.moved.delete(key);
+    if (value !== right) it.moved.set(key, { step: -1, value, ...more });
     it.anew();
   }
 
-  // Let a row of the board be moved as bars; what is moved are the scores that the mask has left.
+  // Let a row be moved as bars, of the stage's layer or of the one before it; what is moved are the
+  // scores that the mask has left.
   lever() {
-    const { it } = this, row = () => rowOfNote(it);
+    const { it } = this, row = () => (it.row?.layer === 0 ? it.row : { layer: 1, ...rowOfNote(it) });
     const from = () => (row().h * it.sizes.tokens + row().r) * it.sizes.tokens;
-    const cell = (j) => it.list[it.first.scores + from() + j];
-    const slice = (step, name) => [...it.made[step][name].subarray(from(), from() + it.sizes.tokens)];
+    const made = () => (row().layer ? it.made : it.reader.made);
+    const far = () => 2 * Math.max(4, Math.ceil(strongest(made()[5].scores)));
+    const root = () => Math.sqrt(row().layer ? it.headDim : it.reader.wide / it.reader.heads);
+    const cell = (j) => it.list[it.first.scores + from() + j], key = (what) => `${what} ${row().layer}`;
+    const slice = (step, name) => [...made()[step][name].subarray(from(), from() + it.sizes.tokens)];
     return {
       read: () => {
-        const root = Math.sqrt(it.headDim), dropped = it.moved.has("dropout");
-        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE), { h } = row();
+        const dropped = it.moved.has(key("dropout")), { layer, h, r } = row();
+        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE), colour = it.reader ? COLOUR(layer, h) : h;
         return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
-          masked: slice(6, "masked"), root, divisor: it.moved.get("divisor")?.value ?? root, t,
+          masked: slice(6, "masked"), root: root(), divisor: it.moved.get(key("divisor"))?.value ?? root(), t,
           kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
-          colour: `var(--head${h})`, far: this.far({ kind: "scores" }, 6) };
+          of: `${it.reader ? `layer ${layer}, ` : ""}head ${h}: the scores of ${it.token(r)}`,
+          colour: `var(--head${colour})`, far: far() };
       },
       moved: (j, score) => {
         if (it.own) return; // what a class of one's own has made stays as it is
+        it.row = row();
+        if (!row().layer) {
+          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100, NaN,
+            { step: 6, layer: 0, name: "masked", at: from() + j, called: `a score of ${it.token(row().r)} in layer 0` });
+        }
         this.take(cell(j), 6); this.move(score);
         this.letting = setTimeout(() => this.release(), 1500);
       },
       letGo: () => this.release(),
-      back: (j) => { it.row = row(); return this.undo(this.hold?.cell ?? cell(j), 6); },
-      divided: (divisor) => this.keep("divisor", divisor, Math.sqrt(it.headDim)),
-      trained: (on) => this.keep("dropout", on ? 0.5 : 0, 0),
+      back: (j) => {
+        it.row = row();
+        return row().layer ? this.undo(this.hold?.cell ?? cell(j), 6) : this.undo(null, 6, `first ${from() + j}`);
+      },
+      divided: (by) => this.keep(key("divisor"), by, root(), { called: "the divisor" }),
+      trained: (on) => this.keep(key("dropout"), on ? 0.5 : 0, 0, { called: "the dropout" }),
       went: (k) => {
-        const last = it.moved.has("dropout") ? MOMENTS : BEFORE;
+        const last = it.moved.has(key("dropout")) ? MOMENTS : BEFORE;
         it.playhead.go(Math.min(7, 6 + TURN + (1 - TURN) * k / last), 900);
       },
     };
   }
 
   // Put one number back: the one in hand, or the one moved last. Whether there was one.
-  undo(cell, step = this.hold?.step ?? this.it.step) {
-    const { it } = this, key = cell && it.keyOf(cell, step);
+  undo(cell, step = this.hold?.step ?? this.it.step, key = cell && this.it.keyOf(cell, step)) {
+    const { it } = this;
     const one = it.moved.has(key) ? key : [...it.moved.keys()].at(-1);
     this.release();
     if (one === undefined) return false;

@@ -104,8 +104,9 @@ class Plan {
   }
 
   // x as it stays at hand, with the values while they wait.
-  dock(step) {
-    const wide = this.colours ? 4 : this.narrow ? 30 : 35;
+  get docks() { return this.colours ? [4, 2.5] : [this.narrow ? 30 : 35]; }
+
+  dock(step, wide) {
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
     if (step > 4 && step < 8 && !this.narrow) {
@@ -141,7 +142,7 @@ class Plan {
 
   // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
   shares(step, beside, lines) {
-    const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 296 : 350);
+    const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
     const made = col([this.header("weights", step, { out: true }),
       this.tensor("scores", "square", "o", lines, { stays: true, between: 11 })], 6);
     return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
@@ -158,9 +159,9 @@ class Plan {
     const across = Math.floor(Math.ceil(has.blocks / lines) * has.columns / had.columns / 0.8) || 1;
     const several = beside ? lines : Math.min(lines, Math.ceil(had.blocks / across));
     const rows = made.map((name, k) => {
-      const arrow = [cells && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
+      const arrow = [matrix && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
         .map((text) => [[text, text.length > 1 ? "words" : "sign"]]);
-      return [matrix && !cells ? this.words([[[before[k], "bold"]], [[`${shape}, learned`, "words"]]])
+      return [matrix && !cells ? this.block(before[k], "matrix", 0, 2.5, 2) // learned, and too many for digits
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
           { ghost: !matrix, ...titled(k, from) }),
       this.words(arrow, { out: true, align: "center" }),
@@ -210,7 +211,7 @@ function fit(plan, step, width, height) {
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
   const sized = (tree, w, [across, down, heat]) => {
     const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
-    const hi = strips ? Math.max(13, 0.8 * ho) : down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
+    const hi = strips ? Math.max(11, 0.8 * ho) : down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
     measure(tree,
       { wo: w, ho, wi, hi, wm: across ? it.least : 2 * heat, hm: down ? LEAST_HIGH : heat });
     return tree;
@@ -234,12 +235,18 @@ function fit(plan, step, width, height) {
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
   const steps = [null], planned = range(LAST, (k) => {
-    const step = k + 1, dock = step > 1 && !(narrow && step === 7) ? plan.dock(step) : col([]);
+    const step = k + 1, lever = step === 7, all = step === 1 || lever && narrow ? [0] : plan.docks.concat(lever ? 0 : []);
+    const tries = []; // where x leaves a step too little room it is smaller, and beside the lever it goes
+    for (const wide of all) if (tries.push(laid(step, wide)) && tries.at(-1).need <= tall) return tries.at(-1);
+    return tries.reduce((one, other) => (other.need < one.need ? other : one));
+  });
+  function laid(step, x) {
+    const dock = x ? plan.dock(step, x) : col([]);
     measure(dock, {});
     const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
     const tree = fit(plan, step, room - aside - 8, tall - above - 10), need = above + tree.h + 10;
     return { dock, aside, above, tree, need };
-  });
+  }
   const high = Math.max(narrow ? 0 : tall, ...planned.map(({ need, dock }) => Math.max(need, dock.h)));
   for (let step = 1; step <= LAST; step++) { // all steps are as high as the highest: nothing below them moves
     const { dock, aside, above, tree, need } = planned[step - 1], wide = Math.max(room, aside + tree.w + 8, dock.w + 4);

@@ -12,13 +12,16 @@ class StagePage {
       sign(done.includes(name) ? "done" : k + 1 === open ? state : "")} ${k + 1} <span>${name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
-    const choices = names[1] ? names.map((name) => `<button>${name}</button>`) : [];
+    const more = it.data.large ? `<button class="pull">Open its row of scores</button><button
+      class="steps">The eleven steps of this sentence</button>` : "";
+    const choices = names[1] ? names.map((name) => `<button class="scene">${name}</button>`) : [];
     el.classList.add("live");
     el.insertAdjacentHTML("beforeend", `<div class="stage" data-stage role="group"
         data-lm-suppress-shortcuts="true"
         aria-label="The stage: eleven steps of multi-head attention, one after the other">
       <div class="top"><div class="title" aria-live="polite"></div>
-        <div class="choices"><button class="back">Back to the start</button>${choices.join("")}</div></div>
+        <div class="choices">${more}<button class="back">Back to the start</button>${choices.join("")}</div></div>
+      <div class="row"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
         <div class="words"></div><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
@@ -34,6 +37,7 @@ class StagePage {
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     this.title = part("title"); this.choices = part("choices"); this.back = part("back");
+    this.pull = part("pull"); this.steps = part("steps"); this.row = part("row");
     this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
     this.one = part("one"); this.all = part("all"); this.pace = part("pace");
     this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
@@ -41,10 +45,18 @@ class StagePage {
     this.call = part("call"); this.card = part("card");
     [this.small, this.canvas] = root.querySelectorAll("canvas");
     this.lever = this.cells.nextElementSibling;
+    this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
     this.elements = []; // by the number of their cell
     this.moving = false; // whether cells are on their way
     this.forget();
+  }
+
+  // Where the sentence is the page, a row of scores or all steps are one press away.
+  open(what) {
+    if (!this.it.data.large || this.root.dataset.opened === "steps") return;
+    this.root.dataset.opened = what;
+    (what === "row" ? this.row : this.field).append(this.lever);
   }
 
   // What stands on the page is written anew.
@@ -96,8 +108,8 @@ class StagePage {
 
   // The card: what is said of a number, or how to begin.
   tell(text = "") {
-    const frames = this.it.narrow ? "" : ": where it comes from (solid frames), where it goes (dashed)";
-    const drag = this.it.own ? "" : " Drag any number up or down: what if it were another?";
+    const frames = this.it.narrow ? "" : ": where it comes from (solid) and goes (dashed)";
+    const drag = this.it.own ? "" : " Drag it: what if it were another?";
     const html = text || `<i>Point at a number${frames}.${drag}</i>`;
     if (html !== this.told) this.card.innerHTML = this.told = html;
   }
@@ -114,11 +126,11 @@ class StagePage {
     const { x, y, w, h } = this.it.steps[7].lever;
     this.pulled ??= new Lever(this.lever, this.it.hand.lever());
     this.lever.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
-    this.pulled.wide = w;
-    this.pull(this.it.step === 7 ? 1 : 0);
+    this.pulled.wide = this.root.dataset.opened === "row" ? Math.min(620, this.row.clientWidth) : w;
+    this.lift(this.it.step === 7 ? 1 : 0);
   }
 
-  pull(t) {
+  lift(t) {
     this.lever.hidden = !t;
     if (!t) return;
     this.lever.style.opacity = clamp(2 * t / TURN - 1);
@@ -137,6 +149,7 @@ class StagePage {
     this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
     for (const cell of shown) {
       const [x, y, w, h] = it.steps[n].at(cell.k);
+      if (h < 3) continue; // too small to be pointed at
       const each = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
@@ -192,7 +205,7 @@ class StagePage {
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
-    for (const button of this.choices.querySelectorAll(":not(.back)")) {
+    for (const button of this.choices.querySelectorAll(".scene")) {
       button.setAttribute("aria-pressed", button.textContent === name);
     }
   }

@@ -38,7 +38,7 @@ function progress(it, { kind, r, c, h }, n, u) {
   if (made && n === 8) return +(u >= (r + 0.97) / tokens);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
   if (!PIECES[n]) return ease(2.5 * u);
-  const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5) * (n === 10 ? 0.75 : 1);
+  const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5);
   return ease((u - lead - turn * (n === 4 ? h : r)) / turn / 1.5);
 }
 
@@ -53,10 +53,10 @@ function where(it, { n, t, u, laid, before }, cell) {
     now[z] = a + ((then ? to[at + z] : a) - a) * s;
   }
   now[4] = seen + (then - seen) * s;
-  if (u > 0 && u < 1 && cell.h > 0) { // heads part before rows are cut, and click together at the end
-    if (n === 3 && PARTS.includes(cell.kind)) now[0] += cell.h * 14 * ease(5 * u) * (1 - s);
-    if (n === 10 && cell.kind === "context") now[0] += cell.h * 22 * s * (1 - ease((u - 0.75) / 0.25));
+  if (n === 3 && u > 0 && u < 1 && cell.h > 0 && PARTS.includes(cell.kind)) { // heads part before rows are cut
+    now[0] += cell.h * 14 * ease(5 * u) * (1 - s);
   }
+  now[5] = s;
   return now;
 }
 
@@ -75,7 +75,7 @@ class Painter {
   constructor(it, canvas, small) {
     this.it = it; this.small = small.getContext("2d");
     this.pen = canvas.getContext("2d", { alpha: false });
-    this.now = new Float32Array(5); // where a cell is, and its opacity
+    this.now = new Float32Array(6); // where a cell is, its opacity, and how far it has come
   }
 
   // The colours and fonts of the page, as a canvas needs them.
@@ -125,19 +125,25 @@ class Painter {
     for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
     if (u > 0) for (const k of laid.ghosts) {
       const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
-      this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
+      if (PIECES[n]) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
+      else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
+    const still = []; // what is on its way passes under what lies
     for (const cell of t < 1 ? laid.active : laid.shown) {
-      const [x, y, w, h, o] = where(it, moment, cell);
-      if (o > 0.02) this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
+      const [x, y, w, h, o, s] = where(it, moment, cell);
+      if (o <= 0.02) continue;
+      const paint = () => this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
+      if (PIECES[n] && t < 1 && (s === 0 || s === 1)) still.push(paint);
+      else paint();
     }
+    for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
       const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
-    it.page.pull(n === 7 ? t : 0, u);
+    it.page.lift(n === 7 ? t : 0);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
   }
@@ -260,8 +266,16 @@ class Painter {
     const of = (kind, k) => it.list[it.first[kind] + k];
     if (n === 1) {
       const k = Math.floor(2 * u * tokens), j = Math.floor((2 * u - 1) * dIn);
-      this.frame(around((u < 0.5 ? range(dIn, (c) => k * dIn + c) : range(tokens, (r) => r * dIn + j))
-        .map((each) => at(of("x", each)))));
+      const line = (i) => (u < 0.5 ? range(dIn, (c) => i * dIn + c) : range(tokens, (r) => r * dIn + i));
+      const most = u < 0.5 ? k : j;
+      for (let i = 0; i <= most; i++) { // rows are counted, then columns
+        const [x, y, w, h] = around(line(i).map((each) => at(of("x", each))));
+        const beside = u < 0.5 ? [x + w + 14, y + h / 2] : [x + w / 2, y + h + 10];
+        if (i === most) this.frame([x, y, w, h]);
+        if (i < most && w < 16) continue; // too narrow for all
+        this.fill(beside[0] - 9, beside[1] - 8, 18, 16, this.paper);
+        this.write(`${i + 1}`, ...beside, this.fonts.bold, this.hold);
+      }
     } else if (n === 6) this.fall(moment);
     else if (n === 8) this.stack(u, at, of);
     else if (FACTORS[n]) {
@@ -271,13 +285,19 @@ class Painter {
         : LEFT[n][0].map((kind) => of(kind, k));
       for (const made of blocks) {
         const pairs = factors(it, made, n), to = [...moment.laid.at(made.k)];
+        const many = Math.ceil(pairs.length * clamp((done % 1) / 0.7)), [one, other] = pairs[Math.max(0, many - 1)];
         for (const side of [0, 1]) {
           const from = around(pairs.map((pair) => at(pair[side])));
           if (!from[2]) continue;
           this.frame(from);
           if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.hold, [], 0.15);
         }
+        for (const each of [one, other]) this.frame(at(each), this.heads[one.h] ?? this.hold, [], 0.25);
         this.frame(to);
+        if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
+          const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));
+          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold, to[2] - 2);
+        }
       }
       this.forming(blocks[0]);
     }
@@ -309,7 +329,10 @@ class Painter {
           const [left, top, wide, all] = context[e];
           const strip = [left, top + all * (1 - below - weight), wide, all * weight];
           const [a, b, c, d] = between([x, y, w, high], strip, s);
-          this.fill(a + 1, b, c - 2, d - 0.5, this.heads[h], clamp(1.5 * s) * (0.9 - 0.6 * j / tokens));
+          this.fill(a + 1, b, c - 2, d - 0.5, this.heads[h], clamp(1.5 * s) * (0.5 - 0.3 * j / tokens));
+          if (c > 16) this.frame([a + 2, b + 1, s && c - 4, d - 2.5], this.heads[h]);
+          const cell = of("values", j * dOut + h * dim + e), [size, short] = this.sizeOf(w, high);
+          if (s > 0 && size && d >= size) this.write(written(it.value(cell, 8), short), a + c / 2, b + d / 2, `${size}px ${this.family}`, this.ink, c - 4);
         });
         below += weight;
       }

@@ -61,7 +61,7 @@ function yours({ own, differs, data }, n) {
 // The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
 // token attends most to another, the last one if there is little between them.
 function rowOfNote({ row, made, step, sizes: { heads, tokens } }) {
-  if (row) return row;
+  if (row?.layer) return row;
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
   const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
   const worth = (each) => (step === 7 ? -sum([...sharesOf(each)].map((share) => share && share * Math.log(share)))
@@ -94,7 +94,7 @@ function explained(it, cell, step) {
       : `the score stays: ${it.token(c)} is not after ${it.token(r)}`),
     weights: () => {
       const row = it.made[6].masked.subarray(at - c, at + tokens - c), most = Math.max(...row);
-      const by = it.moved.get("divisor")?.value ?? Math.sqrt(it.headDim);
+      const by = it.moved.get("divisor 1")?.value ?? Math.sqrt(it.headDim);
       const part = (v) => written(Math.exp((v - most) / by));
       const all = Array.from(row).filter(isFinite).map(part).join(" + ");
       const each = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
@@ -103,11 +103,14 @@ function explained(it, cell, step) {
   }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
     : `feature ${c} of ${it.token(r)}` + (FACTORS[step] ? `, made in step ${kind === "context" ? 8 : 2}`
       : ": the same number as before, only its place is new")));
+  const part = (h) => sum(pairs.map(([a, b]) => (a.h === h ? it.value(a, step) * it.value(b, step) : 0)));
+  const byHead = kind === "out" && it.sizes.heads > 1 // what came from which head
+    ? range(it.sizes.heads, (h) => `${written(part(h))} (head ${h})`).join(" + ") + `${bias} (bias)` : "";
   const mine = step === it.own?.open && nameOf(kind, step) in it.differs;
   const moved = it.whatIf(cell, step);
   const why = moved ? " <i>what if: Escape puts it back</i>"
     : mine ? `: right is ${written(it.value(cell, step, it.made))}`
-      : pairs.length ? ` = ${few}${more}${bias}` : `: ${says()}`;
+      : pairs.length ? ` = ${byHead || few + more + bias}` : `: ${says()}`;
   return `<b>${it.called(cell, step)} = ${text}</b>${why}`;
 }
 

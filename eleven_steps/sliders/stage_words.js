@@ -12,13 +12,13 @@ class Reader {
 
   // What the layer gets of as many words as there are places, (num_tokens, wide) flat: the features of
   // each word, and what the first layer adds, which sees the features of its place beside them.
-  read(words, off) {
+  read(words, aside) {
     const { embedding, places, wide } = this, deep = places.length / words.length;
     const own = words.map((word) => rowOf(embedding, this.vocabulary.indexOf(word), wide));
     const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
     const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };
     const before = own.flat();
-    this.made = forward(placed, this.first, sizes, { off }); // of the first layer
+    this.made = forward(placed, this.first, sizes, aside); // of the first layer
     return this.made.at(-1).out.map((added, k) => before[k] + added);
   }
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
+from eleven_steps.helpers.examples import load_example
 from eleven_steps.pictures import (
     Arrow,
     Handled,
@@ -16,7 +17,6 @@ from eleven_steps.pictures import (
 )
 from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
-from helpers.examples import load_example
 
 # The sentences of the first notebook, by the words that tell which bank is meant.
 SENTENCES = {
@@ -140,7 +140,7 @@ def explore_angle() -> Drag:
 
 
 def key_at(key: torch.Tensor) -> Handled:
-    """Draw a query (3, 0) and a key (2,), and three ways to their dot product."""
+    """Draw a query (2,), (3, 0), and a key of shape (2,), and three ways to their dot product."""
     query = torch.tensor([3.0, 0.0])
     dot, first, long = query @ key, query.norm(), key.norm()
     cosine = dot / (first * long)  # NaN for a key without length

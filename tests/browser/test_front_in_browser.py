@@ -1,5 +1,8 @@
 """The site's first page: a stage that answers a finger and a key, and nothing wrong by axe."""
 
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
 import build_site
 import pytest
 from axe import check_axe
@@ -21,7 +24,7 @@ def opened(front, chromium, request):
     page = visit(chromium, request.param, 844)
     page.context.set_offline(True)
     page.goto(front)
-    page.locator("[data-stage] [data-cell]").first.wait_for()
+    page.locator("[data-stage] .spoken button").first.wait_for()
     yield page
     page.context.close()
 
@@ -44,6 +47,8 @@ def test_nothing_is_wrong_by_axe_a_number_moves_and_its_step_happens(opened):
     expect(stage.locator(".next")).to_contain_text("was Bert 0.99")
     completes.press("Enter")
     expect(stage.locator(".next")).to_contain_text("Bert0.99")
+    stage.get_by_role("button", name="The eleven steps of this sentence").click()
+    check_axe(opened)
     stage.get_by_text("whiteboard").click()
     stage.get_by_role("slider", name="Playhead").press("ArrowRight")
     expect(stage).to_have_attribute("data-step", "8")
@@ -58,3 +63,42 @@ def test_nothing_is_wrong_by_axe_a_number_moves_and_its_step_happens(opened):
     expect(x).to_have_attribute("aria-valuetext", "0.73")
     x.press("Escape")
     expect(x).to_have_attribute("aria-valuetext", "0.43")
+
+
+# What a reader sees without scrolling: the lowest edge of the stage, and how large its words are.
+SEEN = """stage => [stage.getBoundingClientRect().bottom, innerHeight,
+  parseFloat(getComputedStyle(stage.querySelector('.spoken button')).fontSize)]"""
+
+
+@pytest.mark.browser
+def test_an_arc_is_pulled_open_its_scores_move_and_the_steps_are_one_press_away(front, chromium):
+    page = visit(chromium, 1280, 800, reduced_motion="reduce")
+    page.goto(front)
+    stage = page.locator("[data-stage]")
+    # In either layer a score moves the next word: what "met" finds, what "Bert" knows of itself.
+    for word, layer, head, bar in ((5, 1, 1, 2), (2, 0, 2, 1)):
+        if stage.locator(".spoken button").nth(word).get_attribute("aria-pressed") == "false":
+            stage.locator(".spoken button").nth(word).click()
+        arc = stage.get_by_role("button", name=f"layer {layer}, head {head}:")
+        arc.press("Enter")
+        expect(stage.locator(".lever .of")).to_contain_text(f"layer {layer}, head {head}")
+        score = stage.locator(".lever .bar").nth(bar)
+        for _ in range(30):
+            score.press("ArrowDown")
+        expect(stage.locator(".finding")).to_contain_text("What if")
+        expect(stage.locator(".next")).not_to_contain_text("Bert0.99")
+        score.press("Escape")
+        expect(stage.locator(".next")).to_contain_text("Bert0.99")
+        assert "What if" not in stage.locator(".finding").inner_text()
+    bottom, high, font = stage.evaluate(SEEN)
+    assert bottom <= high and font >= 32 and not page.evaluate("scrollY")
+    check_axe(page)
+    stage.get_by_role("button", name="The eleven steps of this sentence").click()
+    expect(stage.locator("[data-cell='weights.0.1.5.2']")).to_be_visible()
+    page.context.close()
+
+
+@pytest.mark.browser
+def test_the_front_is_at_most_500_kb(front):
+    folder = Path(unquote(urlsplit(front).path)).parent
+    assert sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) <= 500_000

@@ -1,13 +1,17 @@
 """Write an nbgrader assignment, and let nbgrader make the students' version of it.
 
 Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment]
-       [--name week3] [--due "2027-03-01 18:00"] [NOTEBOOK ...], 05_scores for one; all unless named
+       [--name week3] [--due "2027-03-01 18:00"] [--own-numbers logins.csv]
+       [NOTEBOOK ...], 05_scores for one; all unless named
 
 The folder is an nbgrader course, and may hold many assignments. source/NAME holds the notebooks
 with their exercises, each with its solution and, after it, a locked cell in which our check is the
 autograder test. release/NAME is what students get, once `nbgrader generate_assignment` has run. The
 test fails with the sentence that check says, so that nbgrader's feedback is the course's. Unlike
 tools/grade/grade.py, nbgrader runs what students hand in beside the answers, and believes it.
+
+With --own-numbers each student on the roster gets problems of 15_by_hand with numbers that nobody
+else has: own/NAME/LOGIN holds their notebooks, and the tests judge by the folder's login.
 """
 
 import argparse
@@ -20,8 +24,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nbformat
+from named import Roster
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from own_numbers import cells_of, for_one, found_there, own
 from results import BY_STEPS, possible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
@@ -64,6 +70,8 @@ PROGRESS = """# What you have done is kept beside this notebook.
 import os
 
 os.environ.setdefault("ELEVEN_STEPS_PROGRESS", "progress.json")"""
+SHEET = "sheet"  # the tag of what holds for the numbers of the sheet alone
+WHOSE = "The numbers of {which} below are those of {name}. Nobody else has them."
 SAY = """import sys
 from eleven_steps.checks import check
 
@@ -139,13 +147,57 @@ def test_of(identifier: str, name: str) -> str:
 
 def told(identifier: str, kind: str, **flags: bool) -> dict:
     """Return what nbgrader wants to know of a cell."""
-    name = f"{identifier.replace('.', '-')}-{kind}"
-    return {"schema_version": 3, "grade_id": name, "task": False, **flags}
+    return {"schema_version": 3, "grade_id": called(identifier, kind), "task": False, **flags}
 
 
-def source_version(notebook: NotebookNode) -> NotebookNode:
-    """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs."""
-    return new_notebook(cells=rewritten(notebook, exercise), metadata=notebook.metadata)
+def called(identifier: str, kind: str) -> str:
+    """Return what nbgrader calls the answer or the test of an exercise."""
+    return f"{identifier.replace('.', '-')}-{kind}"
+
+
+def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode:
+    """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs.
+
+    Where it is seeded, the tests of what has numbers of one's own find out whose they are.
+    """
+    cells = rewritten(notebook, exercise)
+    for identifier in own("", "", identifiers(cells)) if seeded else ():
+        for cell in cells:
+            if cell.metadata.get("nbgrader", {}).get("grade_id") == called(identifier, "test"):
+                cell.source = found_there(identifier, cell.source)
+    return new_notebook(cells=cells, metadata=notebook.metadata)
+
+
+def identifiers(cells: list[NotebookNode]) -> list[str]:
+    """Return the exercises that cells ask for."""
+    found = [asked(cell.source) for cell in cells if cell.cell_type == "code"]
+    return [each[0] for each in found if each]
+
+
+def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:
+    """Return the students' version with one student's numbers, and without the sheet's.
+
+    Args:
+        notebook: as nbgrader releases it.
+        name: of the assignment.
+        login, whose: the student's login, and what to call them.
+    """
+    copy = nbformat.from_dict(notebook)
+    instead = own(name, login, identifiers(copy.cells))
+    told = WHOSE.format(which=", ".join(instead), name=whose)
+    cells = [new_markdown_cell(told)] * bool(instead)
+    for cell in copy.cells:
+        question = asked(cell.source) if cell.cell_type == "code" else None
+        if question and question[0] in instead:
+            given, cell.source = cells_of(instead[question[0]], question[1])
+            cells.append(new_code_cell(given))
+        elif SHEET in cell.metadata.get("tags", []):
+            continue
+        for identifier, asks in instead.items():
+            cell.source = for_one(identifier, asks, cell.source)
+        cells.append(cell)
+    copy.cells = cells
+    return copy
 
 
 def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
@@ -194,8 +246,10 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--name", default=NAME, help="of the assignment (%(default)s)")
     parser.add_argument("--due", metavar="DATE", help="as nbgrader reads it: '2027-03-01 18:00'")
+    parser.add_argument("--own-numbers", type=Path, metavar="ROSTER", help="for each who is on it")
     parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
     options = parser.parse_args()
+    roster = Roster.read(options.own_numbers) if options.own_numbers else Roster()
     sources = options.folder / "source" / options.name
     sources.mkdir(parents=True, exist_ok=True)
     config = options.folder / "nbgrader_config.py"
@@ -203,9 +257,17 @@ def main() -> int:
         config.write_text(CONFIG, "utf-8")
     asking = with_exercises(map(path_of, options.notebooks or COURSE))
     for path, notebook in asking.items():
-        nbformat.write(source_version(notebook), sources / path.name)
+        nbformat.write(source_version(notebook, bool(options.own_numbers)), sources / path.name)
     print(f"{len(asking)} notebooks in {sources}")
     status = nbgrader(options.folder, "generate_assignment", options.name, "--force")
+    for person in roster.people if not status else ():
+        place = options.folder / "own" / options.name / person.login
+        place.mkdir(parents=True, exist_ok=True)
+        for path in asking:
+            released = read(options.folder / "release" / options.name / path.name)
+            whose = f"{person.name} ({person.login})" if person.name else person.login
+            written = with_own(released, options.name, person.login, whose)
+            nbformat.write(written, place / path.name)
     if not status and options.due:
         due = f"--duedate={options.due}"
         status = nbgrader(options.folder, "db", "assignment", "add", options.name, due)

@@ -110,6 +110,8 @@ def assign(notebook: NotebookNode, name: str, folder: Path, wheel: Path) -> None
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(wheel, folder)
     cells = [new_raw_cell(CONFIG + installed(wheel)), *rewritten(notebook, question)]
+    for cell in cells:  # where a wheel is installed, helpers is a package of the library
+        cell.source = cell.source.replace("from helpers.", "from eleven_steps.helpers.")
     nbformat.write(new_notebook(cells=cells, metadata=notebook.metadata), folder / name)
     otter_assign(str(folder / name), str(folder / "dist"))
 

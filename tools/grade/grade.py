@@ -20,6 +20,9 @@ machine: no home, no other submission, no result. It can write to one empty fold
 reach no network. At a limit it is ended with all that it started. What takes too long costs its
 own exercise: the notebook runs again without it. Results are written when everything has ended.
 
+With --own-numbers NAME the exercises that have numbers of one's own are judged by those that
+`make assignment` gave each student in the assignment of that name: a copied answer is wrong.
+
 Where bubblewrap cannot, the grader says so and stops; with --trusted it goes on and limits time and
 memory, and submissions can do whatever you can do.
 
@@ -38,7 +41,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -48,9 +51,12 @@ from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
 from judge import Judge
 from named import Person, Roster
+from own_numbers import own
 from results import Result, course_exercises, known, results
 from sandbox import Isolation, find_isolation
 from stage import stage
+
+from eleven_steps.checks.run.failure import visible
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from course import NOTEBOOKS
@@ -111,6 +117,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, required=True, help="where to write the results")
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
     parser.add_argument("--roster", type=Path, help="a table of logins, names and Canvas's ids")
+    parser.add_argument("--own-numbers", metavar="NAME", help="as make assignment gave them out")
     parser.add_argument("--exercises", nargs="+", metavar="ID", help="(all that are named)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one notebook (60)")
@@ -133,11 +140,18 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     options.every, unread = submissions(options.folder, roster)
     if not options.every:
         parser.error(f"{options.folder} holds no submissions")
+    if options.own_numbers:
+        every = course_exercises()
+        options.every = [
+            replace(each, own=own(options.own_numbers, each.student, every))
+            for each in options.every
+        ]
     for name in unread:
-        print(f"not read, since it is no notebook and names no student: {name}", file=sys.stderr)
+        said = f"not read, since it is no notebook and names no student: {visible(name)}"
+        print(said, file=sys.stderr)
     logins = {each.login for each in roster.people}
     for name in sorted({each.student for each in options.every} - logins if logins else ()):
-        print(f"not on the roster: {name}", file=sys.stderr)
+        print(f"not on the roster: {visible(name)}", file=sys.stderr)
     return options
 
 
@@ -212,9 +226,11 @@ def write_csv(path: Path, found: list[Result]) -> None:
 
 
 def harmless(value: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would compute."""
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if formula else value
+    """Spell out what steers a terminal; put an apostrophe before what a spreadsheet computes."""
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return "'" * formula + visible(value)
 
 
 if __name__ == "__main__":

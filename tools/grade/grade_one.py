@@ -57,7 +57,7 @@ def judge(identifier: str, box: Sandbox, judges: Judge, limits: Limits) -> Said:
 
 def run_once(
     done: Run,
-    cells: tuple[str, ...],
+    submitted: Submission,
     exercises: list[str],
     box: Sandbox,
     judges: Judge,
@@ -72,19 +72,29 @@ def run_once(
     box.hear(START)
     box.spent = 0.0  # to start is no work of the notebook's
     box.allowed, box.until = limits.seconds - done.spent, done.until
-    job = {"cells": cells, "omitted": done.omitted, "skipped": [*done.stopped]}
+    own = submitted.own
+    skipped = [own.get(name, name) for name in done.stopped]
+    job = {"cells": submitted.cells, "omitted": done.omitted, "skipped": skipped}
     job["seconds"] = {"cell": limits.cell, "answer": limits.answer}
     box.tell(job | {"memory": limits.memory}, START)
     while "end" not in (fact := box.hear(HARD * limits.cell)):
-        if isinstance(exercise := fact.get("exercise"), str):
-            if exercise in exercises and exercise not in done.stopped:
+        if isinstance(asked := fact.get("exercise"), str):
+            exercise = ".".join(asked.split(".")[:2])  # without a seed
+            if (
+                exercise in exercises
+                and exercise not in done.stopped
+                and asked == own.get(exercise, exercise)
+            ):
                 done.exercise = exercise
-                said = judge(exercise, box, judges, limits)
+                said = judge(asked, box, judges, limits)
                 if said.kind != "unfinished" or exercise not in done.said:
                     done.said[exercise] = said
                 done.exercise = None
             else:
-                content = judges.judge(exercise[:LONGEST_NAME], box, limits.cell, asked=False)
+                if asked != own.get(exercise, asked):
+                    message = f"these are not your own numbers: those are {own[exercise]}."
+                    done.said.setdefault(exercise, Said("other_numbers", message))
+                content = judges.judge(asked[:LONGEST_NAME], box, limits.cell, asked=False)
                 box.tell({"next": True} | content.get("start", {}), limits.cell)
         elif isinstance(number := fact.get("cell"), int):
             done.cell = number
@@ -112,7 +122,7 @@ def run(
     for _ in range(RUNS):
         with start() as box:
             try:
-                run_once(done, submitted.cells, exercises, box, judges, limits)
+                run_once(done, submitted, exercises, box, judges, limits)
                 return done
             except Lost as lost:
                 reason = str(lost)

@@ -18,6 +18,8 @@ from pathlib import Path
 from grade import harmless, replacing
 from results import possible
 
+from eleven_steps.checks.run.failure import visible
+
 CANVAS = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all
 NO_GRADE = "-"  # to Moodle, which makes an empty cell of a new item 0
@@ -68,7 +70,7 @@ def write_moodle(path: Path, most: dict, reached: dict, people: dict) -> None:
                     [harmless(login), *(percent(row[name], most[name]) for name in most)]
                 )
             else:
-                print(f"without a login, so not in {path}: {student}", file=sys.stderr)
+                print(f"without a login, so not in {path}: {visible(student)}", file=sys.stderr)
 
 
 def percent(reached: int | str, most: int) -> float | str:

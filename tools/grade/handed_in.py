@@ -7,7 +7,7 @@ import re
 import stat
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,7 @@ LARGEST_FILE = 10_000_000  # bytes, unpacked
 MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
-IDENTIFIER = re.compile(r"""["'](\w+\.\d+)["']""")
+IDENTIFIER = re.compile(r"""["'](\w+\.\d+)(?:\.\d+)?["']""")  # a third part is a seed
 # What systems leave behind beside the files that somebody made.
 LEFT = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
 
@@ -36,6 +36,7 @@ class Submission:
     broken: str = ""
     changed: int = 0  # when, in seconds of time.time
     person: Person = field(default_factory=Person)
+    own: Mapping[str, str] = field(default_factory=dict)  # what is asked in place of exercises
 
     @property
     def exercises(self) -> dict[str, int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sandbox import Lost, Sandbox, work
+from sandbox import NOISE, Lost, Sandbox, work
 from serving import constructor_of, serve
 from wire import DEEP, decode, encode
 
@@ -54,7 +54,7 @@ class StandIn:
     """
 
     def __init__(self, carry: Callable[[bytes], bytes]):
-        self.carry, self.late, self.failed = carry, False, None
+        self.carry, self.late, self.noisy, self.failed = carry, False, False, None
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """Return what the answer replies; it may be forged.
@@ -65,6 +65,7 @@ class StandIn:
         Raises:
             TimeoutError: the answer has had its seconds.
             EOFError: the process is gone.
+            ValueError: something that is no reply was written on the way to here.
         """
         sources = arguments[0] if question == "verdicts" else []
         given = [[constructor_of(each) for each in sources]] if sources else list(arguments)
@@ -74,6 +75,8 @@ class StandIn:
                 break
             came = attempt(serve, sources, fact["wants"])
             fact = self.tell({"served": encode(came) if isinstance(came, Failure) else came})
+        if "reply" not in fact:
+            raise self.noise()
         return attempt(lambda: decode(fact["reply"]))
 
     def tell(self, question: dict) -> dict:
@@ -85,20 +88,27 @@ class StandIn:
         except EOFError as lost:
             self.failed = lost
             raise
-        if not isinstance(fact, dict):
-            return {}
-        if "late" in fact:
+        except (ValueError, RecursionError):
+            fact = None
+        if isinstance(fact, dict) and "late" in fact:
             self.late, self.failed = True, TimeoutError("no end")
             raise self.failed
-        return fact["reply"] if isinstance(fact.get("reply"), dict) else {}
+        if not isinstance(fact, dict) or not isinstance(fact.get("reply"), dict):
+            raise self.noise()
+        return fact["reply"]
+
+    def noise(self) -> ValueError:
+        """Return what is raised, from now on at once, where what came is no reply."""
+        self.noisy, self.failed = True, ValueError(NOISE)
+        return self.failed
 
 
 def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
     """Let `check` judge an answer that is elsewhere.
 
     Returns:
-        As plain data what is said, whether the answer was late, what the problem starts from, and
-        whether anything was odd.
+        As plain data what is said, what the problem starts from, and whether the answer was late,
+        what came was no reply, and anything was odd.
     """
     asked, start, said = StandIn(carry), {}, Said("failed", ODD)
     with contextlib.suppress(BaseException):  # forged data may be odd in any way, and too slow
@@ -108,7 +118,8 @@ def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
         said = Said(*told, outcome.reached)
     odd = said.kind == "failed"  # only what is forged brings the check itself to fail
     said = Said("type", ODD) if odd else said
-    return {"said": asdict(said), "late": asked.late, "start": start, "odd": odd}
+    found = {"late": asked.late, "noisy": asked.noisy, "odd": odd}
+    return {"said": asdict(said), "start": start} | found
 
 
 def start_of(outcome: Any) -> dict:
@@ -179,6 +190,8 @@ class Judge:
                     lost, reply = error, b""
                 self.pipe.send_bytes(reply)
             content = json.loads(line[1:])
+        if content.get("noisy"):
+            lost = Lost(NOISE)
         if content.get("odd"):
             self.close()
         if lost:

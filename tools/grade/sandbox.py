@@ -32,6 +32,7 @@ COURSE, DESK = "/tmp/course", "/tmp/desk"  # as the process sees them
 DESK_SIZE = 100_000_000  # bytes
 LONGEST_LINE = 100_000  # bytes, of all that is no reply
 MOST_PROCESSES = 64
+NOISE = "wrote what is no answer, to a file descriptor that is not its own"
 TICK = 0.1  # seconds between two looks at the process
 STRETCH = 1.0  # seconds whose work is counted together; without any they were idle
 
@@ -177,7 +178,7 @@ class Sandbox:
         except (ValueError, RecursionError):
             fact = None
         if not isinstance(fact, dict):
-            raise Lost("wrote what is no answer")
+            raise Lost(NOISE)
         return fact
 
     def hear_line(self, seconds: float, longest: int = LONGEST_LINE) -> bytes:

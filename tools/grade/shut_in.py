@@ -16,6 +16,7 @@ It hears first the job, see run, and after an exercise {"question": {...}} as of
 then {"next": true}. Nothing here knows what is right.
 """
 
+import argparse
 import ast
 import builtins
 import contextlib
@@ -208,6 +209,7 @@ def run(
 
 def main() -> None:
     """Run the notebook that comes on standard input."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     torch.set_num_threads(1)
     channel, shell = Channel(), new_shell()
     channel.tell(ready=True)

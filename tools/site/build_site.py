@@ -25,9 +25,14 @@ sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands o
 from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
 from site_front import STATE, front_page, title_of
 
+sys.path.append(str(Path(__file__).parents[1] / "bank"))
+from paper import questions_page
+from questions import by_step
+
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
+ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
 TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#])')
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
@@ -55,18 +60,19 @@ def main() -> int:
 
 
 def begin(site: Path) -> None:
-    """Write index.html and what all pages load."""
+    """Write index.html, questions.html and what all pages load."""
     assets = site / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("alive.js", "pages.css", "stills.js"):
+    for name in ("alive.js", "pages.css", "questions.js", "stills.js"):
         shutil.copy(ASSETS / name, assets)
     for name in ("pictures/wide.css", "sliders/lab.css", "sliders/fit.css", "sliders/fit.js"):
         shutil.copy(ROOT / "eleven_steps" / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
-        (assets / name).write_text(style, encoding="utf-8")
-    (site / "index.html").write_text(page(front_page(ROOT), "index"), encoding="utf-8")
+        (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
+    for name, made in {"index": front_page(ROOT), "questions": questions_page(by_step())}.items():
+        (site / f"{name}.html").write_text(page(made, name), encoding="utf-8")
 
 
 def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ) -> int:
@@ -153,9 +159,7 @@ def around(name: str) -> dict[str, str]:
     place = names.index(name)
     found = {"before": names[:place][-1:], "after": names[place + 1 :][:1]}
     found = {which: one[0] for which, one in found.items() if one}
-    titles = {
-        f"{which}_title": title_of(COURSE[one]) for which, one in found.items()
-    }
+    titles = {f"{which}_title": title_of(COURSE[one]) for which, one in found.items()}
     return found | titles
 
 

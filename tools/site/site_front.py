@@ -15,7 +15,9 @@ from renew import COURSE, VIEW, read
 from eleven_steps import sliders
 
 TITLE = re.compile(r"^# (.+)", re.MULTILINE)
-ROW = re.compile(r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (\d+) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| \[(\w+)\]\(notebooks/[\w/]+\.ipynb\) \| .+? \| (\d*) \| (\d+) \|$", re.MULTILINE
+)
 # What a notebook answers.
 ASKED = {
     "00_start_here": "What will you build, and why?",
@@ -55,7 +57,11 @@ HERO = """# Eleven Steps to Multi-Head Attention
 <p class="lead">A small trained model reads this sentence. Which words does the last one attend to? Press another, swap
 one, switch a head off. Then build what does it, in eleven steps. <a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 """
-ABOUT = """## To do it yourself
+ABOUT = """## Questions
+
+[Questions with four options](questions.html), each of which knows what went wrong.
+
+## To do it yourself
 
 Here the sliders move, and every number is one that the code printed. Code does not run on these
 pages. In the course itself you change it, break it, and have your answers checked: get its

@@ -5,7 +5,7 @@ from torch import distributed as dist
 
 from eleven_steps.beyond.processes.ring import forward_here
 from eleven_steps.beyond.processes.shared_heads import check_shares
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 
 def attend_by_exchange(
@@ -42,19 +42,19 @@ class Exchanged(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, here: torch.Tensor, give: int, get: int) -> torch.Tensor:
-        """Return this process's part of axis give, whole along axis get."""
+        """Return (b, num_heads, num_tokens, head_dim), a part of axis give, whole along get."""
         ctx.axes = give, get
         return exchange(here, give, get)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Return the gradient of what was here: exchanged the other way round."""
+        """Return the gradient of what was here, in its shape: exchanged the other way round."""
         give, get = ctx.axes
         return exchange(gradient, get, give), None, None
 
 
 def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
-    """Cut axis give among all processes; lay what they send side by side along axis get."""
+    """Cut axis give of a 4-D tensor among all processes; lay what comes in along axis get."""
     parts = torch.stack(here.detach().chunk(dist.get_world_size(), dim=give))
     incoming = torch.empty_like(parts)
     dist.all_to_all_single(incoming, parts)
@@ -62,5 +62,5 @@ def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
 
 
 def forward_by_exchange(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Take this process's tokens through all steps, 5 to 8 by exchange; args as forward_here."""
+    """Take x (b, tokens here, d_in) through all steps, 5 to 8 by exchange; see forward_here."""
     return forward_here(mha, x, attend_by_exchange)

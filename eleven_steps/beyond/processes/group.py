@@ -16,7 +16,7 @@ from typing import Any
 
 from eleven_steps.beyond.processes.travel import pack
 from eleven_steps.beyond.processes.worker import receive, send
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 SECONDS = 60.0
 WORK = "from eleven_steps.beyond.processes.worker import main; main()"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import distributed as dist
 
-from helpers.attention import MultiHeadAttention, check_input, check_sizes
+from eleven_steps.helpers.attention import MultiHeadAttention, check_input, check_sizes
 
 
 def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -34,7 +34,7 @@ class InRing(torch.autograd.Function):
     def forward(
         ctx, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """Put a softmax together from the blocks that come by."""
+        """Put the context together, block by block; all are (b, heads, tokens here, head_dim)."""
         block, num_processes = torch.stack([keys, values]), dist.get_world_size()
         largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
         total, context = torch.zeros_like(largest), torch.zeros_like(queries)
@@ -53,7 +53,7 @@ class InRing(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Work out each block's weights again; blocks gather their gradients as they go round."""
+        """Work out each block's weights again; gradients, shaped as what they are of, go round."""
         queries, keys, values, context, logarithm = ctx.saved_tensors
         block, num_processes = torch.stack([keys, values]), dist.get_world_size()
         gathered, of_queries = torch.zeros_like(block), torch.zeros_like(queries)
@@ -75,7 +75,7 @@ class InRing(torch.autograd.Function):
 def scores_of(
     queries: torch.Tensor, block: torch.Tensor, turn: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return scaled and masked scores for the block that is here in a turn, and its values.
+    """Return scaled, masked scores (.., tokens here, tokens here) for a block, and its values.
 
     Few heads of keys are copied here, so that only few have to travel.
     """
@@ -89,7 +89,7 @@ def scores_of(
 
 
 def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
-    """Send a block so many places round the ring, and return the one that comes in for it."""
+    """Send a block (2, b, heads, tokens here, head_dim) round; return the one that comes in."""
     place, num_processes = dist.get_rank(), dist.get_world_size()
     block, incoming = block.detach().contiguous(), torch.empty_like(block).contiguous()
     ways = [
@@ -102,7 +102,7 @@ def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
 
 
 def forward_in_ring(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Take this process's tokens through all steps, 5 to 8 in a ring; args as forward_here."""
+    """Take x (b, tokens here, d_in) through all steps, 5 to 8 in a ring; see forward_here."""
     return forward_here(mha, x, attend_in_ring)
 
 

@@ -13,7 +13,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from eleven_steps.beyond.variants import GroupedHeads, VariantAttention
-from helpers.attention import MultiHeadAttention, check_sizes, record_nothing
+from eleven_steps.helpers.attention import MultiHeadAttention, check_sizes, record_nothing
 
 PROJECTIONS = "W_query", "W_key", "W_value"
 
@@ -75,14 +75,14 @@ class Added(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, part: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all processes' parts."""
+        """Return the sum of all processes' parts, each of any one shape."""
         out = part.detach().clone(memory_format=torch.contiguous_format)
         dist.all_reduce(out)
         return out
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of one part of a sum: that of the sum."""
+        """Return the gradient of one part of a sum: that of the sum, in its shape."""
         return gradient
 
 
@@ -96,7 +96,7 @@ class Copied(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all processes' gradients."""
+        """Return the sum of all processes' gradients, in the shape of x."""
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         return gradient

@@ -4,7 +4,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from eleven_steps.beyond.dispatch import DispatchMode
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 # Of torch's operators that hand something over, as torch.distributed calls them.
 NAMES = {

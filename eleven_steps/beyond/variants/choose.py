@@ -8,7 +8,7 @@ from torch import nn
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.project import OtherSequence
 from eleven_steps.beyond.variants.turn import Rope
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)

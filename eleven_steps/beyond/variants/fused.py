@@ -10,7 +10,7 @@ from eleven_steps.beyond.variants.look import Alibi, Chunks, Full, Padding, Wind
 from eleven_steps.beyond.variants.module import Call, VariantAttention, check_end, replacing
 from eleven_steps.beyond.variants.project import GroupedHeads, OtherSequence
 from eleven_steps.beyond.variants.weigh import Sinks
-from helpers.attention import check_input, record_nothing
+from eleven_steps.helpers.attention import check_input, record_nothing
 
 HIDING = (Full, Window, Chunks, Padding, TopKeys, TopBlocks, OtherSequence, Alibi, Sinks)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from eleven_steps.beyond.variants.module import Call, Part
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Padding(Part):
 
 
 def check_padding(is_padding: torch.Tensor, b: int, num_keys: int) -> None:
-    """Raise unless is_padding speaks of b sequences and of num_keys tokens at least."""
+    """Raise unless is_padding is (b, num_keys or more)."""
     if is_padding.shape[0] != b or is_padding.shape[1] < num_keys:
         raise ValueError(
             f"is_padding has shape {tuple(is_padding.shape)}, but there are b = {b} sequences of "

@@ -7,7 +7,12 @@ from typing import ClassVar
 
 import torch
 
-from helpers.attention import MultiHeadAttention, check_input, check_sizes, record_nothing
+from eleven_steps.helpers.attention import (
+    MultiHeadAttention,
+    check_input,
+    check_sizes,
+    record_nothing,
+)
 
 REPLACED = ("project", "softmax")
 

@@ -9,7 +9,7 @@ from eleven_steps.beyond.variants.keep import Cache
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.project import OtherSequence
 from eleven_steps.beyond.variants.turn import Rope
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from eleven_steps.beyond.variants.look import Alibi, Window
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.share import KeysAsValues
 from eleven_steps.beyond.variants.turn import Rope
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class OtherSequence(Part):
 
 
 def check_other(other: torch.Tensor, x: torch.Tensor) -> None:
-    """Raise unless other has as many sequences as x, in numbers of its kind."""
+    """Raise unless other (b, any number of tokens, any width) has x's b and dtype."""
     if len(x) != len(other):
         raise ValueError(
             f"x has b = {len(x)} sequences and other {len(other)}: as many are expected"

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
-from helpers.attention import check_sizes
+from eleven_steps.helpers.attention import check_sizes
 
 PAIRINGS = ("halves", "neighbours")
 

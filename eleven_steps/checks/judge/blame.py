@@ -19,7 +19,7 @@ from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from eleven_steps.checks.run.recording import Trace
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from eleven_steps.checks.judge.say import say
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
-from helpers.trace import SHAPES, STEPS
+from eleven_steps.helpers.trace import SHAPES, STEPS
 
 Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
 

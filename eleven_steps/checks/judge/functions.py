@@ -38,7 +38,7 @@ from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from eleven_steps.checks.run.recording import Trace
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
 BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where all sizes differ

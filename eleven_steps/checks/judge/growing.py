@@ -34,7 +34,7 @@ from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure
-from helpers.trace import SHAPES, STEPS
+from eleven_steps.helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
 KEPT = {  # otherwise than as a buffer

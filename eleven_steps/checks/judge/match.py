@@ -22,7 +22,7 @@ from eleven_steps.checks.run.ask import once, used_by
 from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
 from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass
 from eleven_steps.checks.run.isolate import Failure, clock_paused
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 SIZED = 2  # of the notebooks' cases, the one in which all sizes differ
 

@@ -19,7 +19,7 @@ from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import clock_paused
 from eleven_steps.checks.run.making import build
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 # The letters of each axis: sequence, token, feature of x, which of the three, head, feature of a
 # head, query token, key token, feature of out.

@@ -13,7 +13,7 @@ from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import LOOSE, Case, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
-from helpers.trace import SHAPES, STEPS
+from eleven_steps.helpers.trace import SHAPES, STEPS
 
 MANY = 100_000  # numbers
 ONE_OF = {"b": "sequence", "num_heads": "head", "num_tokens": "token", "head_dim": "feature"}

@@ -15,8 +15,9 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.know.sentences import SENTENCES, wording
 from eleven_steps.checks.run.cases import MAIN, Case
+from eleven_steps.checks.run.failure import visible
 from eleven_steps.checks.run.isolate import type_name
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -96,6 +97,10 @@ class Outcome:
             f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
             f"<strong>{escape(self.title)}:</strong> {text}{tables}</div>"
         )
+
+    def __post_init__(self) -> None:
+        for name in ("message", "note", "printed"):  # names and errors in them may hold anything
+            object.__setattr__(self, name, visible(getattr(self, name)))
 
     def __bool__(self) -> bool:
         return self.passed

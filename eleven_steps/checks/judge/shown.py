@@ -11,7 +11,7 @@ from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.run.ask import ask, is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, Case
 from eleven_steps.checks.run.facts import Pass
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 
 def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:

@@ -12,7 +12,7 @@ from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import TASK_CASES
 from eleven_steps.checks.run.isolate import TimeUp, isolated
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 EXERCISE, SECONDS = "your_class.1", 5.0
 RIGHT = ("right", "so far", "unfinished", "failed")  # outcomes that call nothing wrong

@@ -24,7 +24,7 @@ from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
-from helpers.trace import SHAPES, STEPS
+from eleven_steps.helpers.trace import SHAPES, STEPS
 
 
 def told(blame: Blame, error: str = "") -> Finding:

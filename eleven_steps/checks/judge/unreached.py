@@ -12,7 +12,7 @@ from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE,
 from eleven_steps.checks.judge.wrong_sizes import parsed
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
 

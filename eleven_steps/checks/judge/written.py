@@ -14,8 +14,8 @@ from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Order
 from eleven_steps.checks.know.exercises.paper import Paper, Part, Words, plain_words
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.isolate import attempt, type_name
-from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import STEPS
 
 LARGE = 20  # of what is smaller a multiple says it all
 # The steps that a step needs, so that its line finds what it reads; else the one before.

@@ -22,8 +22,8 @@ from eleven_steps.beyond import variants
 from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
-from helpers import attention
-from helpers.trace import STEPS
+from eleven_steps.helpers import attention
+from eleven_steps.helpers.trace import STEPS
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,8 @@ def _pieces() -> tuple[str, ...]:
     for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
         text = inspect.getsource(getattr(variants, name))
         texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
-    return tuple(re.sub(r"(?m)^from (helpers|eleven_steps)\b.*\n", "", text) for text in texts)
+    ours = re.compile(r"^from eleven_steps\b[^(\n]*(\([^)]*\))?\n", re.MULTILINE)
+    return tuple(ours.sub("", text) for text in texts)
 
 
 # The right class of changes since the lecture, built and called as a learner's class is

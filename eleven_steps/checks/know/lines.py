@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eleven_steps.checks.know.catalogue import LINES, MISTAKES, class_of, edited_source, with_edits
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 # Of each step: in whose numbers it shows, as step and tensor, and the mistakes to be made there.
 BROKEN = {

@@ -14,7 +14,7 @@ from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.reply import run
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]
 

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helpers.trace import STEPS
+from eleven_steps.helpers.trace import STEPS
 
 
 def read(name: str) -> dict[str, Any]:

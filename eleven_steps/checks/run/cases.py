@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.isolate import Failure
-from helpers.attention import MultiHeadAttention
-from helpers.examples import load_second, load_whiteboard
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.examples import load_second, load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
 ADDED = {  # by changes since the lecture

@@ -5,29 +5,22 @@ attempt calls their code and nothing of ours; the clock runs during such calls a
 
 import contextlib
 import ctypes
-import dis
 import io
-import linecache
 import random
 import signal
 import sys
 import threading
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch._tensor_str import get_printoptions  # torch shows these nowhere else
 
-LIBRARY = Path(__file__).parents[2]
-OUR_FILES = tuple(
-    f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
-)
+from eleven_steps.checks.run.failure import Failure
+
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
@@ -49,20 +42,6 @@ class TimeUp(BaseException):
 
 class Stopped(KeyboardInterrupt):
     """The person at the keyboard interrupts, as opposed to code that raises KeyboardInterrupt."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An exception that a learner's code raised: its text, and their line where it happened."""
-
-    text: str
-    line: str = ""
-    words: str = ""  # the names that stand in the line, known where its text is not
-
-    @property
-    def told(self) -> str:
-        """The text, with the line if there is one."""
-        return f"{self.text} in `{self.line}`" if self.line else self.text
 
 
 class World:
@@ -139,7 +118,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     except BaseException as error:
         if clock is not None and clock.rung is not None and type(error) is clock.rung:
             raise
-        return Failure(_text(error), *_line(error))
+        return Failure.of(error)
     finally:
         if begun:
             clock.stop()
@@ -166,12 +145,31 @@ def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
     """Stop a learner's code after so many seconds, for all attempts in the body together."""
     clock = Clock(seconds, world)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    with (_alarm if main else _watchdog)(clock):
+    with (_alarm if main else _watchdog)(clock), _raised_again():
         _clocks.append(clock)
         try:
             yield clock
         finally:
             _clocks.pop()
+
+
+@contextlib.contextmanager
+def _raised_again() -> Iterator[None]:
+    """Let nobody hear of what rings where Python drops it, as in a callback of a weak reference.
+
+    The next tick raises it once more.
+    """
+    hook = sys.unraisablehook
+
+    def quiet(dropped: Any) -> None:
+        if dropped.exc_type not in (TimeUp, Stopped):
+            hook(dropped)
+
+    sys.unraisablehook = quiet
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
 
 
 @contextlib.contextmanager
@@ -222,9 +220,10 @@ def isolated(seconds: float) -> Iterator[Clock]:
 @contextlib.contextmanager
 def _alarm(clock: Clock) -> Iterator[None]:
     def tick(number, frame):
-        if clock.over():
-            clock.rung = TimeUp
-            raise TimeUp
+        stopped = clock.rung is Stopped and clock.since is not None
+        if stopped or clock.over():
+            clock.rung = clock.rung or TimeUp
+            raise clock.rung
 
     def interrupt(number, frame):
         clock.rung = Stopped
@@ -262,35 +261,6 @@ def _watchdog(clock: Clock) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
-
-
-def _text(error: BaseException) -> str:
-    """Name and message of an error on one line; its own __str__ may be broken."""
-    try:
-        message = " ".join(str(error).split())
-    except BaseException:
-        message = ""
-    name = str(type(error).__name__)
-    short = message if len(message) <= 160 else message[:159] + "…"
-    return f"{name}: {short}" if short else name
-
-
-def _line(error: BaseException) -> tuple[str, str]:
-    """The learner's own line of the traceback that is nearest to the error, and its names."""
-    traced = [
-        (frame, number)
-        for frame, number in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(OUR_FILES)
-    ]
-    if not traced:
-        return "", ""
-    frame, number = traced[-1]
-    names = [
-        str(each.argval)
-        for each in dis.get_instructions(frame.f_code)
-        if each.positions.lineno == number and isinstance(each.argval, str)
-    ]
-    return linecache.getline(frame.f_code.co_filename, number).strip(), " ".join(names)
 
 
 def type_name(thing: Any) -> str:

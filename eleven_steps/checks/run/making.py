@@ -14,7 +14,8 @@ from torch import nn
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_parameters
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.facts import ATTRIBUTES, Facts
-from eleven_steps.checks.run.isolate import OUR_FILES, Failure, attempt, type_name
+from eleven_steps.checks.run.failure import OUR_FILES
+from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 
 READING = {"LOAD_FAST", "LOAD_ATTR", "LOAD_DEREF"}  # what builds nothing
 

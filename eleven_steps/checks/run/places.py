@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from eleven_steps.checks.run.isolate import OUR_FILES
+from eleven_steps.checks.run.failure import OUR_FILES
 
 MOST_SOURCE = 20_000  # characters
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.isolate import CPU_STRIDED, attempt, type_name
-from helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 MOST = 100_000  # numbers in one tensor: no answer needs a tenth of it
 LARGEST = 10**300

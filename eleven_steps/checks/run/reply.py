@@ -20,7 +20,7 @@ from eleven_steps.checks.run.outside import readings, with_constants
 from eleven_steps.checks.run.plain import plain
 from eleven_steps.checks.run.recorder import DeviceWatch, Watch
 from eleven_steps.checks.run.recording import Trace, traced
-from helpers import attention
+from eleven_steps.helpers import attention
 
 MOST_PRINTED = 1000  # characters
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours

@@ -14,7 +14,7 @@ import torch
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import TASK_CASES, Case
 from eleven_steps.checks.run.isolate import attempt, clock_paused
-from helpers.trace import SHAPES
+from eleven_steps.helpers.trace import SHAPES
 
 Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]

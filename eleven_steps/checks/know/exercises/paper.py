@@ -1,7 +1,8 @@
 """The exercises for pencil and paper: what they ask, and fresh problems of the same kinds.
 
 papers() maps identifiers to the seven exercises of the sheet; practice(kind, seed) makes more of
-the same kind from small whole numbers. Words, shapes and sentences stand in sheet.toml.
+the same kind from small whole numbers, and practised finds these by name. Words, shapes and
+sentences stand in sheet.toml.
 """
 
 import functools
@@ -23,7 +24,7 @@ from eleven_steps.checks.know.exercises.paper_heads import (
 )
 from eleven_steps.checks.know.exercises.questions import question
 from eleven_steps.checks.know.exercises.tasks import TASKS
-from helpers.examples import load_example
+from eleven_steps.helpers.examples import load_example
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Paper:
 
 
 KINDS = ("shapes", "single_head", "columns", "multi_head")
+OWN = {"3": "single_head", "4": "columns", "5": "multi_head"}  # exercises of the sheet, by number
 FRESH = tuple(f"practice.{kind}.1" for kind in KINDS)
 LETTERS = ("B", "n", "d", "d_k", "d_v")
 NAMES = ("W_q, W_k, W_v", "Q_h, K_h, V_h", "H_h", "concatenate", "add", "softmax", "W_o")
@@ -164,9 +166,15 @@ def _telling(paper: Paper) -> bool:
 
 @functools.cache
 def practised(identifier: str) -> Paper | None:
-    """Return the fresh problem "practice.single_head.7"; None if it is not called so."""
-    named = re.fullmatch(rf"practice\.({'|'.join(KINDS)})\.(\d{{1,18}})", identifier)
-    return practice(named[1], int(named[2])) if named else None
+    """Return the fresh problem "practice.single_head.7", or an exercise of the sheet with numbers
+    of one's own, "by_hand.3.7"; None if it is called neither.
+    """
+    kinds = {f"practice.{kind}": kind for kind in KINDS}
+    kinds |= {f"by_hand.{number}": kind for number, kind in OWN.items()}
+    name, _, seed = identifier.rpartition(".")
+    if name not in kinds or not re.fullmatch(r"[0-9]{1,18}", seed):
+        return None
+    return replace(practice(kinds[name], int(seed)), identifier=identifier)
 
 
 # The sheet

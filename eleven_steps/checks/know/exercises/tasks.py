@@ -20,8 +20,8 @@ from eleven_steps.checks.know.right import Scene
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.checks.run.cases import TASK_CASES, Case, known
 from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes
-from helpers.attention import future_mask
-from helpers.trace import STEPS
+from eleven_steps.helpers.attention import future_mask
+from eleven_steps.helpers.trace import STEPS
 
 # Where an answer is tried; in the third all sizes differ, in the last heads go in threes.
 _NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")

@@ -1,0 +1,144 @@
+"""The bank of questions: wrong options are computed with mistakes, and none equals another."""
+
+import zipfile
+from xml.etree import ElementTree
+
+import bank
+import pytest
+import questions
+from bank import KINDS, WRITTEN, make
+from looks import look
+from paper import key
+from written import moodle, package
+
+from eleven_steps.checks.know.catalogue import MISTAKES
+from helpers.trace import STEPS
+
+SEEDS = 12
+MANY = pytest.mark.nightly
+
+
+def checked(name, seed):
+    question = make(name, seed)
+    texts = [option.text for option in question.options]
+    assert len(texts) == len({*texts}) == 4, (name, seed)
+    assert all(option.why and option.text.strip() for option in question.options)
+    assert "{" not in question.text.replace("{*", "") and "{" not in "".join(texts)
+    wrong = [each for each in question.options if each is not question.options[question.right]]
+    if name in KINDS:
+        assert all(MISTAKES[each.mistake].sentence in each.why for each in wrong)
+    return question
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_four_different_options_of_which_three_are_mistakes(name):
+    for seed in range(SEEDS):
+        checked(name, seed)
+
+
+@MANY
+@pytest.mark.parametrize("name", KINDS)
+def test_there_are_a_hundred_variants(name):
+    found = set()
+    for seed in range(160):
+        question = checked(name, seed)
+        found.add((question.text, frozenset(each.text for each in question.options)))
+    assert len(found) >= 100
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_right_option_is_what_the_class_computes(name, monkeypatch):
+    cases = []
+    monkeypatch.setattr(
+        bank, "drawn", lambda *of, draw=bank.drawn: cases.append(draw(*of)) or cases[-1]
+    )
+    question = make.__wrapped__(name, 1)
+    kind, right = KINDS[name], question.options[question.right]
+    seen = {
+        each.mistake: look(kind.show, cases[-1], [each.mistake] if each.mistake else [])
+        for each in question.options
+    }
+    assert list(seen.values()).count(seen[right.mistake]) == 1
+    if not kind.lines:
+        assert [each.text for each in question.options] == list(seen.values())
+    assert right.mistake in kind.subjects
+
+
+def test_a_seed_makes_the_same_question_and_another_seed_another():
+    for name in ("scores.table", "class.first", "view.straight"):
+        assert make.__wrapped__(name, 5) == make(name, 5) != make(name, 6)
+
+
+def test_a_kind_that_cannot_differ_says_so(monkeypatch):
+    same = bank.Kind("x", "?", "shape scores.scores", ("no_scale", "softmax_twice", "mask_zero"))
+    monkeypatch.setitem(KINDS, "x", same)
+    monkeypatch.setattr(bank, "DRAWS", 2)
+    with pytest.raises(ValueError, match="x: no four options differ with seed 0"):
+        make("x", 0)
+    with pytest.raises(KeyError):
+        make("scores.tables", 0)
+
+
+def test_there_are_forty_kinds_and_twenty_questions_on_every_step():
+    assert len(KINDS) >= 40 and len(WRITTEN) >= 20 and not KINDS.keys() & WRITTEN.keys()
+    assert {name.partition(".")[0] for name in KINDS} == {*STEPS, "class"}
+    for name in WRITTEN:
+        checked(name, 0)
+
+
+def test_both_tests_ask_the_same_of_other_numbers():
+    before, after = questions.tests(0).values()
+    assert len(before) == 12 and {questions.step_of(each.kind) for each in before} == {
+        *STEPS,
+        "class",
+    }
+    for one, other in zip(before, after, strict=True):
+        assert one.kind == other.kind and one.tells == other.tells != ""
+        assert {o.mistake for o in one.options} == {o.mistake for o in other.options}, one.kind
+        assert (one.text, {o.text for o in one.options}) != (
+            other.text,
+            {o.text for o in other.options},
+        )
+    told = key("Key", questions.tests(0))
+    assert all(each.tells in told for each in before)
+    assert f"1: pre-test {'ABCD'[before[0].right]}, post-test {'ABCD'[after[0].right]}" in told
+
+
+def some():
+    return [make(name, seed) for name in ("scores.table", "scores.line") for seed in (0, 1)]
+
+
+def test_moodle_gets_a_category_for_each_kind_and_one_right_answer_each():
+    root = ElementTree.fromstring(moodle(some(), "Top"))
+    kinds = [each.get("type") for each in root]
+    assert kinds == ["category", "multichoice", "multichoice"] * 2
+    assert root[0].findtext("category/text") == "$course$/top/Top/scores/scores.table"
+    for element, question in zip(
+        root.findall("question[@type='multichoice']"), some(), strict=True
+    ):
+        answers = element.findall("answer")
+        right = [each.get("fraction") for each in answers].index("100")
+        assert right == question.right and len(answers) == 4
+        assert all(each.findtext("feedback/text") for each in answers)
+
+
+def test_a_package_names_every_file_that_it_holds(tmp_path):
+    package(tmp_path / "a.zip", some(), "Scores & more")
+    package(tmp_path / "b.zip", some(), "Scores & more")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        trees = {name: ElementTree.fromstring(archive.read(name)) for name in archive.namelist()}
+    named = {each.get("href") for each in trees["imsmanifest.xml"].iterfind(".//{*}file")}
+    assert named == trees.keys() - {"imsmanifest.xml"}
+    drawn = trees["test.xml"].findall(".//{*}assessmentItemRef")
+    assert {each.get("href") for each in drawn} == named - {"test.xml"}
+    for question in some():
+        item = trees[f"items/{question.name}.xml"]
+        right = "ABCD"[question.right]
+        assert item.findtext(".//{*}correctResponse/{*}value") == right
+        scored = [
+            rule.findtext(".//{*}match/{*}baseValue")
+            for rule in item.iterfind(".//{*}responseCondition")
+            if rule.findtext(".//{*}setOutcomeValue[@identifier='SCORE']/{*}baseValue") == "1"
+        ]
+        assert scored == [right]

@@ -1,0 +1,173 @@
+"""python -m eleven_steps.checks, as an engineer calls it: which file, status and words."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eleven_steps.checks import __main__ as shell
+
+ROOT = Path(__file__).parents[1]
+MODEL = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        weights = self.hide(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+    def hide(self, scores):
+        return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+"""
+WRONG = MODEL.replace("triu(1)", "triu(9)")
+
+
+def ask(folder, *arguments, **environment):
+    """What the shell says in a folder."""
+    command = [sys.executable, "-m", "eleven_steps.checks", *arguments]
+    given = os.environ | {"PYTHONPATH": str(ROOT)} | environment
+    return subprocess.run(command, cwd=folder, env=given, text=True, capture_output=True)
+
+
+def verdicts(said):
+    """Of each target, in order, what --json says."""
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Somebody's files, among them names that others have too."""
+    folder = tmp_path_factory.mktemp("theirs")
+    files = {
+        "right/model.py": "from parts import diagonal\n" + MODEL.replace("(1)", "(diagonal)"),
+        "right/parts.py": "diagonal = 1",
+        "wrong/model.py": "from parts import diagonal\n" + MODEL.replace("(1)", "(diagonal)"),
+        "wrong/parts.py": "diagonal = 9",
+        "random.py": WRONG,
+        "torch.py": WRONG,
+        "use.py": "from helpers.attention import MultiHeadAttention",
+        "helpers/__init__.py": "",
+        "helpers/attention.py": "from .parts import Attention as MultiHeadAttention",
+        "helpers/parts.py": WRONG,
+        "numpy/__init__.py": "from .model import Attention",
+        "numpy/model.py": WRONG,
+        "boom.py": "raise RuntimeError('a driver is \\x1b[2J missing')",
+        "leaves.py": "import sys\nsys.exit(0)",
+        "gone.py": "import os\nos._exit(0)",
+        "crash.py": "import ctypes\nctypes.string_at(0)",
+        "keys.py": "raise KeyboardInterrupt",
+        "lacks.py": "import nothing_of_that_name",
+        "slip.py": "class Attention(:",
+        "things.py": "print('noise')\nimport torch\nX, L = 3, torch.nn.Linear\nclass P: pass\n"
+        "class Needs(torch.nn.Module):\n  def __init__(self, a, b, c): pass\n",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs):
+    said = verdicts(
+        ask(
+            theirs,
+            "--json",
+            "right/model.py:Attention",
+            "wrong/model.py:Attention",
+            "random.py:Attention",
+            "torch.py:Attention",
+            "use.py:MultiHeadAttention",
+            "helpers/attention.py:MultiHeadAttention",
+            "helpers.attention:MultiHeadAttention",
+            "numpy/model.py:Attention",
+            "numpy/__init__.py:Attention",
+            "torch.nn:MultiheadAttention",
+        )
+    )
+    assert [each["verdict"] for each in said] == ["right", *["wrong"] * 8, "right"], said
+    assert {each["step"] for each in said[1:-1]} == {6}
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs, options):
+    why = {
+        "boom.py:A": r"RuntimeError: a driver is \\x1b\[2J missing in `raise",
+        "leaves.py:A": "SystemExit: 0 in `sys.exit\\(0\\)`",
+        "gone.py:A": "ends with status 0",
+        "crash.py:A": "ends with SIGSEGV",
+        "keys.py:A": "KeyboardInterrupt",
+        "lacks.py:A": "No module named 'nothing_of_that_name' in `import nothing_of_that_name`",
+        "slip.py:A": "SyntaxError",
+        "things.py:X": "X is of type int",
+        "things.py:P": "P is of type type",
+        "things.py:Attention": "there is no Attention in things.py: it has Needs",
+        "things.py:Needs": "'a'",
+        "things.py:L": "cannot be read",
+        "nowhere.py:A": "there is no file nowhere.py",
+        "torch.nowhere:A": "No module named 'torch.nowhere'",
+        "model.py": "FILE.py:NAME or package.module:NAME is expected",
+    }
+    said = ask(theirs, *why, "right/model.py:Attention", "random.py:Attention", *options)
+    assert said.returncode == 2 and "Traceback" not in said.stderr + said.stdout
+    assert "noise" not in said.stdout and "\x1b" not in said.stdout
+    if options:
+        found = verdicts(said)
+        assert [each["target"] for each in found[:-2]] == list(why)
+        assert [each["verdict"] for each in found] == ["not judged"] * len(why) + ["right", "wrong"]
+        for each, reason in zip(found, why.values(), strict=False):
+            assert re.search(reason, each["message"]), each
+    else:
+        assert said.stdout.count("not judged\n") == len(why)
+        assert "✓ right/model.py:Attention: right" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--call", "module(x"], "`--call CODE` cannot be read as Python, SyntaxError"),
+        (["--variant", "gaq"], "variant is 'gaq'"),
+        (["--layers", "query=c_attn"], "'query'"),
+        (["--layers", "qkv=nowhere"], "no layer 'nowhere'"),
+    ],
+)
+def test_a_bad_option_is_said_of_each_target(theirs, options, why, capsys):
+    targets = [f"{theirs}/{name}.py:Attention" for name in ("random", "torch")]
+    assert shell.main([*targets, *options, "--json"]) == 2
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["target"] for each in said] == targets
+    assert all(each["verdict"] == "not judged" and why in each["message"] for each in said), said
+
+
+def test_the_status_is_that_of_the_worst(theirs, capsys):
+    right, wrong, neither = "right/model.py", "random.py", "boom.py"
+    for targets, status in [([right], 0), ([wrong, right], 1), ([neither, wrong], 2)]:
+        assert shell.main([f"{theirs}/{each}:Attention" for each in targets]) == status
+    assert capsys.readouterr().out.count("✗") == 2
+
+
+def test_without_a_terminal_that_can_show_it_all_is_said(theirs):
+    said = ask(theirs, "right/model.py:Attention", PYTHONIOENCODING="ascii")
+    assert said.returncode == 0 and said.stdout.startswith(
+        r"\u2713 right/model.py:Attention: right"
+    )
+
+
+def test_colour_is_for_a_terminal(theirs, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shell.main([f"{theirs}/right/model.py:Attention"])
+    assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shell.main([f"{theirs}/right/model.py:Attention"])
+    assert capsys.readouterr().out.startswith("✓")

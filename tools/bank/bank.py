@@ -1,0 +1,253 @@
+"""Make questions with four options: the class answers, and the catalogue's mistakes answer wrongly.
+
+KINDS holds the kinds of kinds.toml by name, WRITTEN the questions of understanding.toml, which have
+no numbers. make(kind, seed) returns a question; the same seed, the same question.
+"""
+
+import functools
+import random
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from looks import grid, look, table
+
+from eleven_steps.checks.know.catalogue import LINES, MISTAKES
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.run.cases import Case, known
+
+BUILT = (
+    "`MultiHeadAttention(d_in={d_in}, d_out={d_out}, context_length={context_length}, dropout=0.0, "
+    "num_heads={num_heads})` gets x of shape ({b}, {num_tokens}, {d_in})."
+)
+OPTIONS, DRAWS, CHOICES = 4, 30, 40
+# b, num_tokens, d_in, num_heads, head_dim; of letters all are drawn, of a row the tokens.
+SIZES = {
+    "small": (1, 3, 3, 2, 2),
+    "wide": (1, 4, 3, 2, 3),
+    "square": (1, 3, 2, 1, 2),
+    "row": (1, 0, 5, 2, 3),
+}
+OTHER_LINE, OTHER_SLIP = "That line gives something else here. ", "That comes of another slip. "
+MOST = 12  # the largest number in a table that is given
+TWINS = {"queries": ("keys", "values"), "W_query": ("W_key", "W_value")}
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return what a TOML file beside this one holds."""
+    return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of question, as kinds.toml describes it."""
+
+    name: str
+    ask: str
+    show: str
+    mistakes: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ("",)
+    lines: tuple[str, ...] | str = ()
+    around: tuple[str, ...] = ()
+    sizes: str = "letters"
+    because: str = ""
+    tells: str = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: what is shown, and what is said to whoever chooses it."""
+
+    text: str
+    why: str
+    mistake: str = ""  # of the catalogue, that it is computed with
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as it is put: options in the order in which they are shown."""
+
+    kind: str
+    seed: int
+    text: str
+    options: tuple[Option, ...]
+    right: int
+    tells: str = ""
+
+    @property
+    def name(self) -> str:
+        """What one variant is called, "scores.table.7"."""
+        return f"{self.kind}.{self.seed}"
+
+
+@dataclass(frozen=True)
+class Drawn(Case):
+    """A case of small whole numbers."""
+
+    row: int = 1  # that is asked about
+    token: int = 1  # that is changed
+
+    @property
+    def x(self) -> torch.Tensor:
+        """The input."""
+        return whole(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
+
+    @property
+    def changed_x(self) -> torch.Tensor:
+        """The input with one token changed."""
+        other = self.x
+        other[0, self.token] += 1
+        return other
+
+    def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
+        """The weight of a parameter."""
+        return whole(f"{name}{self.seed}", shape)
+
+
+def whole(name: str, shape: Iterable[int]) -> torch.Tensor:
+    """Return whole numbers from -2 to 2 that depend on name and shape."""
+    return known(name, shape).round().clamp(-2, 2) + 0.0
+
+
+KINDS: dict[str, Kind] = {
+    f"{step}.{name}": Kind(f"{step}.{name}", **entry)
+    for step, kinds in read("kinds.toml").items()
+    for name, entry in kinds.items()
+}
+WRITTEN: dict[str, dict] = {
+    f"{step}.{name}": entry
+    for step, entries in read("understanding.toml").items()
+    for name, entry in entries.items()
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def make(name: str, seed: int, slips: int | None = None) -> Question:
+    """Make a question.
+
+    Args:
+        name: of its kind, or of a question of understanding, whose options alone a seed moves.
+        seed: of its numbers, and of the order of its options.
+        slips: of the mistakes in it, seed unless given.
+
+    Raises:
+        KeyError: there is no such kind.
+        ValueError: of all that was drawn nothing gave four different options.
+    """
+    draw = random.Random(f"{name} {seed}")
+    if name in WRITTEN:
+        told = WRITTEN[name]
+        options = [Option(*each) for each in (told["right"], *told["wrong"])]
+        return shuffled(name, seed, told["ask"], options, draw)
+    kind = KINDS[name]
+    for subject, others in choices(
+        kind, random.Random(f"{name} {seed if slips is None else slips}")
+    ):
+        for _ in range(DRAWS):
+            case = drawn(kind, draw)
+            options = case and options_of(kind, case, subject, others)
+            play.cache_clear()
+            if options:
+                return shuffled(name, seed, text_of(kind, case, subject), options, draw, kind.tells)
+    raise ValueError(f"{name}: no four options differ with seed {seed}")
+
+
+def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
+    """Yield what may be planted in a question, and which three mistakes make its wrong options."""
+    for _ in range(CHOICES):
+        subject = draw.choice(kind.subjects)
+        others = [each for each in kind.mistakes if each != subject]
+        yield subject, draw.sample(others, OPTIONS - 1)
+
+
+def drawn(kind: Kind, draw: random.Random) -> Drawn | None:
+    """Draw sizes and numbers; None where a size could be taken for another."""
+    letters = draw.sample(range(2, 10), 5)
+    pencil = SIZES.get(kind.sizes, letters)
+    b, num_tokens, d_in, num_heads, head_dim = pencil
+    if kind.sizes == "row":
+        num_tokens = draw.randint(4, 8)
+    d_out, context_length = num_heads * head_dim, num_tokens + draw.randint(1, 4)
+    if pencil is letters and len({*letters, d_out, context_length}) < 7:
+        return None
+    return Drawn(
+        *(b, num_tokens, d_in, d_out, num_heads, context_length),
+        seed=draw.getrandbits(32),
+        row=draw.randrange(1, num_tokens),
+        token=draw.randrange(1, max(2, num_tokens - 1)),
+    )
+
+
+def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list[Option] | None:
+    """Return the right option and three wrong ones; None where two of them are equal."""
+    seen = [look(kind.show, case, [name] if name else []) for name in (subject, *others)]
+    if seen[0] in seen[1:] or not all(readable(at, case) for at in kind.given):
+        return None
+    if kind.lines:
+        lines = () if kind.lines == "planted" else kind.lines
+        seen = [code(name, lines) for name in (subject, *others)]
+    if len({*seen}) < OPTIONS:
+        return None
+    because = MISTAKES[subject].told if subject else filled(kind.because, case)
+    beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
+    told = [because, *(beside + MISTAKES[name].told for name in others)]
+    return [Option(*each) for each in zip(seen, told, (subject, *others), strict=True)]
+
+
+def readable(at: str, case: Drawn) -> bool:
+    """Say whether a table that is given has small numbers, and no row twice."""
+    rows = grid(play(case), *at.split())
+    finite = rows[rows.isfinite()]
+    return bool(finite.abs().max() <= MOST) and len(rows.unique(dim=0)) == len(rows)
+
+
+def code(name: str, lines: Iterable[str] = ()) -> str:
+    """Return lines of the class as they stand with a mistake; those that it changes unless named.
+
+    What is done to queries, keys and values alike is shown of the queries.
+    """
+    edits = MISTAKES[name].edits if name else {}
+    names = [*(lines or edits)]
+    for one, twins in TWINS.items():
+        if any(one in each for each in names):
+            names = [each for each in names if not any(twin in each for twin in twins)]
+    texts = [edits.get(each, LINES.get(each, each)) for each in names]
+    return "\n".join(line.strip() for text in texts for line in text.splitlines())
+
+
+def text_of(kind: Kind, case: Drawn, subject: str) -> str:
+    """Return what a question says: paragraphs, and blocks that are indented."""
+    shown = look(kind.show, case, [subject] if subject else [])
+    block = shown if kind.show.startswith(("shape", "last")) else block_of(shown)
+    planted = block_of(code(subject, kind.around)) if "{line}" in kind.ask else ""
+    asked = filled(kind.ask, case, shown=block, line=planted)
+    return "\n\n".join([*(given(at, case) for at in kind.given), asked])
+
+
+def given(at: str, case: Drawn) -> str:
+    """Return a table of what the right class has there, with its name."""
+    where, *head = at.split()
+    called = where if where.endswith((".weight", ".bias")) else where.partition(".")[2]
+    called += f", head {head[0]}" if head else ""
+    return f"{called}:\n\n{block_of(table(play(case), *at.split()))}"
+
+
+def block_of(text: str) -> str:
+    """Indent a text, so that it is shown as it stands."""
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def filled(text: str, case: Drawn, **more: str) -> str:
+    """Put sizes and places in the braces of a text."""
+    letters = case.letters | {"row": case.row, "token": case.token, "last": case.num_tokens - 1}
+    return text.format(built=BUILT.format(**letters), **letters, **more)
+
+
+def shuffled(name: str, seed: int, text: str, options: list[Option], draw, tells="") -> Question:
+    """Return a question with its options, the right one first, in an order drawn."""
+    order = draw.sample(options, len(options))
+    return Question(name, seed, text, tuple(order), order.index(options[0]), tells)

@@ -1,0 +1,137 @@
+"""What a question looks at in a class that ran: a text, equal where nobody sees a difference."""
+
+import re
+from collections.abc import Sequence
+
+import torch
+
+from eleven_steps.checks.know.right import Scene, play
+from eleven_steps.checks.run.cases import LAYERS, close
+from eleven_steps.checks.run.contract import called
+from helpers.trace import STEPS
+
+
+def look(show: str, case, names: Sequence[str]) -> str:
+    """Return what one sees of the class with mistakes planted, at what show names."""
+    what, *at = show.split()
+    scene = play(case, *names)
+    needed = at[0].partition(".")[0] if at else NEEDS.get(what)
+    if scene.module is scene.failure or needed and needed not in scene.steps:
+        return scene.failure.text
+    return LOOKS[what](scene, *at)
+
+
+def tensor_of(scene: Scene, at: str) -> torch.Tensor:
+    """Return a recorded tensor, "scores.scores", or a parameter, "W_key.weight"."""
+    step, name = at.split(".")
+    if name in ("weight", "bias"):
+        return scene.module.get_parameter(at).detach()
+    return scene[step][name]
+
+
+def shape(scene: Scene, at: str) -> str:
+    """Return a tensor's shape; the type of what is no tensor."""
+    return str(tuple(tensor_of(scene, at).shape))
+
+
+def last(scene: Scene, at: str) -> str:
+    """Return the size of the last axis."""
+    return str(tensor_of(scene, at).shape[-1])
+
+
+def grid(scene: Scene, at: str, head: str = "0") -> torch.Tensor:
+    """Return the rows of a head in the first sequence, or of what has no heads."""
+    tensor = tensor_of(scene, at)
+    if tensor.dim() == 4:
+        return tensor[0, min(int(head), tensor.shape[1] - 1)]
+    return tensor[0] if tensor.dim() == 3 else torch.atleast_2d(tensor)
+
+
+def table(scene: Scene, at: str, head: str = "0") -> str:
+    """Return rows of numbers, whole ones without decimals."""
+    rows = grid(scene, at, head)
+    finite = rows[rows.isfinite()]
+    whole = bool((finite == finite.round()).all())
+    written = [[number(each, whole) for each in row] for row in rows.tolist()]
+    width = max(len(each) for row in written for each in row)
+    return "\n".join("  ".join(each.rjust(width) for each in row) for row in written)
+
+
+def number(value: float, whole: bool = False) -> str:
+    """Return a number as it is written on paper."""
+    return re.sub(r"^-(0\.?0*)$", r"\1", f"{value:.0f}" if whole else f"{value:.2f}")
+
+
+def cell(scene: Scene, at: str) -> str:
+    """Return the number of a row that the case draws, and of column 0."""
+    return number_at(grid(scene, at), scene.case.row)
+
+
+def corner(scene: Scene, at: str) -> str:
+    """Return the number of the last row and column 0."""
+    return number_at(grid(scene, at), -1)
+
+
+def number_at(rows: torch.Tensor, row: int) -> str:
+    """Return the first number of a row; a whole one without decimals."""
+    value = rows[row, 0]
+    return number(value.item(), bool(value.isfinite() and value == value.round()))
+
+
+def sums(scene: Scene) -> str:
+    """Return what the rows of the weights of head 0 sum to."""
+    return ", ".join(number(each) for each in grid(scene, "softmax.weights").sum(-1).tolist())
+
+
+def sees(scene: Scene) -> str:
+    """Return for each token those that it attends to."""
+    rows = grid(scene, "softmax.weights")
+    seen = [[key for key, weight in enumerate(row) if weight] for row in rows.tolist()]
+    said = [
+        "NaN" if row.isnan().any() else ", ".join(map(str, seen[i])) for i, row in enumerate(rows)
+    ]
+    return "\n".join(f"token {token}: {keys or 'none'}" for token, keys in enumerate(said))
+
+
+def changed(scene: Scene) -> str:
+    """Return the tokens whose output is another one after one token of x has changed."""
+    case, before = scene.case, scene.out
+    after = called(scene.module, case, case.changed_x)
+    tokens = [i for i in range(case.num_tokens) if not close(before[0, i], after[0, i])]
+    return ", ".join(map(str, tokens)) or "none"
+
+
+def parameters(scene: Scene) -> str:
+    """Return how many parameters the class has."""
+    return f"{sum(each.numel() for each in scene.module.parameters()):,}"
+
+
+def stored(scene: Scene) -> str:
+    """Return how many numbers its state_dict has."""
+    return f"{sum(each.numel() for each in scene.module.state_dict().values()):,}"
+
+
+def learns(scene: Scene) -> str:
+    """Return the layers that get a gradient from out."""
+    module, case = scene.module, scene.case
+    module.zero_grad()
+    with torch.enable_grad():
+        out = called(module, case, case.x)
+    if out.requires_grad:
+        out.square().sum().backward()
+    return ", ".join(n for n in LAYERS if getattr(module, n).weight.grad is not None) or "none"
+
+
+def first(scene: Scene) -> str:
+    """Return the first step whose tensors are other ones than the right class's."""
+    right = play(scene.case)
+    for place, step in enumerate(STEPS, start=1):
+        pairs = zip(right.at(step), scene.at(step), strict=False)
+        if not all(close(one, other) for one, other in pairs):
+            return f"step {place}, {step}"
+    return "at none"
+
+
+_EVERY = shape, last, table, cell, corner, sums, sees, changed, parameters, stored, learns, first
+LOOKS = {each.__name__: each for each in _EVERY}
+NEEDS = {"sums": "softmax", "sees": "softmax", "changed": "out_proj", "learns": "out_proj"}

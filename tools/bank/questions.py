@@ -1,0 +1,99 @@
+"""Write a bank of questions whose wrong options are real mistakes, and two tests of twelve.
+
+Usage: make questions, or: python tools/bank/questions.py [--seed 0] [--variants 10]
+
+moodle.xml has a category for each kind. qti/ has a zip for each step, as Canvas imports it: a quiz
+that draws one variant of each kind. pre-test and post-test are equal in kind and in the mistakes of
+their options, and differ in numbers; each comes for Moodle, for Canvas and for paper, with one key.
+The same seed gives the same files.
+"""
+
+import argparse
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from bank import KINDS, WRITTEN, Question, make
+from paper import key, sheet
+from written import moodle, package
+
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from course import NOTEBOOKS
+
+from helpers.trace import STEPS
+
+TOP = "Eleven Steps"
+MOST = 900  # variants of a kind; the seeds after them are the tests'
+TESTS = {"pre-test": MOST, "post-test": MOST + 1}
+ORDER = {step: place for place, step in enumerate((*STEPS, "class"))}
+
+
+def names() -> list[str]:
+    """Return all kinds and all questions of understanding, in the order of the steps."""
+    return sorted([*KINDS, *WRITTEN], key=lambda name: ORDER[step_of(name)])
+
+
+def step_of(name: str) -> str:
+    """Return the step that a kind is about."""
+    return name.partition(".")[0]
+
+
+def bank(seed: int, variants: int) -> list[Question]:
+    """Return so many variants of each kind, and each question of understanding once."""
+    first = seed * (MOST + len(TESTS))
+    return [
+        make(name, first + number)
+        for name in names()
+        for number in range(variants if name in KINDS else 1)
+    ]
+
+
+def by_step(variants: int = 3) -> dict[str, list[list[Question]]]:
+    """Return the questions of the site's page: by heading, variants of each kind."""
+    found: dict[str, list[list[Question]]] = {}
+    for name, some in groupby(bank(0, variants), key=lambda each: each.kind):
+        step = step_of(name)
+        heading = f"{ORDER[step] + 1} {step}" if step in STEPS else "The class"
+        found.setdefault(heading, []).append([*some])
+    return found
+
+
+def tests(seed: int) -> dict[str, list[Question]]:
+    """Return the pre- and the post-test: the kinds that tell something of a learner."""
+    first = seed * (MOST + len(TESTS))
+    asked = [name for name in names() if name in KINDS and KINDS[name].tells]
+    return {
+        test: [make(name, first + place, slips=first) for name in asked]
+        for test, place in TESTS.items()
+    }
+
+
+def main() -> None:
+    """Write all files, and say how many questions they hold."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="of all numbers (%(default)s)")
+    parser.add_argument("--variants", type=int, default=10, help="of each kind (%(default)s)")
+    parser.add_argument("--to", type=Path, default=NOTEBOOKS.parent / "questions", metavar="FOLDER")
+    options = parser.parse_args()
+    if not 1 <= options.variants <= MOST:
+        parser.error(f"--variants is {options.variants}: 1 to {MOST} are expected")
+    if options.seed < 0:
+        parser.error(f"--seed is {options.seed}: 0 or more is expected")
+    (options.to / "qti").mkdir(parents=True, exist_ok=True)
+    every = bank(options.seed, options.variants)
+    (options.to / "moodle.xml").write_bytes(moodle(every, TOP))
+    for step, of_step in groupby(every, key=lambda each: step_of(each.kind)):
+        name = f"{ORDER[step] + 1:02}_{step}"
+        package(options.to / "qti" / f"{name}.zip", [*of_step], f"{TOP}: {step}")
+    both = tests(options.seed)
+    for test, asked in both.items():
+        title, file = f"{TOP}, {test}", options.to / test
+        file.with_suffix(".xml").write_bytes(moodle(asked, title))
+        file.with_suffix(".html").write_text(sheet(title, asked), "utf-8")
+        package(file.with_suffix(".zip"), asked, title)
+    (options.to / "key.html").write_text(key(f"{TOP}, key", both), "utf-8")
+    print(f"{len(every)} questions of {len(names())} kinds, and two tests: {options.to}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Write questions as Moodle XML and as packages of QTI 2.1, which Canvas imports."""
+
+import re
+import zipfile
+from collections.abc import Iterable
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bank import WRITTEN, Option, Question, read
+
+TEMPLATES: dict[str, str] = read("templates.toml")
+
+
+def body(text: str) -> str:
+    """Return a question's text as HTML: paragraphs, and indented blocks as they stand."""
+    return "".join(
+        f"<pre>{escape(re.sub('(?m)^    ', '', block), quote=False)}</pre>"
+        if block.startswith("    ")
+        else f"<p>{inline(block)}</p>"
+        for block in text.split("\n\n")
+    )
+
+
+def inline(text: str) -> str:
+    """Return prose as HTML: what stands in backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+
+
+def shown(question: Question, option: Option) -> str:
+    """Return an option as HTML: prose, a table or lines of code as they stand, or a result."""
+    if question.kind in WRITTEN:
+        return inline(option.text)
+    tag = "pre" if "\n" in option.text else "code"
+    return f"<{tag}>{escape(option.text, quote=False)}</{tag}>"
+
+
+def each_option(question: Question, *templates: str) -> dict[str, str]:
+    """Return templates filled in for all options, one after the other."""
+    filled = dict.fromkeys(templates, "")
+    for place, option in enumerate(question.options):
+        about = {"letter": "ABCD"[place], "score": int(place == question.right)}
+        about |= {"text": shown(question, option), "why": inline(option.why)}
+        for name in templates:
+            filled[name] += TEMPLATES[name].format(name=question.name, **about)
+    return filled
+
+
+def moodle(questions: Iterable[Question], top: str) -> bytes:
+    """Return questions as Moodle XML, a category for each kind, from which a quiz draws one."""
+    quiz = ElementTree.Element("quiz")
+    plain = {"defaultgrade": 1, "penalty": 0, "single": "true", "shuffleanswers": "true"}
+    for kind, variants in groupby(questions, key=lambda each: each.kind):
+        category = ElementTree.SubElement(quiz, "question", type="category")
+        texts(category, category=f"$course$/top/{top}/{kind.partition('.')[0]}/{kind}")
+        for each in variants:
+            one = ElementTree.SubElement(quiz, "question", type="multichoice")
+            texts(one, name=each.name)
+            texts(one, format="html", questiontext=body(each.text), generalfeedback="")
+            for tag, value in (plain | {"answernumbering": "abc"}).items():
+                ElementTree.SubElement(one, tag).text = str(value)
+            for place, option in enumerate(each.options):
+                fraction = str(100 * (place == each.right))
+                answer = ElementTree.SubElement(one, "answer", fraction=fraction, format="html")
+                ElementTree.SubElement(answer, "text").text = shown(each, option)
+                texts(answer, format="html", feedback=f"<p>{inline(option.why)}</p>")
+    ElementTree.indent(quiz)
+    return ElementTree.tostring(quiz, "utf-8", xml_declaration=True)
+
+
+def texts(parent: ElementTree.Element, format: str = "", **named: str) -> None:
+    """Add elements that hold a text, as Moodle has them."""
+    for tag, value in named.items():
+        element = ElementTree.SubElement(parent, tag, {"format": format} if format else {})
+        ElementTree.SubElement(element, "text").text = value
+
+
+def package(path: Path, questions: list[Question], title: str) -> None:
+    """Write a zip of QTI 2.1 with a test, which draws one variant of each kind."""
+    every = {
+        name: [TEMPLATES[name].format(name=each.name) for each in questions]
+        for name in ("need", "resource")
+    }
+    sections = []
+    for kind, variants in groupby(questions, key=lambda each: each.kind):
+        refs = "".join(TEMPLATES["ref"].format(name=each.name) for each in variants)
+        sections.append(TEMPLATES["section"].format(kind=kind, refs=refs))
+    files = {"test.xml": {"sections": "".join(sections), "title": escape(title)}}
+    files["imsmanifest.xml"] = {
+        "needs": "".join(every["need"]),
+        "resources": "\n".join(every["resource"]),
+    }
+    for each in questions:
+        about = {"name": each.name, "right": "ABCD"[each.right], "body": body(each.text)}
+        files[f"items/{each.name}.xml"] = about | each_option(each, "choice", "rule", "said")
+    spaces = {name: TEMPLATES[name] for name in ("qti", "package")}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, about in files.items():
+            kind = {"imsmanifest.xml": "manifest", "test.xml": "test"}.get(name, "item")
+            whole = zipfile.ZipInfo(name)  # no time of writing: the same seed, the same file
+            content = TEMPLATES[kind].format(**spaces, **about)
+            archive.writestr(whole, content, zipfile.ZIP_DEFLATED)

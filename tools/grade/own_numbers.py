@@ -1,0 +1,53 @@
+"""Numbers of one's own: which exercises have them, and cells that ask one student for them.
+
+The seed follows from the name of the assignment and the login, so a grader needs no list of seeds.
+"""
+
+from collections.abc import Iterable
+from zlib import crc32
+
+from eleven_steps.checks import check
+
+# What finds the seed where nbgrader runs a test: in the folder LOGIN/NAME.
+FOUND = """import zlib
+from pathlib import Path
+
+seed = zlib.crc32(f"{Path.cwd().name}/{Path.cwd().parent.name}".encode())
+"""
+
+
+def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
+    """Return what a student is asked in place of exercises, where there are own numbers.
+
+    Args:
+        name: of the assignment.
+        login: of the student.
+        exercises: identifiers, of which most have no numbers to draw.
+    """
+    seed = crc32(f"{name}/{login}".encode())
+    every = {each: f"{each}.{seed}" for each in exercises}
+    return {
+        each: asks for each, asks in every.items() if check(asks, record=False).kind != "unknown"
+    }
+
+
+def found_there(exercise: str, source: str) -> str:
+    """Return a test that finds out whose numbers it judges."""
+    return FOUND + source.replace(f'check("{exercise}"', f'check(f"{exercise}.{{seed}}"')
+
+
+def for_one(exercise: str, asks: str, source: str) -> str:
+    """Return a cell in which an exercise is asked of one student, a test that finds out as well."""
+    for call in f'check("{exercise}"', f'check(f"{exercise}.{{seed}}"':
+        source = source.replace(call, f'check("{asks}"')
+    return source.replace(FOUND, "") if asks in source else source
+
+
+def cells_of(asks: str, name: str) -> tuple[str, str]:
+    """Return code that shows what is given, and code that asks for all parts under a name."""
+    problem = check(asks, record=False)
+    sizes = "print(dict(problem.sizes))\n" if problem.sizes else ""
+    shown = f'problem = check("{asks}")\n{sizes}draw_matrices(problem.given, "Given: your numbers")'
+    first, *parts = problem.solution
+    lines = [f'    "{first}": ...,  # yours', *(f'    "{part}": ...,' for part in parts)]
+    return shown, "\n".join([f"{name} = {{", *lines, "}", f'check("{asks}", {name})'])
