@@ -24,6 +24,7 @@ import argparse
 import functools
 import itertools
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -219,7 +220,7 @@ def main() -> None:
     if options.peak:
         print(peak(options.peak, *options.size, options.backward, options))
     elif options.page:
-        with bench_turns.into_page(PAGE, " ".join(["python bench/bench.py", *sys.argv[1:]])):
+        with bench_turns.into_page(PAGE, f"python bench/bench.py {shlex.join(sys.argv[1:])}"):
             run_all(options)
     else:
         run_all(options)

@@ -3,6 +3,11 @@
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
 ratio and every switch stays; bench/prove.py then proves the two equal.
+
+GLM-5.3-Flash (glm5_next) has no row: its delta layers are Kimi Linear's with another fade, bounded
+from below, and its indexer rates pools of 16 tokens, then shows the tokens of the best; no part
+does either. That several layers use one indexer's choice is possible there and in GLM-5; in both
+configurations every layer has an indexer of its own.
 """
 
 from dataclasses import dataclass, field, replace

@@ -6,10 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import accumulate
 
 import pytest
 import torch
 from torch import distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor.parallel import PrepareModuleInput, parallelize_module
 from torch.profiler import profile
 
 from eleven_steps.beyond import processes
@@ -73,6 +77,25 @@ def pass_torchs(mha, x):
     with processes.Traffic() as traffic:
         found = passed(mha, x)
     return found, traffic.calls, traffic.handed
+
+
+def pass_torchs_at_once(mha, x):
+    mha = processes.parallelize(mha)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    whole = (Replicate(),)
+    shared = PrepareModuleInput(input_layouts=whole, desired_input_layouts=whole)
+    mha = parallelize_module(mha, mesh, shared)
+    with processes.Traffic() as traffic:
+        found = passed(mha, x)
+    return found["out"], found["x"], traffic.calls
+
+
+def pass_summed(x):
+    from torch.distributed.nn.functional import all_reduce  # makes a folder as it is imported
+
+    x = x.clone().requires_grad_()
+    all_reduce(x).sum().backward()
+    return x.grad
 
 
 def pass_tokens(x, mha, forward):
@@ -453,6 +476,23 @@ def test_gloo_puts_on_the_wire_what_the_formula_says():
     assert said <= int(done.stdout) <= 1.03 * said, done.stderr
 
 
+def test_torchs_plan_can_say_that_the_projections_share_their_input(group):
+    """What 20_machines_1 says: then one all-reduce forward and one backward."""
+    mha, x = made()
+    right = passed(mha, x)
+    mha.zero_grad()
+    for out, of_x, calls in group.run(pass_torchs_at_once, mha, x):
+        near(out, right["out"])
+        near(of_x, right["x"])
+        assert calls["all_reduce"] == 2
+
+
+def test_torchs_own_sum_with_a_gradient_takes_each_loss_for_another(group):
+    """What 20_machines_1 says of torch.distributed.nn.functional.all_reduce."""
+    for gradient in group.run(pass_summed, torch.ones(3)):
+        assert gradient.tolist() == 3 * [group.num_processes]
+
+
 # Memory
 
 
@@ -488,3 +528,23 @@ def test_what_is_kept_grows_with_the_tokens_here_alone(group, forward):
         kept.append(max(group.run(keep_for_the_way_back, mha, forward, shares=tokens)))
         assert kept[-1] <= 10 * tokens[0].nbytes
     assert kept[1] <= 2.01 * kept[0]
+
+
+def hold(x, mha, forward):
+    """Return the most bytes that a pass and its way back hold at once, weights not counted."""
+    x = x.clone().requires_grad_()
+    run = getattr(processes, forward) if forward else lambda mha, x: mha(x)
+    with profile(profile_memory=True) as seen:
+        run(mha, x).square().mean().backward()
+    events = seen.profiler.kineto_results.events()
+    return max(accumulate(each.nbytes() for each in events if each.name() == "[memory]"))
+
+
+def test_at_the_fullest_moment_a_ring_holds_less_than_one_process(group):
+    """A turn makes tables of tokens here x tokens here, a quarter of one process's with two."""
+    torch.manual_seed(0)
+    mha, x = MultiHeadAttention(16, 16, 512, 0.0, 4), torch.randn(1, 512, 16)
+    alone, places = hold(x, mha, ""), group.num_processes
+    mha.zero_grad()
+    found = group.run(hold, mha, "forward_in_ring", shares=processes.share_tokens(x, places))
+    assert max(found) <= 0.5 * alone if places == 2 else max(found) <= 0.2 * alone

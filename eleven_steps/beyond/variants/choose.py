@@ -137,7 +137,6 @@ class TopBlocks(Part):
         back = own[:, None] - blocks  # (num_tokens, blocks)
         rates = rates.masked_fill((back >= 0) & (back < self.local), torch.inf)
         best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
-        left = torch.ones_like(rates, dtype=torch.bool)
-        left = left.scatter(-1, best, False)
+        left = torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
         left = left.repeat_interleave(self.block, dim=-1)[..., :num_keys]
         return (hidden | left.repeat_interleave(mha.num_heads // self.index_heads, dim=1),)

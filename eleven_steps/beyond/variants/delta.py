@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.keep import Cache
-from eleven_steps.beyond.variants.look import Padding
 from eleven_steps.beyond.variants.module import Call, Part
 
 LAYERS = ("query", "key", "value")
@@ -22,7 +20,7 @@ class Delta(Part):
     that of the three tokens before; after, each head is normed and gated.
 
     Raises:
-        ValueError: a cache or padding stands beside it.
+        ValueError: another part stands beside it.
 
     Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
     KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
@@ -31,8 +29,8 @@ class Delta(Part):
     fused = False
 
     def check(self, mha):  # noqa: D102
-        if mha.part(Cache) or mha.part(Padding):
-            raise ValueError("Delta: a table is kept, read token by token, and no cache or padding")
+        if others := [type(part).__name__ for part in mha.parts if part is not self]:
+            raise ValueError(f"Delta does steps 2 to 10 of all of x: no {others[0]} is expected")
 
     def learn(self, mha):  # noqa: D102
         d_in, width, each = mha.d_in, mha.d_out, mha.head_dim

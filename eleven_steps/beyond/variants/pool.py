@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
 from eleven_steps.beyond.variants.keep import Cache
+from eleven_steps.beyond.variants.linear import Linear
+from eleven_steps.beyond.variants.look import Alibi, Full, Padding
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.project import OtherSequence
 from eleven_steps.beyond.variants.turn import Rope
@@ -25,8 +28,8 @@ class Pool(Part):
         overlap: whether a pool also draws on the size tokens before its own.
 
     Raises:
-        TypeError, ValueError: size is no positive int, keys have several heads, or a part beside
-            it brings or keeps other keys.
+        TypeError, ValueError: size is no positive int, or a part beside it brings or keeps other
+            keys, or counts tokens where pools stand.
 
     Source: compressed keys of DeepSeek-V4 (2026), as transformers' DeepseekV4HCACompressor, and
     with overlap DeepseekV4CSACompressor.
@@ -39,9 +42,9 @@ class Pool(Part):
 
     def check(self, mha):  # noqa: D102
         check_sizes(pool=self.size)
-        for kind in (OtherSequence, Cache):
-            if part := mha.part(kind):
-                raise ValueError(f"Pool and {part}: keys of x, all at once, are expected")
+        for kind in (Cache, Padding, OtherSequence, Full, Alibi, Linear, TopKeys, TopBlocks):
+            if mha.part(kind):
+                raise ValueError(f"Pool needs all of x at once: no {kind.__name__} is expected")
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
