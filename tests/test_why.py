@@ -64,27 +64,6 @@ def test_the_film_of_meaning_reads_word_by_word(sentence):
         assert texts(picture)[-len(read) :] == [f"{weight:.2f}" for weight in weights]
 
 
-def test_a_search_goes_from_exact_to_even():
-    film = sliders.explore_search()
-    shares = {}
-    for (temperature,), picture in film.pictures.items():
-        said = re.search(r"weights = \[\[(.*?)\]\]", picture.description)[1]
-        shares[temperature] = [float(share) for share in said.split(", ")]
-        assert sum(shares[temperature]) == pytest.approx(1, abs=0.03)
-        assert max(shares[temperature]) == shares[temperature][0]  # ducks
-    largest = [max(share) for share in shares.values()]
-    assert largest == sorted(largest, reverse=True) and shares[0] == [1, 0, 0, 0, 0, 0]
-    assert max(shares[16]) - min(shares[16]) < 0.05
-    keys = torch.stack(
-        [VECTORS[w] for w in ("ducks", "swimming", "near", "bank", "card", "credit")]
-    )
-    weights = nn.functional.softmax(keys[:, 0] / 2, dim=0)
-    answer = weights @ (keys @ WORDS["W_value"])
-    assert film.pictures[2,].title.endswith(
-        f"ducks get {weights[0]:.2f}, the answer is ({answer[0]:.2f}, {answer[1]:.2f})"
-    )
-
-
 def test_arrows_end_where_their_numbers_say():
     picture = draw_vectors(
         [Arrow("v", (2, 1)), Arrow("w", (-1, 3))], "T", corners=((-1, 0), (4, 4))

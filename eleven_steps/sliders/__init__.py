@@ -21,7 +21,6 @@ from eleven_steps.sliders.words import (
     explore_angle,
     explore_meaning,
     explore_mix,
-    explore_search,
 )
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "explore_models",
     "explore_moments",
     "explore_running",
-    "explore_search",
     "explore_sentence",
     "explore_source",
     "explore_stage",

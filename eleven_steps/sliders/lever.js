@@ -33,7 +33,7 @@ class Lever {
       names.map((name) => `<button>${name}</button>`).join("")}</div>
       <svg role="group" aria-label="scores as bars"><path class="rule"></path><path class="curve"></path>
         <g class="bars"></g><path class="end"></path><text class="sum"></text><text class="of"></text></svg><p class="moment"></p>
-      <label>divide by <input type="range" min="-0.7" max="2.8" step="0.01" aria-label="divide by">
+      <label>divide by <input type="range" min="-1.4" max="2.8" step="0.01" aria-label="divide by">
         <output></output></label><label><input type="checkbox"> training</label>`;
     const part = (name) => el.querySelector(name);
     this.svg = part("svg"); this.group = part(".bars"); this.said = part(".moment");

@@ -38,11 +38,22 @@ function onDrag(part, begin, move, end = () => {}) {
   });
 }
 
+// JupyterLab makes the cell below active at Shift and Enter, and unfolds a heading to show it: on a folded
+// heading the key goes on to the next cell in sight instead. What is run does not wait for anything.
+function pastFolds(event) {
+  const notebook = event.key === "Enter" && event.shiftKey && event.target.closest?.(".jp-Notebook");
+  if (!notebook || !notebook.querySelector(".live") ||
+    !notebook.querySelector(".jp-Cell.jp-mod-active:has(.jp-showHiddenCellsButton)")) return;
+  event.preventDefault(); event.stopImmediatePropagation();
+  event.target.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", keyCode: 40, bubbles: true }));
+}
+
 // What a module exports. In JupyterLab Shift and Enter goes on to the cell below and scrolls there, past
 // the picture that has just been run: it is brought back whole, or from its top where it is too high.
 const answering = (render) => ({
   render(view) {
     const end = render(view), { el } = view;
+    window.pastFolds ??= addEventListener("keydown", pastFolds, true) ?? true; // once a page
     const watch = new ResizeObserver(() => {
       if (!el.clientHeight) return;
       watch.disconnect();

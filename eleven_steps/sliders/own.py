@@ -106,11 +106,15 @@ def staged(reading: Read) -> dict[str, Any]:
     other = [step.name for step in steps[:at] if not step.tensors]
     own = {"open": at + 1 if at < len(steps) else None, "state": first.state, "other": other}
     own["code"], own["shapes"] = typed(reading.cls), unlike(first)
-    if first.state == "wrong" and fits(first):
+    if reshaped(first):
+        own["shape"] = list(next(iter(first.tensors.values())).shape)
+    if first.state == "wrong" and (fits(first) or "shape" in own):
         own["tensors"] = {
             name: {
                 "numbers": packed(tensor),
-                "differs": differing(tensor, first.right[name]).flatten().int().tolist(),
+                "differs": [0] * tensor.numel()
+                if "shape" in own
+                else differing(tensor, first.right[name]).flatten().int().tolist(),
             }
             for name, tensor in first.tensors.items()
         }
@@ -141,9 +145,18 @@ def fits(step: Any) -> bool:
     return shapes == {name: tensor.shape for name, tensor in step.right.items()}
 
 
+def reshaped(step: Any) -> bool:
+    """Whether a step that only moves numbers made all of them in a shape of its own."""
+    shapes = {tuple(tensor.shape) for tensor in step.tensors.values()}
+    sizes = {name: tensor.numel() for name, tensor in step.tensors.items()}
+    moves = step.state == "wrong" and step.name in ("view", "transpose", "reformat", "combine")
+    whole = sizes == {name: tensor.numel() for name, tensor in step.right.items()}
+    return moves and whole and not fits(step) and len(shapes) == 1 and len(min(shapes)) in (3, 4)
+
+
 def misplaced(step: Any) -> Iterator[dict[str, Any]]:
     """Yield as tables what of a wrong step has no place on the stage."""
-    if step.state != "wrong" or fits(step):
+    if step.state != "wrong" or fits(step) or reshaped(step):
         return
     for name, tensor in step.tensors.items():
         yield {

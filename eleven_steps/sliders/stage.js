@@ -59,6 +59,7 @@ class Stage {
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
     const { list, first } = cells(this.forms);
     this.list = list; this.first = first;
+    if (this.own?.shape) this.forms.own = formOf(this.own.shape);
     this.page.clear();
     this.compute();
     this.most = Object.fromEntries(
@@ -129,7 +130,7 @@ class Stage {
     if (!this.off.size && !moved.length) [this.whole] = this.next; // as it is by itself
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
-      ordered(this.forms[LEFT[this.end][1]]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
+      ordered(this.forms[this.lies(this.end)]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
       this.mine = this.mine.with(this.end, { ...this.mine[this.end], [name]: to }); this.differs[name] = off;
     }
   }
@@ -185,8 +186,12 @@ class Stage {
   word(i) { return this.words ? this.words[i] : String(i); }
   token(i) { return this.words ? `“${this.words[i]}”` : `token ${i}`; }
 
+  // How the axes lie after a step; a class of one's own may have left another shape.
+  lies(step) { return this.own?.shape && step === this.end ? "own" : LEFT[step][1]; }
+
   // The shape that a step leaves, in numbers and in the letters of the lecture.
   shape(step) {
+    if (this.lies(step) === "own") return { letters: "as your class has it", shape: `(${this.own.shape.join(", ")})` };
     const { letters } = this.data.steps[step - 1], { dIn, dOut, heads, tokens } = this.sizes;
     const sizes = { b: 1, num_tokens: tokens, d_in: dIn, d_out: dOut, num_heads: heads,
       head_dim: this.headDim };

@@ -89,7 +89,7 @@ class Hand {
         return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
           masked: slice(6, "masked"), root: root(), divisor: it.moved.get(key("divisor"))?.value ?? root(), t,
           kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
-          of: `${it.reader ? `layer ${layer}, ` : ""}head ${h}: the scores of ${it.token(r)}`,
+          of: `${it.own ? "as it should be, " : ""}${it.reader ? `layer ${layer}, ` : ""}head ${h}: the scores of ${it.token(r)}`,
           colour: `var(--head${colour})`, far: far() };
       },
       moved: (j, score) => {

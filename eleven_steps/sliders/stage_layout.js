@@ -91,7 +91,7 @@ class Plan {
     const token = lies === "token", head = lies === "head" || lies === "square", { titles = true } = more;
     const each = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
-      names: token || more.ghost || lies === "matrix" || b % most ? [] : this.names,
+      names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
@@ -122,7 +122,7 @@ class Plan {
 
   // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
   trees(step) {
-    const lies = [LEFT[step], LEFT[step - 1] ?? LEFT[1]].map((left) => this.it.forms[left[1]].blocks);
+    const lies = [step, step - 1 || 1].map((n) => this.it.forms[this.it.lies(n)].blocks);
     const tree = { 1: "opening", 7: "shares" }[step] ?? (this.meets(step) ? "product" : "pair");
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
@@ -150,7 +150,7 @@ class Plan {
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
   pair(step, beside, lines) {
-    const matrix = step === 2, [made, to] = LEFT[step];
+    const matrix = step === 2, [made] = LEFT[step], to = this.it.lies(step);
     const [before, from] = matrix ? [MATRICES, "matrix"] : LEFT[step - 1];
     const many = made.length > 1, cells = matrix && !this.colours;
     const shape = matrix ? `(${this.dIn}, ${this.dOut})` : this.it.shape(step - 1).shape;

@@ -115,6 +115,13 @@ function forms({ dIn, dOut, heads, tokens }) {
   };
 }
 
+// A tensor of another shape, (b, rows, columns) or (b, blocks, rows, columns), number by number.
+const formOf = (shape) => {
+  const [rows, columns] = shape.slice(-2), four = shape.length === 4;
+  return { blocks: four ? shape[1] : 1, rows, columns, at: (b, r, c) => (b * rows + r) * columns + c,
+    index: (b, r, c) => (four ? [0, b, r, c] : [0, r, c]) };
+};
+
 // Where the numbers of a tensor stand in the flat list, in the order that torch has them in.
 const ordered = ({ blocks, rows, columns, at }) =>
   range(blocks, (b) => range(rows, (r) => range(columns, (c) => at(b, r, c)))).flat(2);

@@ -11,7 +11,6 @@ from eleven_steps.pictures import (
     Handled,
     Picture,
     draw_key,
-    draw_matrices,
     draw_mix,
     draw_vectors,
 )
@@ -102,36 +101,6 @@ def explore_mix(words: Sequence[str], x: torch.Tensor, word: str) -> Drag:
         return draw_mix(words, moved, place, in_context(moved, place, W_value), AXES)
 
     return Drag(draw, [x[place].tolist()])
-
-
-def explore_search() -> Film:
-    """Move the temperature of a search: at 0 the best key takes all, above that keys share."""
-    return film(search_at, {"temperature": 1}, temperature=(0, 0.25, 0.5, 1, 2, 4, 16))
-
-
-def search_at(temperature: float) -> Picture:
-    """Draw what a query about nature finds among six words at a temperature."""
-    table = load_example("words")
-    names = ["ducks", "swimming", "near", "bank", "card", "credit"]
-    keys = table["embedding"][[table.rows["embedding"].index(name) for name in names]]
-    query, values = torch.tensor([1.0, 0.0]), keys @ table["W_value"]
-    scores = keys @ query
-    weights = torch.zeros_like(scores)
-    weights[scores.argmax()] = 1
-    if temperature:
-        weights = torch.softmax(scores / temperature, dim=-1)
-    answer = ", ".join(f"{feature:.2f}" for feature in (weights @ values).tolist())
-    return draw_matrices(
-        {
-            "keys.T": keys.T,
-            "query (1, 0) @ keys.T = scores": scores[None],
-            "weights": weights[None],
-            "values.T": values.T,
-        },
-        f"Temperature {temperature}: ducks get {weights[0]:.2f}, the answer is ({answer})",
-        columns=names,
-        shade="weights",
-    )
 
 
 def explore_angle() -> Drag:

@@ -74,6 +74,22 @@ def test_what_is_folded_is_run_and_a_click_unfolds_it(cells):
 
 
 @pytest.mark.browser
+def test_shift_and_enter_to_the_end_skip_no_cell_and_unfold_nothing(cells):
+    page = cells.page
+    cells.first.click()
+    first = page.locator(".jp-CodeCell:visible .jp-InputPrompt:not(.jp-Placeholder-prompt)")
+    many = first.count()
+    page.locator(".jp-Notebook").press("Escape")
+    for i in range(len(CELLS)):  # as fast as keys come, once a picture is there
+        page.keyboard.press("Shift+Enter")
+        if i == HEADINGS[0] - 2:
+            expect(page.locator("[data-stage]")).to_have_count(1)
+    check_lines(cells, HEADINGS)
+    ran = [text for text in first.all_inner_texts() if re.search(r"\[[*\d]+\]", text)]
+    assert many and len(ran) == many
+
+
+@pytest.mark.browser
 def test_what_nobody_touched_closes_without_a_question(cells, name):
     page = cells.page
     page.wait_for_timeout(1000)  # nothing tells that it will not ask later

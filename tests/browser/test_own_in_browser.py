@@ -87,6 +87,11 @@ def test_a_class_speaks_once_it_is_right(page, show):
     stage.get_by_role("slider", name="Playhead").press("ArrowLeft")  # what is ticked is right
     expect(stage).to_have_attribute("data-step", "9")
     expect(marked).to_have_count(0)
+    reading = read_class(wrong_class("view_straight"))  # in its own shape, (1, 2, 3, 3)
+    place = show(sliders.explore_class(reading))
+    own = stage.locator("[data-cell='queries.0.1.2.0']")
+    wanted = reading.steps[2].tensors["queries"][0, 1, 2, 0].item()
+    assert float(own.get_attribute("data-value")) == pytest.approx(wanted, abs=1e-6)
     place = show(sliders.explore_class(read_class(MultiHeadAttention)))
     next_word = place.locator(".next")
     expect(next_word).to_contain_text("Bert0.99")
