@@ -119,7 +119,7 @@ def test_moodle_gets_a_category_for_each_kind_and_one_right_answer_each():
         answers = element.findall("answer")
         right = [each.get("fraction") for each in answers].index("100")
         assert right == question.right and len(answers) == 4
-        assert all(each.findtext("feedback/text") for each in answers)
+        assert all(each.findtext("feedback/text").startswith("<p>") for each in answers)
 
 
 def test_a_package_names_every_file_that_it_holds(tmp_path):

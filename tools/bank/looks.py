@@ -62,19 +62,9 @@ def number(value: float, whole: bool = False) -> str:
     return re.sub(r"^-(0\.?0*)$", r"\1", f"{value:.0f}" if whole else f"{value:.2f}")
 
 
-def cell(scene: Scene, at: str) -> str:
-    """Return the number of a row that the case draws, and of column 0."""
-    return number_at(grid(scene, at), scene.case.row)
-
-
-def corner(scene: Scene, at: str) -> str:
-    """Return the number of the last row and column 0."""
-    return number_at(grid(scene, at), -1)
-
-
-def number_at(rows: torch.Tensor, row: int) -> str:
-    """Return the first number of a row; a whole one without decimals."""
-    value = rows[row, 0]
+def cell(scene: Scene, at: str, row: str = "") -> str:
+    """Return the first number of a row, of that which the case draws unless named."""
+    value = grid(scene, at)[int(row or scene.case.row), 0]
     return number(value.item(), bool(value.isfinite() and value == value.round()))
 
 
@@ -85,12 +75,12 @@ def sums(scene: Scene) -> str:
 
 def sees(scene: Scene) -> str:
     """Return for each token those that it attends to."""
-    rows = grid(scene, "softmax.weights")
-    seen = [[key for key, weight in enumerate(row) if weight] for row in rows.tolist()]
+    rows = grid(scene, "softmax.weights").tolist()
+    seen = [", ".join(str(key) for key, weight in enumerate(row) if weight) for row in rows]
     said = [
-        "NaN" if row.isnan().any() else ", ".join(map(str, seen[i])) for i, row in enumerate(rows)
+        "NaN" if row[0] != row[0] else keys or "none" for row, keys in zip(rows, seen, strict=True)
     ]
-    return "\n".join(f"token {token}: {keys or 'none'}" for token, keys in enumerate(said))
+    return "\n".join(f"token {token}: {keys}" for token, keys in enumerate(said))
 
 
 def changed(scene: Scene) -> str:
@@ -132,6 +122,6 @@ def first(scene: Scene) -> str:
     return "at none"
 
 
-_EVERY = shape, last, table, cell, corner, sums, sees, changed, parameters, stored, learns, first
+_EVERY = shape, last, table, cell, sums, sees, changed, parameters, stored, learns, first
 LOOKS = {each.__name__: each for each in _EVERY}
 NEEDS = {"sums": "softmax", "sees": "softmax", "changed": "out_proj", "learns": "out_proj"}

@@ -81,14 +81,14 @@ def main() -> None:
         parser.error(f"--seed is {options.seed}: 0 or more is expected")
     (options.to / "qti").mkdir(parents=True, exist_ok=True)
     every = bank(options.seed, options.variants)
-    (options.to / "moodle.xml").write_bytes(moodle(every, TOP))
+    (options.to / "moodle.xml").write_text(moodle(every, TOP), "utf-8")
     for step, of_step in groupby(every, key=lambda each: step_of(each.kind)):
         name = f"{ORDER[step] + 1:02}_{step}"
         package(options.to / "qti" / f"{name}.zip", [*of_step], f"{TOP}: {step}")
     both = tests(options.seed)
     for test, asked in both.items():
         title, file = f"{TOP}, {test}", options.to / test
-        file.with_suffix(".xml").write_bytes(moodle(asked, title))
+        file.with_suffix(".xml").write_text(moodle(asked, title), "utf-8")
         file.with_suffix(".html").write_text(sheet(title, asked), "utf-8")
         package(file.with_suffix(".zip"), asked, title)
     (options.to / "key.html").write_text(key(f"{TOP}, key", both), "utf-8")

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from xml.etree import ElementTree
 
 from bank import WRITTEN, Option, Question, read
 
@@ -40,40 +39,24 @@ def each_option(question: Question, *templates: str) -> dict[str, str]:
     """Return templates filled in for all options, one after the other."""
     filled = dict.fromkeys(templates, "")
     for place, option in enumerate(question.options):
-        about = {"letter": "ABCD"[place], "score": int(place == question.right)}
+        score = int(place == question.right)
+        about = {"letter": "ABCD"[place], "score": score, "points": 100 * score}
         about |= {"text": shown(question, option), "why": inline(option.why)}
         for name in templates:
             filled[name] += TEMPLATES[name].format(name=question.name, **about)
     return filled
 
 
-def moodle(questions: Iterable[Question], top: str) -> bytes:
+def moodle(questions: Iterable[Question], top: str) -> str:
     """Return questions as Moodle XML, a category for each kind, from which a quiz draws one."""
-    quiz = ElementTree.Element("quiz")
-    plain = {"defaultgrade": 1, "penalty": 0, "single": "true", "shuffleanswers": "true"}
+    parts = []
     for kind, variants in groupby(questions, key=lambda each: each.kind):
-        category = ElementTree.SubElement(quiz, "question", type="category")
-        texts(category, category=f"$course$/top/{top}/{kind.partition('.')[0]}/{kind}")
+        about = {"step": kind.partition(".")[0], "kind": kind, "top": escape(top)}
+        parts.append(TEMPLATES["category"].format(**about))
         for each in variants:
-            one = ElementTree.SubElement(quiz, "question", type="multichoice")
-            texts(one, name=each.name)
-            texts(one, format="html", questiontext=body(each.text), generalfeedback="")
-            for tag, value in (plain | {"answernumbering": "abc"}).items():
-                ElementTree.SubElement(one, tag).text = str(value)
-            for place, option in enumerate(each.options):
-                fraction = str(100 * (place == each.right))
-                answer = ElementTree.SubElement(one, "answer", fraction=fraction, format="html")
-                ElementTree.SubElement(answer, "text").text = shown(each, option)
-                texts(answer, format="html", feedback=f"<p>{inline(option.why)}</p>")
-    ElementTree.indent(quiz)
-    return ElementTree.tostring(quiz, "utf-8", xml_declaration=True)
-
-
-def texts(parent: ElementTree.Element, format: str = "", **named: str) -> None:
-    """Add elements that hold a text, as Moodle has them."""
-    for tag, value in named.items():
-        element = ElementTree.SubElement(parent, tag, {"format": format} if format else {})
-        ElementTree.SubElement(element, "text").text = value
+            about = {"name": each.name, "body": body(each.text)} | each_option(each, "answer")
+            parts.append(TEMPLATES["multichoice"].format(**about))
+    return TEMPLATES["moodle"].format(questions="\n".join(parts))
 
 
 def package(path: Path, questions: list[Question], title: str) -> None:

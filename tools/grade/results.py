@@ -19,7 +19,12 @@ from course import COURSE
 
 POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 BY_STEPS = "your_class"  # of which each step that is right counts
-RANKS = {"missing": 0, "broken": 1, "unfinished": 2}  # of what is said; all else is an answer
+RANKS = {
+    "missing": 0,
+    "broken": 1,
+    "unfinished": 2,
+    "other_numbers": 2,
+}  # of what is said; all else is an answer
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
 
