@@ -176,7 +176,7 @@ FALSE = [
     ("out_proj.3", forgotten, "The result of `out_proj` is dropped", "never applied"),
     ("mask.1", lambda s, m: s.masked_fill(cut(m, s), -INF).softmax(-1), "sum to 1", "hidden"),
     ("many.1", lambda k, o: 5, "takes 2 positional arguments but 4 were given", "Here"),
-    ("mask.1", lambda s, m: (s,), "a tuple with a Tensor in it", "type tuple"),
+    ("mask.1", lambda s, m: (s,), "a tuple with one tensor in it", "type tuple"),
     ("view.1", lambda q, h: q.chunk(h, -1), "is a tuple of 2 tensors of shape (1, 3, 3):", "axes"),
     ("combine.1", lambda c: c.unbind(2), "is a tuple of 2 tensors of shape (1, 3, 3):", "permute"),
     ("mask.1", lambda s, m: s.to("meta"), "torch.strided tensor on meta", "shape"),

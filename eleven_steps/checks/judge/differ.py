@@ -5,15 +5,21 @@ right. The first call on it whose inputs are right and whose output is not is wh
 what another step makes, or skipped one, or makes something else of what its step takes.
 """
 
-import ast
 from typing import Any
 
 from eleven_steps.checks.judge.difference import Difference
-from eleven_steps.checks.judge.meeting import of_another, skipped, used_later_on
+from eleven_steps.checks.judge.meeting import (
+    alone,
+    dropped,
+    is_dropped,
+    of_another,
+    skipped,
+    used_later_on,
+)
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
-from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.roles import kind, role_of
+from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.judge.wrong_sizes import wrong_size
 from eleven_steps.checks.run.places import Place
@@ -96,13 +102,20 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
         return _progress(walked.readings[index], walked) if fits else 0
 
     reached = max(map(progress, used), default=0)
-    made = [i for i in range(len(trace.tensors)) if walked.makers.get(i) and i not in used]
+    places = {trace.ops[n].place for i in used for n in walked.makers.get(i, ())}
+    made = [
+        i
+        for i in range(len(trace.tensors))
+        if walked.makers.get(i) and i not in used and not _piece(walked, i, places)
+    ]
     best = max(made, key=progress, default=None)
-    if best is None or progress(best) <= reached or _piece(walked, best):
+    if best is None or progress(best) <= reached:
         return None
     maker = walked.makers[best][0]
+    if any(number > maker and _made_anew(walked, number, maker) for number in full):
+        return None
     following = [number for number in sorted(full) if number > maker]
-    if _is_dropped(trace.ops[maker].place):
+    if is_dropped(trace.ops[maker].place):
         step = walked.roles[maker]
         return Difference(step, "idle", maker, trace.ops[maker].place, best, best)
     if not following:  # the last line names something else
@@ -111,21 +124,28 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     number = following[0]
     op = trace.ops[number]
     came = next((i for i in op.given if walked.readings[i].family in FAMILIES[1:]), None)
-    step = walked.roles[number]
+    # The step that the line is for, were it given what is right.
+    given = [walked.readings[best if i == came else i] for i in op.given]
+    step = role_of(op, given, walked.phases[number], progress(best) > 6)
     if walked.readings[best].family == "scores" and kind(op) not in MEET | TURN | CUT | MASK:
         step = 7
     return Difference(step, "idle", number, op.place, came, best)
 
 
-def _piece(walked: Walk, index: int) -> bool:
-    """Whether a tensor is one head's, or one token's, of several."""
+def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
+    """Whether a tensor is one head's of several, and those of other heads are used."""
     reading = walked.readings[index]
-    return bool({*dict(reading.fixed)} - {"w"}) or not reading.right and reading.state is None
+    one = {*dict(reading.fixed)} - {"w"}
+    return bool(one) and walked.trace.ops[walked.makers[index][0]].place in places
 
 
-def _is_dropped(place: Place | None) -> bool:
-    nodes = around(place)
-    return bool(nodes) and isinstance(nodes[-1], ast.Expr)
+def _made_anew(walked: Walk, number: int, maker: int) -> bool:
+    """Whether queries and keys meet in a call, and not in the next round of a loop."""
+    op = walked.trace.ops[number]
+    if op.place in {each.place for each in walked.trace.ops[:maker]}:
+        return False
+    who = {each.who for each in walked.of(op) if each.family == "projected"}
+    return kind(op) in MEET and {"queries", "keys"} <= who
 
 
 # The call that is blamed
@@ -134,9 +154,11 @@ def _is_dropped(place: Place | None) -> bool:
 def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     op = walked.trace.ops[number]
     step = walked.roles[number]
-    if found := of_another(walked, number, op, step, start):
+    if found := dropped(walked, op) or of_another(walked, number, op, step, start):
         return found
-    for question in (wrong_size, skipped, _weighed, _of_another_family):
+    if found := alone(walked, number, op):
+        return found
+    for question in (skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     gave = op.gave[0] if op.gave else None
@@ -174,7 +196,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         if not state.whole:
             return found(7, "rows", index)
         return None
-    if before.part and "j" in before.axes:
+    if before.part and "j" in (before.axes or ()):
         keys = walked.trace.tensors[index].shape[before.axes.index("j")]
         if keys < walked.right.scene["scores"]["scores"].shape[-1]:
             return found(5, "pairs", index)
@@ -220,6 +242,13 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
             continue
         if step == 8 and reading.family == "projected" and kind(op) not in MEET:
             continue
+        if kind(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
+            earlier = FAMILIES.index(reading.family) < FAMILIES.index(NEEDED.get(step, "x"))
+            if not earlier:
+                continue
+        if number_of := _weights_expected(walked, index):
+            place = walked.trace.ops[number_of].place
+            return Difference(7, "family", number_of, place, index, None, {"needs": "scores"})
         wanted = NEEDED.get(step)
         if step == 8 and kind(op) in MEET and len(op.given) > 1:
             both = {walked.readings[i].family for i in op.given}
@@ -231,4 +260,9 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
     return None
 
 
-# Where no torch call was reached: a name, an attribute, a number of values
+def _weights_expected(walked: Walk, index: int) -> int | None:
+    """The call of the softmax's step that queries, keys or values went through as they are."""
+    numbers = walked.makers.get(index)
+    op = walked.trace.ops[numbers[-1]] if numbers else None
+    plain = op and walked.readings[index].family == "projected" and kind(op) in KEEP & NORM
+    return numbers[-1] if plain and walked.phases[numbers[-1]] > 2 else None

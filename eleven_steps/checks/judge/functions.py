@@ -60,7 +60,8 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if changed or any(all(map(is_tensor, two)) and not same_tensor(*two) for two in both):
         return say("other_each_time")
     if not any(faults):
-        return say("right_everywhere" if scenes[BOARD].case.example else "right_wherever")
+        right = say("right_everywhere" if scenes[BOARD].case.example else "right_wherever")
+        return _with_side_effect(right, task, answer, scenes[SIZED])
     return _why(task, answer, scenes, returned, faults)
 
 
@@ -70,6 +71,17 @@ def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None)
     if isinstance(replies, Failure):
         return [(replies,)] * len(scenes)
     return [task.counted(_parts(task, reply)) for reply in replies]
+
+
+def _with_side_effect(right: Finding, task: Write, answer: Any, scene: Scene) -> Finding:
+    """Say of a function whose numbers are right that it changes what it was given, if it does."""
+    trace = ask(answer, "traced_call", task.gets(scene))
+    changed = trace.changed if isinstance(trace, Trace) else {}
+    for name, (before, after) in changed.items():
+        if before != after:
+            return say("turns_given", name=name, before=before, after=after)
+        return replace(right, text=together(right.text, wording("changes_given", name=name)))
+    return right
 
 
 def _parts(task: Write, reply: Any) -> Parts:
@@ -119,6 +131,8 @@ def _why(
 ) -> Finding:
     """Say which slip it is, what is read of the notebook, or what came and what it is like."""
     used = used_by(answer)
+    if finding := _other_order(task, answer, scenes[SIZED]):
+        return finding
     first = next(index for index, finding in enumerate(faults) if finding)
     back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
     if finding := _slip(task, scenes, returned):
@@ -137,6 +151,9 @@ def _why(
         look = raised or not likes[at] and faults[at].kind != "type" and not clear
         if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
             text = said if raised else together(text, said)
+        if raised and "positional argument" in text:
+            names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
+            text = together(text, wording("is_handed", names=names))
         if faults[BOARD] is None:
             text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
         elif at and faults[at].kind != faults[BOARD].kind:
@@ -147,6 +164,16 @@ def _why(
     lost, back = dropped(used), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
+
+
+def _other_order(task: Write, answer: Any, scene: Scene) -> Finding | None:
+    """Say that a function names what it is given in another order, if it does."""
+    trace = ask(answer, "traced_call", task.gets(scene))
+    mine = [*trace.names.values()] if isinstance(trace, Trace) else []
+    ours = [name for name, _, _ in given_of(task.gets(scene), scene)]
+    if mine == ours or sorted(mine) != sorted(ours):
+        return None
+    return say("other_arguments", mine=", ".join(mine), ours=", ".join(ours))
 
 
 def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:

@@ -15,9 +15,16 @@ import torch
 from eleven_steps.checks.judge.blame import Blame, blamed
 from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
+from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.judge.match import SIZED, drawn_anew
-from eleven_steps.checks.judge.related import exchanged, hidden_by, same_everywhere, same_parts
+from eleven_steps.checks.judge.related import (
+    exchanged,
+    hidden_by,
+    likeness,
+    same_everywhere,
+    same_parts,
+)
 from eleven_steps.checks.judge.say import (
     Finding,
     dropped,
@@ -66,7 +73,7 @@ def _judged(cls: Any) -> Finding:
     failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
     if failed and (finding := unset(failed, built[True])):
         return finding
-    finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _right_up_to(1)
+    finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _begun(cls)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
     if finding.kind == "right" and built[True].mask == "parameter":
@@ -79,6 +86,12 @@ def _right_up_to(number: int) -> Finding:
     name, steps = STEPS[number], {"number": number, "next": number + 1}
     sentence = "right_so_far" if number > 1 else "constructor_right"
     return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
+
+
+def _begun(cls: Any) -> Finding:
+    """How far a forward is right that still ends in `...`."""
+    blame = blamed(cls, TASK_CASES[SIZED])
+    return _right_up_to(blame.walked.steps_reached() if blame else 1)
 
 
 # What forward returns
@@ -97,14 +110,27 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
         finding = _nothing(blame)
     elif right:
         claim = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
-        finding = claim.said() if claim else _so_far(right[-1], blame)
-    elif drawn_anew(cls, TASK_CASES[SIZED]):
-        finding = say("random_in_eval", 7)
-    else:
-        finding = _one_of(returned) or _other_sequences(returned) or _wrong(blame, seen, returned)
+        behind = right[-1] == 5 and blame and _left_behind(blame)
+        finding = behind or (claim.said() if claim else _so_far(right[-1], blame))
+    elif not (finding := drawn_anew(cls, TASK_CASES[SIZED], blame)):
+        finding = _one_of(returned) or _other_sequences(returned)
+        finding = finding or _wrong(cls, blame, seen, returned)
         if used["names"] and not finding.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
     return replace(finding, text=together(finding.text, dropped(used), reads))
+
+
+def _left_behind(blame: Blame) -> Finding | None:
+    """Say that the values are not as far as the queries and keys of the scores, if they are not."""
+    walked = blame.walked
+    far = {name: walked.furthest(name) for name in ("queries", "keys", "values")}
+    stages = {n: walked.readings[i].stage if i is not None else 0 for n, i in far.items()}
+    if stages["values"] not in (2, 3) or not stages["queries"] == stages["keys"] == 4:
+        return None
+    index, op = far["values"], walked.makers.get(far["values"], [None])[0]
+    place = walked.trace.ops[op].place if op is not None else None
+    found = Difference(4, "behind", None, place, index)
+    return told(replace(blame, found=found))
 
 
 def _so_far(number: int, blame: Blame | None) -> Finding:
@@ -145,9 +171,8 @@ def _finished(cls: Any) -> Finding:
 
 def _nothing(blame: Blame | None) -> Finding:
     """Say that forward returns None, and how far what it computes is right."""
-    finding, number = say("nothing", what="forward"), 1
-    while blame and number < len(STEPS) and blame.walked.reached(STEPS[number]):
-        number += 1
+    finding = say("nothing", what="forward")
+    number = blame.walked.steps_reached() if blame else 1
     if number == 1:
         return finding
     up_to = say("right_up_to", number=number, name=STEPS[number - 1]).text
@@ -162,9 +187,16 @@ def _known(returned: Sequence[Parts]) -> str:
     return names[0] if names and not (raised and len(names) > 1) else ""
 
 
-def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]) -> Finding:
+def _wrong(
+    cls: Any, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
+) -> Finding:
     """Say where what was returned leaves the right way, and which known mistake it comes to."""
-    found, here = blame and blame.found, seen[SIZED]
+    wrong = [i for i, each in enumerate(seen) if not _as_some_step(each, i)]
+    at = SIZED if SIZED in wrong else wrong[0]
+    scene, here = play(TASK_CASES[at]), seen[at]
+    if at != SIZED:
+        blame = blamed(cls, scene.case, here.out)
+    found = blame and blame.found
     known = MISTAKES.get(_known(returned))
     if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
         known = None  # what torch says alone is no proof of a mistake
@@ -173,11 +205,8 @@ def _wrong(blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts])
         return Finding(step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
         error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
-        finding = replace(told(blame, error), case=TASK_CASES[SIZED])
+        finding = replace(told(blame, error), case=scene.case)
         return replace(finding, mistake=known and known.identifier)
-    first = next(i for i, each in enumerate(seen) if not _as_some_step(each, i))
-    at = SIZED if not _as_some_step(here, SIZED) else first
-    scene, here = play(TASK_CASES[at]), seen[at]
     if isinstance(here.out, Failure) and not here.parts:
         return say("raises", error=here.out.told, where=scene.case.where, line="")
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
@@ -206,7 +235,9 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
     shown = " or ".join(f"{number} ({step})" for number, step in steps)
-    return say("other_numbers_returned", came=came, where=where, steps=shown)
+    finding = say("other_numbers_returned", came=came, where=where, steps=shown)
+    right = scene[steps[0][1]].values()
+    return replace(finding, text=together(finding.text, *map(likeness, parts, right)))
 
 
 def _other_sequences(returned: Sequence[Parts]) -> Finding | None:

@@ -13,7 +13,7 @@ from eleven_steps.checks.judge.constructor import alike_in_shape
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
-from eleven_steps.checks.judge.tell import told
+from eleven_steps.checks.judge.tell import line_of, told
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, planted, play
@@ -49,10 +49,10 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     main = outputs.cases.main
     case = outputs.plain(_told_in(outputs, wrong))
     out = outputs.out(case)
-    if not isinstance(out, Failure) and drawn_anew(outputs.cls, case):
-        yield say("random_in_eval")
-        return
     blame = blamed(outputs.cls, case, out)
+    if not isinstance(out, Failure) and (finding := drawn_anew(outputs.cls, case, blame)):
+        yield finding
+        return
     if blame is None:
         raised = isinstance(out, Failure)
         yield (
@@ -69,9 +69,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
         if names == ("no_mask",) and outputs.leaks(train=True) is False:
             yield say("future_in_eval")
             return
-        first = outputs.mistakes[names[0]]
         own_place = found and found.reason in ("other", "early", "size", "exchanged")
-        elsewhere = own_place and found.step not in first.steps
+        elsewhere = own_place and found.step not in outputs.mistakes[names[0]].steps
         if len(names) == 1 and (elsewhere or found and blame.unspoilt(names[0])):
             yield replace(told(blame, _error(out)), mistake=names[0])
         else:
@@ -103,8 +102,7 @@ def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
     """The case that a message speaks of: all its sizes differ; a learner can run the notebooks'."""
     if not outputs.variant and TASK_CASES[SIZED] in wrong:
         return TASK_CASES[SIZED]
-    biased = outputs.cases.biased
-    return biased if biased in wrong else wrong[0]
+    return outputs.cases.biased if outputs.cases.biased in wrong else wrong[0]
 
 
 def _error(out: torch.Tensor | Failure) -> str:
@@ -130,21 +128,23 @@ def self_forgotten(failure: Failure, facts: Facts) -> str:
     return wording("self_not_kept", name=names[0]) if lost else ""
 
 
-def drawn_anew(cls: Any, case: Case) -> bool:
-    """Whether the same x gives something else with other random numbers."""
-    first, again = once(cls, case, Pass(seed=1), Pass(seed=2))
-    return not close(first.out, again.out, SAME)
+def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:
+    """Say that the same x gives other numbers each time, and where they are not the right ones."""
+    one, other = once(cls, case, Pass(seed=1), Pass(seed=2))
+    if close(one.out, other.out, SAME):
+        return None
+    found = blame and blame.found
+    finding = say("random_in_eval", blame.walked.roles[found.op] if found and found.op else 7)
+    first = wording("first_in", at=line_of(found.place)) if found and found.place else ""
+    return replace(finding, text=together(finding.text, first))
 
 
 def _named(outputs: Outputs, blame: Blame, case: Case) -> tuple[str, ...]:
     """The mistake, or the two, that the class makes, if the catalogue has them."""
-    found = blame.found
-    step = found.step if found else None
+    step = blame.found.step if blame.found else None
     if not blame.raised:
         name = single(outputs, near=step)
-        if name:
-            return (name,)
-        return _two(outputs, blame, case)
+        return (name,) if name else _two(outputs, blame, case)
     name = single(outputs, step)
     theirs = _planted(name, case) if name else None
     same = theirs and _situation(theirs) == _situation(blame) and _stored(theirs) <= _stored(blame)

@@ -1,5 +1,6 @@
 """Where two tensors meet: whether each is the one, and as far along, that the call takes."""
 
+import ast
 import contextlib
 
 import torch
@@ -7,7 +8,8 @@ import torch
 from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN
+from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN, around
+from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -34,6 +36,8 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
         at = chain[-1] if chain else number
         place = walked.trace.ops[at].place
         made = any(each.who == lost and each.right for each in walked.readings)
+        if made and {each.who for _, each in three} == {"keys", "values"}:
+            return None  # a table that the queries meet later
         reason = "exchanged" if made else "projection"
         return Difference(2, reason, at, place, wrong[0], None, {"who": lost})
     left = max(idle, key=lambda i: (walked.readings[i].stage or 0, i))
@@ -169,8 +173,60 @@ def used_later_on(walked: Walk, index: int) -> bool:
     return any(
         each.family == mine.family
         and (each.stage or 0) > mine.stage
-        and each.who == mine.who
+        and each.who in mine.who
         and i != index
         and index in {g for n in walked.back([i]) for g in walked.trace.ops[n].given}
         for i, each in enumerate(walked.readings)
     )
+
+
+def is_dropped(place: Place | None) -> bool:
+    """Whether the line of a call makes something and gives it no name."""
+    nodes = around(place)
+    return bool(nodes) and isinstance(nodes[-1], ast.Expr)
+
+
+def dropped(walked: Walk, op: Op) -> Difference | None:
+    """What should have been given in place of an operand, and was made and given no name."""
+    for index in op.given:
+        mine = walked.readings[index]
+        for number, each in enumerate(walked.trace.ops):
+            later = [walked.readings[i] for i in each.gave]
+            later = [e for e in later if e.right and e.who == mine.who]
+            goes_on = any(e.stage > (mine.stage or 9) for e in later)
+            if goes_on and is_dropped(each.place) and number in _after(walked, index):
+                return Difference(
+                    mine.stage + 1, "idle", number, each.place, each.gave[0], each.gave[0]
+                )
+    return None
+
+
+def _after(walked: Walk, index: int) -> set[int]:
+    """The calls that take a tensor, and those that take what they give."""
+    reached, calls = {index}, set()
+    for number, op in enumerate(walked.trace.ops):
+        if reached & {*op.given}:
+            calls.add(number)
+            reached |= {*op.gave}
+    return calls
+
+
+def alone(walked: Walk, number: int, op: Op) -> Difference | None:
+    """One sequence or head of several, where all are needed: the call that took it out."""
+    if kind(op) not in MEET and not (op.failed and kind(op) in JOINING):
+        return None
+    for index in op.given:
+        one = {*dict(walked.readings[index].fixed)} & {"b", "h"}
+        others = {c for i in op.given for axis in walked.readings[i].axes or () for c in axis}
+        for letter in sorted(one & others | (one & {"b"} if op.failed else set())):
+            while numbers := walked.makers.get(index):
+                before = walked.trace.ops[numbers[0]].given
+                before = [i for i in before if letter in dict(walked.readings[i].fixed)]
+                if not before or index in before:
+                    break
+                index = before[0]
+            at = numbers[0] if numbers else number
+            values = {"letter": letter, "at_place": dict(walked.readings[index].fixed)[letter]}
+            place = walked.trace.ops[at].place
+            return Difference(walked.roles[at], "alone", at, place, index, None, values)
+    return None

@@ -52,15 +52,19 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
         nodes = around(call.place)
         same = nodes and named(nodes[0]) == kind(call)
         texts = list(operands(call.place)) if same else []
-        if index in call.given and len(texts) == len(call.given):
-            return texts[call.given.index(index)]
+        at = call.given.index(index) if index in call.given else len(texts)
+        indexed = kind(call) == "getitem" and at < len(texts)
+        if indexed or len(texts) == len(call.given) > at:
+            return texts[at]
     return own_text(index, walked)
 
 
 def quoted(index: int, walked: Walk, op: int | None = None) -> str:
     """The same as code, or else what the tensor holds."""
-    name = name_of(index, walked, op)
-    return f"`{name}`" if name else wording("unnamed", what=called(walked.readings[index]))
+    name, reading = name_of(index, walked, op), walked.readings[index]
+    if not name and reading.family == "layer":
+        return wording("made_with", what=reading.who)
+    return f"`{name}`" if name else wording("unnamed", what=called(reading))
 
 
 def operand(index: int, walked: Walk, op: int | None = None) -> str:

@@ -11,7 +11,9 @@ from eleven_steps.checks.judge.read import FAMILIES, Reading, Right
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.states import HIDDEN
 from eleven_steps.checks.judge.syntax import CUT, KEEP, MEET, NORM, TURN, around, named
+from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.recording import Op, Trace
+from eleven_steps.helpers.trace import STEPS
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,17 @@ class Walk:
     def reached(self, step: str) -> bool:
         """Whether all right tensors of a step are there, in their shapes."""
         return all(self.own(right) is not None for right in self.right.scene[step].values())
+
+    def steps_reached(self) -> int:
+        """How many steps from the first on have all their tensors there."""
+        missing = (i for i, step in enumerate(STEPS) if i and not self.reached(step))
+        return next(missing, len(STEPS))
+
+    def furthest(self, who: str) -> int | None:
+        """The right tensor of queries, keys or values that is furthest, by its number."""
+        own = {i: e.stage for i, e in enumerate(self.readings) if e.who == who and e.stage}
+        own = {i: stage for i, stage in own.items() if self.readings[i].family == "projected"}
+        return max(own, key=own.get, default=None)
 
     def own(self, right: torch.Tensor) -> torch.Tensor | None:
         """The answer's own tensor that is a right one."""
@@ -145,6 +158,19 @@ def walk(trace: Trace, right: Right) -> Walk:
 def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index: int) -> Reading:
     """What a tensor is that a call made."""
     tensor, right = made.trace.tensors[index], made.right
+    who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
+    summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
+    if (
+        name == "mul"
+        and summed
+        and who
+        in (
+            {"queries", "keys"},
+            {"weights", "values"},
+        )
+    ):  # not yet summed
+        family = "context" if "values" in who else "scores"
+        return right.find(tensor) or Reading(family, family, part=True)
     layers = [each for each in given if each.family == "layer"]
     real = [each for each in given if each.family in FAMILIES[1:]]
     if layers and not real:  # a layer's weight, taken apart or put together
@@ -156,6 +182,8 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
         found = None
     if found:
         return _as_laid(made, op, name, given, found, tensor)
+    if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
+        return Reading("layer", layers[0].who)
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
     if name in MEET and real:
         family = {5: "scores", 8: "context"}.get(role, family)
@@ -227,8 +255,13 @@ def own_text(index: int, walked: Walk) -> str:
     for number in reversed(walked.makers.get(index, [])):
         place = walked.trace.ops[number].place
         nodes = around(place)
-        if nodes and isinstance(nodes[-1], ast.Assign) and nodes[-1].value is nodes[0]:
-            return ast.unparse(nodes[-1].targets[0])
+        if nodes and isinstance(nodes[-1], ast.Assign):
+            value, target = nodes[-1].value, nodes[-1].targets[0]
+            if value is nodes[0]:
+                return ast.unparse(target)
+            each = zip(getattr(value, "elts", ()), getattr(target, "elts", ()), strict=False)
+            if name := next((name for made, name in each if made is nodes[0]), None):
+                return ast.unparse(name)
         if place:
             return place.expression
-    return walked.trace.layers.get(index, "x" if index in walked.trace.inputs else "")
+    return walked.trace.layers.get(index, walked.trace.names.get(index, ""))

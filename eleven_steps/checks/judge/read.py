@@ -174,7 +174,9 @@ class Right:
                 found, places = table.places[which[tell]], tuple(each[tell] for each in at)
                 axes, whole, fixed, ordered = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
-                whole, ordered = whole and full, ordered and len(values) == tensor.numel()
+                one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
+                every = len(values) == tensor.numel() or one
+                whole, ordered = whole and full, ordered and every
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
                 who = table.who or who_of(found, table)
                 stage = stage if whole and scale > 0 else None

@@ -4,6 +4,8 @@ from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, SHUFFLE, TURN, in_meeting
 from eleven_steps.checks.run.recording import Op
 
+APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
+
 
 def kind(op: Op) -> str:
     """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
@@ -20,6 +22,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         layer = next((each.who for each in given if each.family == "layer"), "")
         of_out = layer.startswith("out_proj")
         of_three = layer.startswith(("W_query", "W_key", "W_value"))
+        if layer.startswith("W_gate"):
+            return 10
         if (of_out or of_three) and (name != "linear" or at != "scores"):
             return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
         if at in ("x", "projected"):
@@ -30,6 +34,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     raw = first.family == "scores" and first.state is not None and not first.state.grown
     if raw and name == "sum":
         return 5
+    if name in NORM and first.family == "context":
+        return 8
     if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
         return 7
     if name == "setitem" and real:
@@ -47,7 +53,10 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return _layout_step(op, name, first, at, phase, normed)
     if normed and first.family == "scores" and name == "mean":
         return 8
-    return _elementwise_step(name, first, phase, at)
+    if {"scores", "projected"} <= {*families}:  # weights and values, number by number
+        return 8
+    furthest = max(real, key=lambda each: FAMILIES.index(each.family), default=first)
+    return _elementwise_step(name, furthest, phase, at)
 
 
 def _by_number(op: Op, given: list[Reading]) -> bool:
@@ -80,13 +89,17 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed:
         joined = first.family == "context" and first.axes and first.axes[0] in ("bh", "hb")
         return 9 if joined else 10
     if first.stage == 4 and name in SHUFFLE:
+        if "g" in "".join(first.axes):  # key heads on their way to each query head
+            return 4
         return 8 if first.who == "values" else 5
+    if "w" in "".join(first.axes or ()) and name in APART:
+        return max(first.stage or 2, 2)
     if at == "scores" and first.family in ("scores", "none"):
         return 8 if normed else 5 if first.family == "scores" else 6
     if first.family == "x":
         return 2
     into = sum(type(each) is int for each in op.numbers)
-    grouped = first.stage == 4 and name in ("view", "reshape", "flatten") and into < 4
+    grouped = first.stage in (3, 4) and name in ("view", "reshape", "flatten") and into < 4
     return 4 if name in TURN or grouped else 3
 
 

@@ -19,8 +19,6 @@ from eleven_steps.checks.run.failure import visible
 from eleven_steps.checks.run.isolate import type_name
 from eleven_steps.helpers.trace import STEPS
 
-Rows = tuple[tuple[float, ...], ...]
-
 MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
 WRONG = "✗", "warn"
 
@@ -42,9 +40,6 @@ class Outcome:
             beginning.
         cell: lines of code that make what the message speaks of, where no notebook has it.
         note: what there is to say besides, about writing the progress down for one.
-        theirs: numbers of the learner's, rows of equal length, if they help.
-        expected: the right numbers, of the same shape.
-        caption: what the numbers are.
         given: matrices that a pencil-and-paper problem starts from, by name.
         sizes: sizes that such a problem starts from, by name.
         solution: the matrices that such a problem asks for, by name.
@@ -59,9 +54,6 @@ class Outcome:
     note: str = ""
     printed: str = field(default="", compare=False)
     cell: str = field(default="", compare=False)
-    theirs: Rows = ()
-    expected: Rows = ()
-    caption: str = ""
     given: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
     sizes: dict[str, int] = field(default_factory=dict, compare=False)
     solution: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
@@ -87,15 +79,14 @@ class Outcome:
         """What is said as HTML, readable in light and dark themes."""
         mark, colour = MARKS.get(self.kind, WRONG)
         text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(together(self.message, self.note)))
-        tables = "".join(_table(title, rows, self.expected) for title, rows in self._numbers())
-        if tables:
-            tables = f'<div style="display:flex;flex-wrap:wrap;gap:24px">{tables}</div>'
-        for said, lines in self._lines():
-            tables += f"<details open><summary>{said}</summary><pre>{escape(lines)}</pre></details>"
+        shown = "".join(
+            f"<details open><summary>{said}</summary><pre>{escape(lines)}</pre></details>"
+            for said, lines in self._lines()
+        )
         return (
             f'<div role="group" aria-label="Verdict: {escape(self.title)}" style="border-left:4px '
             f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
-            f"<strong>{escape(self.title)}:</strong> {text}{tables}</div>"
+            f"<strong>{escape(self.title)}:</strong> {text}{shown}</div>"
         )
 
     def __post_init__(self) -> None:
@@ -109,9 +100,6 @@ class Outcome:
         mark, _ = MARKS.get(self.kind, WRONG)
         title = f"{mark} {self.title}" if self.exercise else self.title
         lines = [together(f"{title}: {self.message}", self.note)]
-        for caption, rows in self._numbers():
-            lines.append(f"{caption}:")
-            lines += ["  " + "  ".join(f"{each:>8.4f}" for each in row) for row in rows]
         for said, text in self._lines():
             lines += [said, *(f"  {line}" for line in text.splitlines())]
         return "\n".join(lines)
@@ -119,10 +107,6 @@ class Outcome:
     def __repr__(self) -> str:
         """The sentence, which a failing assert of a test then shows."""
         return f"{self.title}: {self.message}"
-
-    def _numbers(self) -> list[tuple[str, Rows]]:
-        both = (f"your {self.caption}", self.theirs), (f"right {self.caption}", self.expected)
-        return [each for each in both if each[1]]
 
     def _lines(self) -> list[tuple[str, str]]:
         both = ("it_printed", self.printed), ("in_a_cell", self.cell)
@@ -140,9 +124,6 @@ class Finding:
     text: str  # what was established and where to look
     mistake: str | None = None  # of the catalogue
     kind: str = "value"  # of the outcome where this alone is said; or remark, on a right class
-    theirs: torch.Tensor | None = field(default=None, compare=False)  # a matrix, if it helps
-    right: torch.Tensor | None = field(default=None, compare=False)  # the right one beside it
-    caption: str = ""  # what the matrices are
     name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
     case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
     reached: int = 0  # steps of a class that are right
@@ -205,10 +186,7 @@ def verdict(findings: list[Finding]) -> Outcome:
     first, kind = wrong[0], "mistake" if mistakes else "value"
     if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
         kind = first.kind
-    shown = (first.theirs, first.right) if first.theirs is not None else ()
-    rows = (tuple(map(tuple, each.tolist())) for each in shown)
-    numbers = dict(zip(("theirs", "expected"), rows, strict=False))
-    return Outcome("", kind, message, first.step, mistakes, **numbers, caption=first.caption)
+    return Outcome("", kind, message, first.step, mistakes)
 
 
 def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> Outcome:
@@ -267,6 +245,8 @@ def came(thing: Any, rows: bool = True) -> str:
     if len(thing) > 1 and all(type(each) is torch.Tensor for each in thing):
         shapes = " and ".join(dict.fromkeys(str(tuple(each.shape)) for each in thing))
         return wording("of_tensors", type=kind.__name__, count=len(thing), shapes=shapes)
+    if kind is tuple and len(thing) == 1 and type(thing[0]) is torch.Tensor:
+        return wording("of_a_comma")
     if rows and thing and all(type(row) in (list, tuple) for row in thing):
         lengths = dict.fromkeys(str(len(row)) for row in thing)
         if len(lengths) > 1:
@@ -282,12 +262,3 @@ def sized(shape: tuple[int, ...]) -> str:
         return wording("row_of_one")
     name = ("one_number", "row", "matrix", "of_shape")[min(len(shape), 3)]
     return wording(name, size=" x ".join(map(str, shape)), shape=shape)
-
-
-def _table(title: str, rows: Rows, right: Rows) -> str:
-    body = ""
-    for row, expected in zip(rows, right, strict=True):
-        pairs = ((f"{x:.4f}", f"{y:.4f}") for x, y in zip(row, expected, strict=True))
-        shown = (one if one == two else f"<strong>{one}</strong>" for one, two in pairs)
-        body += f"<tr>{''.join(f'<td>{each}</td>' for each in shown)}</tr>"
-    return f"<table><caption>{escape(title)}</caption><tbody>{body}</tbody></table>"

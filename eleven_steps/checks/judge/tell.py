@@ -1,29 +1,31 @@
 """Say what a difference is, in the learner's own line and names."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
-from eleven_steps.checks.judge.blame import Blame
+import torch
+
+from eleven_steps.checks.judge.blame import Blame, plainly
 from eleven_steps.checks.judge.difference import Difference
+from eleven_steps.checks.judge.explained import hint_of, unbound
 from eleven_steps.checks.judge.naming import (
     CALLED,
     PLURAL,
     called,
     in_letters,
+    name_of,
     operand,
     quoted,
     what_is,
 )
 from eleven_steps.checks.judge.path import Walk
+from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.states import HIDDEN
-from eleven_steps.checks.judge.syntax import CUT, MEET, SHUFFLE, TURN
-from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
+from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, SHUFFLE, TURN
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.places import Place
-from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 
@@ -34,15 +36,18 @@ def told(blame: Blame, error: str = "") -> Finding:
         blame: with a difference.
         error: what was raised, if something was.
     """
+    blame = plainly(blame) if _said_by_torch(blame, error) else blame
     found, walked = blame.found, blame.walked
     error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
     if found.reason == "torch":
         given = _given(found, walked)
-        finding = say(name, found.step, error=error, hint=_hint(error), given=given, **values)
+        finding = say(
+            name, found.step, error=error, hint=hint_of(error, walked), given=given, **values
+        )
     elif found.reason == "name":
-        finding = say(name, found.step, error=error, hint=_unbound(error, walked), **values)
+        finding = say(name, found.step, error=error, hint=unbound(error, walked), **values)
     elif found.reason == "scale":
         finding = _scale(found, walked, values)
     elif found.reason == "hidden":
@@ -58,6 +63,14 @@ def told(blame: Blame, error: str = "") -> Finding:
     if stops and found.place and stops.line != found.place.line and found.reason != "name":
         later = wording("stops_later", line=stops.line)
     return replace(finding, text=" ".join(filter(None, (finding.text, later))))
+
+
+def _said_by_torch(blame: Blame, error: str) -> bool:
+    """Whether the line that is blamed raises, and what it raises says it best."""
+    place, stop = blame.found.place, blame.walked.trace.stop
+    here = place and stop and stop.place and place.line == stop.place.line
+    other = blame.found.reason not in ("name", "torch")
+    return bool(here and other and hint_of(error, blame.walked))
 
 
 def line_of(place: Place | None) -> str:
@@ -105,6 +118,8 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         return {"number": found.step - 1, "name": last, "next": found.step, "whats_next": after}
     if reason == "shape":
         return {"wanted_shape": tuple(walked.right.scene.out.shape)}
+    if reason == "alone":
+        return {"one": {"b": "sequence", "h": "head"}[values["letter"]]}
     if reason == "behind":
         return {"before": walked.readings[found.index].stage, "at_step": found.step}
     if reason == "family":
@@ -155,8 +170,16 @@ def _is(found: Difference, walked: Walk, family: str) -> bool:
 def _given(found: Difference, walked: Walk) -> str:
     """What a call was given, tensor by tensor."""
     op = walked.trace.ops[found.op]
-    own = [i for i in dict.fromkeys(op.given) if walked.readings[i].family != "layer"]
-    return "; ".join(operand(i, walked, found.op) for i in own[:3])
+    own = [
+        i
+        for i in dict.fromkeys(op.given)
+        if walked.readings[i].family in FAMILIES[1:]
+        or walked.readings[i].family == "layer"
+        and i not in walked.trace.layers
+        or walked.readings[i].family == "const"
+        and name_of(i, walked, found.op)
+    ]
+    return "; ".join(dict.fromkeys(operand(i, walked, found.op) for i in own[:3]))
 
 
 def _made(found: Difference, walked: Walk) -> str:
@@ -167,13 +190,23 @@ def _made(found: Difference, walked: Walk) -> str:
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
     if tensor.device.type == "cpu" and tensor.isnan().any():
         return wording("made_nan", shape=shape)
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        return wording("made_rounded", shape=shape, dtype=tensor.dtype)
+    op = walked.trace.ops[found.op]
+    if kind(op) not in USUAL and op.place and f"{kind(op)}(" in op.place.expression:
+        return wording("made_by", call=kind(op))
     letters = in_letters(reading, tensor, walked.right.case)
-    moves = kind(walked.trace.ops[found.op]) in TURN | MEET | CUT - SHUFFLE
+    moves = kind(op) in TURN | MEET | CUT - SHUFFLE
     if letters and letters != SHAPES[right] and moves:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
-    if mixed and kind(walked.trace.ops[found.op]) in ("view", "reshape"):
-        return wording("made_mixed", shape=shape)
+    if kind(op) in ("view", "reshape", "unflatten"):
+        heads = walked.right.scene.steps.get("view", {}).get("queries")
+        if found.step == 3 and heads is not None and shape[:2] == heads.shape[:2] != shape:
+            wanted = tuple(heads.shape)
+            return wording("made_sizes", shape=shape, wanted=wanted, letters=SHAPES["view"])
+        if mixed:
+            return wording("made_mixed", shape=shape)
     return wording("made_other", shape=shape, step=found.step, name=right)
 
 
@@ -209,49 +242,6 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     return say("past_hidden", **values)
 
 
-# What torch says, and our word for it, where that is always so.
-EXPLAINED = {
-    "view size is not compatible": "moved_before_view",
-    "'NoneType'": "is_none",
-    "shape of the mask": "picked_by_mask",
-    "must be a matrix": "matrices_alone",
-    "must be a 3D tensor": "matrices_alone",
-    "'Linear'": "layer_called",
-    "must be Tensor, not int": "number_for_tensor",
-    "length of the desired ordering": "every_axis",
-    "bitwise_xor": "no_power",
-    "selected index k out of range": "topk_at_most",
-}
-
-
-def _hint(error: str) -> str:
-    """What torch's words mean, where that is always so."""
-    return next((wording(name) for said, name in EXPLAINED.items() if said in error), "")
-
-
-def _unbound(error: str, walked: Walk) -> str:
-    """Where a name is made that is read before; else what torch's or Python's words mean."""
-    lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.trace.stop
-    if stop and stop.place and (several := _several(walked, stop)):
-        return several
-    if not lost or not stop or not stop.place:
-        return _hint(error)
-    if lost[1] in stop.several:
-        return ""
-    lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
-    if lines and min(lines) >= stop.place.line:
-        name = "made_here" if min(lines) == stop.place.line else "made_later"
-        return wording(name, name=lost[1], line=min(lines))
-    return ""
-
-
-def _several(walked: Walk, stop: Stop) -> str:
-    """Which name of the line stands for several tensors where one is wanted."""
-    for name, each in stop.several.items():
-        if re.search(rf"\b{name}\b", stop.place.expression) and (
-            made := walked.makers.get(each[-1])
-        ):
-            place = walked.trace.ops[made[0]].place
-            line = wording("of_line", line=place.line) if place else ""
-            return wording("is_several", name=name, count=len(each), line=line)
-    return ""
+# The calls that the steps may take: of any other it is said that none of them does.
+USUAL = TURN | CUT - {"flip", "pad", "roll"} | MEET | MASK | NORM | SCALE | KEEP
+USUAL |= {"linear", "add", "sub", "pow", "sqrt", "neg"}

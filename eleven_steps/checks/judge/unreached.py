@@ -76,10 +76,11 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
         return 7
     if name in arithmetic and not given:
         return None
-    if name == "linear" and (called := _attribute(node)):
-        if called.startswith(("W_query", "W_key", "W_value")):
+    sides = [getattr(node, side, None) for side in ("func", "left", "right")]
+    for layer in map(_attribute, sides):  # called, or itself in a product
+        if layer.startswith(("W_query", "W_key", "W_value")):
             return 2
-        if called.startswith("out_proj"):
+        if layer.startswith("out_proj"):
             return 11
     unmade = phase == 2 and name in MASK | NORM and node in path[1:]
     if unmade and all(each.family == "const" for each in given):
@@ -104,20 +105,20 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
 def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
     """A node and what is in it, but for what stands in other calls."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.Call):
+        if not isinstance(child, ast.Call) and named(child) != "shape":
             yield child
             yield from _outside_calls(child)
 
 
-def _attribute(node: ast.AST) -> str:
-    function = getattr(node, "func", None)
-    own = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "self"
-    return function.attr if own else ""
+def _attribute(node: ast.AST | None) -> str:
+    """The attribute of self that a node is; "" for any other."""
+    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+    return node.attr if own else ""
 
 
 def _called(node: ast.AST, trace) -> str:
     """The call that a node stands for: of a module of the answer's own, what it is."""
-    if name := _attribute(node):
+    if name := _attribute(getattr(node, "func", None)):
         part = trace.parts.get(name, "")
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
         return known.get(part, "linear" if f"{name}.weight" in trace.layers.values() else "own")

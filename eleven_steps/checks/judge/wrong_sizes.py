@@ -40,10 +40,27 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                     text = ast.unparse(value)
                     place = Place(line + walked.trace.first - 1, text, text)
                     values = {"name": node.id, "size": size, "for_step": step}
+                    if _another_meant(
+                        tree, value, {n for n in known if known[n] in needed - {*op.numbers}}
+                    ):
+                        return Difference(step, "size", number, op.place, None, None, values)
                     return Difference(1, "size", number, place, None, None, values)
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
     return None
+
+
+def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
+    """Whether another size that was read with this one fits, and is used somewhere."""
+    siblings = {
+        each.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.value is value
+        for each in ast.walk(node.targets[0])
+        if isinstance(each, ast.Name) and each.id in fitting
+    }
+    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return any(each.id in siblings for each in loads)
 
 
 def _stored(walked: Walk, node: ast.AST) -> int:
@@ -62,7 +79,8 @@ def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
     odd = [n for n in op.numbers if type(n) is int and n not in there]
     if not op.failed or not odd or kind(op) not in ("view", "reshape"):
         return None
-    return Difference(1, "size", number, None, None, None, {"name": str(odd[0]), "size": odd[0]})
+    values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
+    return Difference(1, "size", number, None, None, None, values)
 
 
 @functools.lru_cache(64)

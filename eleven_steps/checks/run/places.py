@@ -91,7 +91,7 @@ def placed(file: str, position: tuple) -> Place:
     )
 
 
-def source_around(answer: Any, files: set[str]) -> tuple[str, int]:
+def source_around(answer: Any) -> tuple[str, int]:
     """The source of a class or function and its first line's number; "" where there is none."""
     code = getattr(answer, "__code__", None)
     for cls in getattr(answer, "__mro__", ()):

@@ -72,6 +72,9 @@ class Trace:
     first: int = 1  # the number of its first line
     sizes: dict[str, int] = field(default_factory=dict)  # whole numbers the module keeps
     parts: dict[str, str] = field(default_factory=dict)  # modules within, and their types
+    names: dict[int, str] = field(default_factory=dict)  # what was handed in, by the parameters
+    # Parameters whose tensors the call has changed, and their shapes before and after.
+    changed: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
     @property
     def makers(self) -> dict[int, list[int]]:
@@ -118,7 +121,14 @@ def traced(
 
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
-    return _whole(recorder, came, answer), came
+    trace, names, changed = _whole(recorder, came, answer), {}, {}
+    called = getattr(getattr(function, "__code__", None), "co_varnames", ())
+    ours = ((n, e) for n, e in zip(called, arguments, strict=False) if isinstance(e, torch.Tensor))
+    for (name, each), (number, version) in zip(ours, recorder.given, strict=False):
+        names[number], before = name, trace.tensors[number].shape
+        if version_of(each) != version or each.shape != before:
+            changed[name] = tuple(before), tuple(each.shape)
+    return replace(trace, names=names, changed=changed), came
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
@@ -129,8 +139,7 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
     stop = None
     if isinstance(came, Failure):
         stop = replace(recorder.stop or Stop(came), failure=came)
-    placed_ones = any(op.place for op in recorder.ops) or stop and stop.place
-    source, first = source_around(answer, recorder.files)
+    source, first = source_around(answer)
     return Trace(
         tuple(recorder.tensors),
         tuple(recorder.ops),
@@ -138,11 +147,16 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
         tuple(recorder.inputs),
         tuple(back),
         stop,
-        source if placed_ones else "",
+        source if any(op.place for op in recorder.ops) or stop and stop.place else "",
         first,
         recorder.sizes,
         recorder.parts,
     )
+
+
+def _reads(place: Place, name: str) -> bool:
+    """Whether a name stands at a place, and not as a part of a longer one."""
+    return re.search(rf"\b{name}\b", place.expression) is not None
 
 
 class Recorder(TorchFunctionMode):
@@ -153,12 +167,12 @@ class Recorder(TorchFunctionMode):
         self.tensors: list[torch.Tensor] = []
         self.ops: list[Op] = []
         self.stop: Stop | None = None
-        self.files: set[str] = set()
         self.known: dict[int, tuple[int, int, torch.Tensor]] = {}  # by id: number, version, itself
         self.module = module
         weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
         self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
         self.inputs = [self.number(each) for each in inputs]
+        self.given = [self.known[id(each)][:2] for each in inputs]  # number and version
         kept = vars(module) if module is not None else {}
         self.sizes = {name: each for name, each in kept.items() if type(each) is int}
         parts = module.named_modules() if module is not None else ()
@@ -190,12 +204,9 @@ class Recorder(TorchFunctionMode):
             return self._taken_apart(function, args, kwargs)
         if len(self.ops) > MOST_CALLS:
             return function(*args, **kwargs)
-        name = function.__name__ if hasattr(function, "__name__") else str(function)
-        name = (
-            getattr(getattr(function, "__self__", None), "__name__", name)
-            if (name == "__get__")
-            else name
-        )
+        name = getattr(function, "__name__", str(function))
+        if name == "__get__":  # an attribute, as .T
+            name = getattr(getattr(function, "__self__", None), "__name__", name)
         with clock_paused():
             frame = self._own(sys._getframe(1))
             given = tuple(self.number(each) for each in tensors_in((args, kwargs)))
@@ -253,7 +264,6 @@ class Recorder(TorchFunctionMode):
         """Where in its source a frame is."""
         if frame is None:
             return None
-        self.files.add(frame.f_code.co_filename)
         positions = positions_of(frame.f_code)
         index = (frame.f_lasti if lasti is None else lasti) // 2
         return placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
@@ -263,23 +273,20 @@ class Recorder(TorchFunctionMode):
         steps = [
             (f, t) for t in tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
         ]
-        own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)] or steps
-        if not own:
+        if not steps:
             return
-        frame, at = own[-1]
+        own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)]
+        frame, at = (own or steps)[-1]
         place = self.place(frame, at.tb_lasti)
-        lost = (
-            re.search(r"(?:variable|name) '(\w+)'", str(error))
-            if isinstance(error, NameError)
-            else None
-        )
+        unbound = isinstance(error, NameError)
+        lost = re.search(r"(?:variable|name) '(\w+)'", str(error)) if unbound else None
         name = lost[1] if lost else ""
-        if name and place and name not in place.expression:  # see isolate.line_of
+        if name and place and not _reads(place, name):  # see isolate.line_of
             after = self.place(frame, at.tb_lasti + 2)
-            place = after if after and name in after.expression else place
+            place = after if after and _reads(after, name) else place
         every = dict(frame.f_locals)
-        this = every.pop("self", None)
-        every |= {f"self.{n}": each for n, each in (held_by(this) if this is not None else ())}
+        if (this := every.pop("self", None)) is not None:
+            every |= {f"self.{n}": each for n, each in held_by(this)}
         kept = vars(this) if isinstance(this, nn.Module) else {}
         every |= {f"self.{n}": each for n, each in kept.items() if not n.startswith("_")}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
