@@ -56,6 +56,11 @@ class MaskInstead(Attention):
         return scores if mask is None else scores.masked_fill(mask == 0, 1e-9)
 
 
+class Ignores(Attention):
+    def given(self, scores, mask):
+        return scores
+
+
 class Open(Attention):
     """No mask of its own."""
 
@@ -119,6 +124,7 @@ class TokensFirst(nn.Module):
     ("cls", "said"),
     [
         (Attention, "Right where `attention_mask` is handed over, too."),
+        (Ignores, "What `attention_mask` holds changes nothing."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),

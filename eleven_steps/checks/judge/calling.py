@@ -117,7 +117,10 @@ def called_otherwise(
             text = wording("right_otherwise", right=_told(reading), wrong=_told(other))
             return other, replace(said, message=together(text, said.message))
         mask = getattr(other.call, "mask", "")
-        notes.append(wording("right_masked", mask=mask) if mask else wording("right_alone"))
+        name = (
+            "right_alone" if not mask else "ignored" if _ignores(other, variant) else "right_masked"
+        )
+        notes.append(wording(name, mask=mask))
         tried.append(other.call)
     pieces, said = _in_pieces(reading, asked.variant)
     if said is not None:
@@ -166,6 +169,24 @@ def _masked_or_not(
         runs += [each] if outs else []
     if runs:
         yield variant, runs[:FEW]
+
+
+def _ignores(reading: Reading, variant: str) -> bool:
+    """Whether it makes no difference that a mask hides the first token too."""
+
+    def deeper(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        more = torch.zeros_like(hidden)
+        more[1:, 0] = True
+        return reading.call(module, x, hidden | more)
+
+    way = getattr(reading.call, "way", reading.call)
+    if getattr(way, "kind", "") == "flag":
+        return False
+    deeper.first = way.first
+    case = cases_of(variant).main
+    other = type(reading.__name__, (reading,), {"call": staticmethod(deeper)})
+    one, two = (_outs(each, case, case.x) for each in (reading, other))
+    return bool(one and two) and close(one[0], two[0])
 
 
 def _field(reading: Reading, name: str) -> Any:

@@ -243,8 +243,9 @@ def _weights(
     without_out = layers is not None and layers.get("out_proj", "") is None
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
-        text = {"unclear": ", ".join(unclear), "found": ", ".join(parameters) or "none"}
-        raise Unread(wording("unread_layers", **text))
+        those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
+        every = ", ".join(parameters) or "none"
+        raise Unread(wording("unread_layers", unclear=those, found=every))
     return {role: name for role, (name,) in guessed.items()}, layouts
 
 
