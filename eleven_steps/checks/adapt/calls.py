@@ -1,6 +1,8 @@
 """How a forward of somebody else's is called: with x alone or three times, with which mask."""
 
+import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from typing import Any
@@ -8,15 +10,18 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.run.copies import tensors_in
+from eleven_steps.checks.run.isolate import attempt
 
 # call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
 Call = Callable[..., Any]
 
 MASKS = ("mask", "attn_mask", "attention_mask", "causal_mask", "src_mask", "tgt_mask", "bias")
 FLAGS = ("is_causal", "causal")
+PAST = re.compile(r"(layer_|attn_)?past(_\w+)?|(kv_?|k_?v_?|layer_)?cached?(_kv)?|kv")
+FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),
-    "(1, 1, num_tokens, num_tokens)": (None, None),
+    "(b, 1, num_tokens, num_tokens)": (None, None),
     "(b, num_tokens, num_tokens)": (None,),
     "(num_tokens, num_tokens, 1)": (..., None),
 }
@@ -27,6 +32,7 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
         hidden, dtype=x.dtype
     ).masked_fill(hidden, -torch.inf),
     "1 where a key is seen": lambda hidden, x: (~hidden).to(x.dtype),
+    "1 where a key is hidden": lambda hidden, x: hidden.to(x.dtype),
 }
 
 
@@ -55,8 +61,8 @@ class Way:
             named[self.mask] = True
         elif self.mask:
             mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]]
-            many = x.shape[self.first], -1, -1
-            named[self.mask] = mask.expand(many) if "(b," in self.shape else mask
+            b = x.shape[self.first]
+            named[self.mask] = mask.expand(b, *mask.shape[1:]) if "(b," in self.shape else mask
         return module(**named) if self.names else module(x, **named)
 
     @property
@@ -71,6 +77,85 @@ class Way:
         return f"forward({text})" + (
             " with (num_tokens, b, d_in)" if self.first and self.names else ""
         )
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """A way in which a text comes in pieces, each with what was kept of those before.
+
+    Args:
+        way: how a piece is handed over; it has no mask.
+        past: the parameter that gets what is kept.
+        kept: which of what is returned that is, the output left out; -1 for all of it.
+        flags: parameters that must be True for anything to be kept.
+        width: of an output.
+    """
+
+    way: Any
+    past: str
+    kept: int
+    flags: tuple[str, ...]
+    width: int
+
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        """Call the module with one piece after the other, and put the outputs together."""
+        axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
+        lengths = half, 1, len(hidden) - half - 1
+        outs, past = [], {}
+        for piece in x.split([each for each in lengths if each > 0], dim=axis):
+            handed = functools.partial(module, **more, **past)
+            returned = self.way(handed, piece, hidden[: piece.shape[axis], : piece.shape[axis]])
+            outs.append(output(returned, self.width))
+            rest = [e for e in _parts(returned) if not (e is outs[-1] or _is_table(e, piece))]
+            if len(rest) <= self.kept or not rest:
+                raise LookupError("nothing is returned that could be kept")
+            past = {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
+        return torch.cat(outs, dim=axis)
+
+    @property
+    def first(self) -> bool:
+        """Whether tokens come first."""
+        return self.way.first
+
+    @classmethod
+    def of(cls, module: Any, way: Any, width: int) -> "Iterator[InPieces]":
+        """Yield every such way that the parameters of a module's forward allow."""
+        names = list(inspect.signature(module.forward).parameters)
+        flags = tuple(filter(FLAG_KEPT.fullmatch, names))
+        for past in [each for each in names if PAST.fullmatch(each) and each not in flags]:
+            yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1))
+
+
+def _parts(returned: Any) -> list[Any]:
+    """What is returned, part by part, without what holds no tensor."""
+    if is_dataclass(returned):
+        parts = vars(returned).values()
+    elif isinstance(returned, dict):
+        parts = returned.values()
+    else:
+        parts = returned if isinstance(returned, tuple | list) else [returned]
+    return [each for each in parts if any(True for _ in tensors_in(each))]
+
+
+def _is_table(part: Any, piece: torch.Tensor) -> bool:
+    """Whether a part is a table of weights, a number for each two tokens of a piece."""
+    square = isinstance(part, torch.Tensor) and part.dim() > 2 and part.shape[-1] == part.shape[-2]
+    return square and part.shape[-1] in piece.shape[:2]
+
+
+def left_alone(module: Any, *calls: Call) -> list[str]:
+    """The parameters of a module's forward that have a default, which none of these calls gives."""
+    signature, given = inspect.signature(module.forward), set()
+
+    def forward(*args: Any, **named: Any) -> Any:
+        given.update(signature.bind_partial(*args, **named).arguments)
+        return args[0] if args else next(iter(named.values()))
+
+    hidden = torch.ones(3, 3, dtype=torch.bool).triu(1)
+    for call in calls:
+        attempt(call, forward, torch.ones(2, 3, 4), hidden)
+    every = signature.parameters.values()
+    return [e.name for e in every if e.default is not e.empty and e.name not in given]
 
 
 def output(returned: Any, d_out: int) -> Any:

@@ -127,7 +127,10 @@ def bias_of(name: str, names: Iterable[str]) -> str:
 
 
 def found(module: nn.Module) -> dict[str, list[str]]:
-    """Names of the weights of each role; those of several heads are one name with *."""
+    """Names of the weights of each role; those of several heads are one name with *.
+
+    Where one role is left and one weight, they belong together, whatever its name.
+    """
     weights = [name for name, each in module.named_parameters() if each.dim() > 1]
     if same := _four_alike(weights):
         return dict(zip(LAYERS, ([name] for name in same), strict=True))
@@ -136,7 +139,10 @@ def found(module: nn.Module) -> dict[str, list[str]]:
         one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
         one = one or each_of(name, weights)[0]
         by_role.setdefault(role_of(one), []).append(one)
-    by_role.pop("", None)
+    unnamed, lost = by_role.pop("", []), {*LAYERS} - {n for role in by_role for n in ROLES[role]}
+    for role in ("qkv", "kv", *LAYERS):
+        if lost == {*ROLES[role]} and len(unnamed) == 1:
+            by_role[role] = unnamed
     return by_role
 
 

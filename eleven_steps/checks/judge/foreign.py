@@ -1,26 +1,30 @@
 """Judge a class as it stands elsewhere: find out how it is built, filled and called, and say so."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
-from types import FunctionType
 from typing import Any
 
 import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
-from eleven_steps.checks.adapt.built import built, needs
+from eleven_steps.checks.adapt.built import built
 from eleven_steps.checks.adapt.calls import Way, ways
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
+from eleven_steps.checks.judge.calling import (
+    called_otherwise,
+    elsewhere,
+    hides_by_itself,
+    judged_alone,
+    mixes,
+)
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.laid import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import ask, is_remote, kind_of, once
+from eleven_steps.checks.run.ask import ask, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import changes_of, combined, sizes
 from eleven_steps.checks.run.facts import Pass
@@ -92,8 +96,8 @@ def check_attention(
     asked = Asked(cls, _variant(variant, causal), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    if not asked.told and not _elsewhere(cls):
-        return honestly("", judged, cls, asked.variant)
+    if not asked.told and not elsewhere(cls):
+        return honestly("", judged_alone, cls, asked.variant)
     return honestly("", _judged, asked)
 
 
@@ -101,27 +105,11 @@ def _variant(variant: str, causal: bool) -> str:
     return combined(variant if causal else f"{variant},full")
 
 
-def _elsewhere(cls: Any) -> bool:
-    """Whether a class is not written after the lecture's, as far as its constructor's code says."""
-    if is_remote(cls):
-        return False
-    if type(cls) is FunctionType:
-        return True
-    if kind_of(cls)[0] != "module class":
-        return False
-    return attempt(_of_another_form, cls) is True
-
-
-def _of_another_form(cls: type) -> bool:
-    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
-    codes = [each.__code__ for each in own]
-    said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
-    said += [each for consts in said for each in consts if isinstance(each, tuple)]
-    return bool(needs(cls)) and not {*chain(*said)} & {*LAYERS[:3]}
-
-
 def _judged(asked: Asked) -> Outcome:
     """Read a class and judge it; where it cannot be read, say what is wrong or missing."""
+    changes = changes_of(asked.variant)
+    cached = "cache" in changes  # in pieces, of which the lecture's class knows only positions
+    asked = replace(asked, variant=combined(",".join(e for e in changes if e != "cache")))
     try:
         with isolated(SECONDS):
             readings = _readings(asked)
@@ -132,13 +120,24 @@ def _judged(asked: Asked) -> Outcome:
         if not asked.told and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
             return judged(asked.build, asked.variant)  # the lecture's, not written yet
         return say("unread", why=str(error)).outcome("")
+    reading, verdict = _best(readings, asked.variant)
+    if verdict.passed:
+        try:
+            with isolated(SECONDS):
+                reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
+        except TimeUp:
+            return say("too_slow", seconds=SECONDS).outcome("")
+    return replace(verdict, note=together(verdict.note, _note(reading, verdict)))
+
+
+def _best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Outcome]:
+    """The one of several ways to read a class with which it passes, or that explains most."""
     verdicts = []
     for reading in readings:
-        verdict = judged(reading, asked.variant, SECONDS)
-        verdicts.append(replace(verdict, note=together(verdict.note, _note(reading, verdict))))
-        if verdict.passed:
+        verdicts.append((reading, judged(reading, variant, SECONDS)))
+        if verdicts[-1][1].passed:
             break
-    return max(verdicts, key=_worth)
+    return max(verdicts, key=lambda each: _worth(each[1]))
 
 
 def _worth(verdict: Outcome) -> tuple[bool, bool, int, int]:
@@ -152,12 +151,17 @@ def _worth(verdict: Outcome) -> tuple[bool, bool, int, int]:
 
 def _readings(asked: Asked) -> list[type[Adapted]]:
     """The way to read a class with which it is right; else those that get it farthest."""
-    main = cases_of(asked.variant).main
+    main, hides = cases_of(asked.variant).main, None
     every, right = [], play(main).out
     for reading in _every(asked, main):
+        masked = getattr(reading.call, "mask", "")
+        if masked and hides:  # a mask of ours would stand in for its own
+            continue
         out = once(reading, main, Pass())[0].out
         if close(out, right):
             return [reading]
+        if hides is None and not (masked or isinstance(out, Failure)):
+            hides = hides_by_itself(reading, main)
         if not any(_same(out, other) for _, other in every):  # no other function of x
             every.append((reading, out))
     if not every:
@@ -165,6 +169,8 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
     runs = [reading for reading, out in every if not isinstance(out, Failure)]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
+    runs = [each for each in runs if not mixes(each, main)] or runs
+    runs = [each for each in runs if not getattr(each.call, "first", False)] or runs
     reached = {reading: _reached(reading, main) for reading in runs}
     most = max(reached.values())
     farthest = [each for each in runs if reached[each] == most]
@@ -223,7 +229,8 @@ def _weights(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The name of each role's weight, and the layouts that are told."""
     parameters, layouts = dict(module.named_parameters()), {}
-    guessed = {} if layers else found(module)
+    taken = {name for role in layers or () for name in ROLES[role]}
+    guessed = {role: w for role, w in found(module).items() if not taken & {*ROLES[role]}}
     for role, told in (layers or {}).items():
         name, _, layout = (each.strip() for each in (told or "").partition(":"))
         for weight in (name, f"{name}.weight", f"{name}_weight") if told else ():
@@ -234,8 +241,11 @@ def _weights(
         layouts |= {role: layout} if layout else {}
     roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
-    if sorted(roles) != sorted(LAYERS[:3] if without_out else LAYERS):
-        raise Unread(wording("unread_layers", found=", ".join(parameters) or "none"))
+    wanted = LAYERS[:3] if without_out else LAYERS
+    if unclear := [name for name in wanted if roles.count(name) != 1]:
+        those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
+        every = ", ".join(parameters) or "none"
+        raise Unread(wording("unread_layers", unclear=those, found=every))
     return {role: name for role, (name,) in guessed.items()}, layouts
 
 
@@ -267,10 +277,12 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
     without = [] if "dropout" in reading.asked else ["dropout"]
     without += sorted(reading.lacks)
     without += [] if "d_in" in reading.asked else [wording("one_width")]
+    refused: dict[str, dict[str, None]] = {}
     for case in cases.every:
         if why := refusal(reading, case):
             heads = f"d_out = {case.d_out}, num_heads = {case.num_heads}"
-            without.append(f"{heads} ({why})")
+            refused.setdefault(why, {})[heads] = None
+    without += [f"{' and '.join(those)} ({why})" for why, those in refused.items()]
     note = wording("not_tried", those="; ".join(without)) if without else ""
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
     return together(reading.told, _left_aside(reading, cases.main), note, hint)

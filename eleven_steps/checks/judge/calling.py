@@ -1,0 +1,227 @@
+"""A class that is right as it is called: is it right as well in the other ways to call it?"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.calls import InPieces, left_alone
+from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.say import Outcome, say, together
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import is_remote, kind_of, once
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.contract import combined, sizes
+from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.isolate import Failure, attempt
+
+FEW = 4  # ways to hand a mask over that are judged where none is right
+Reading = type[Adapted]
+
+
+def elsewhere(cls: Any) -> bool:
+    """Whether a class is not written after the lecture's, as far as its constructor's code says."""
+    if is_remote(cls):
+        return False
+    if type(cls) is FunctionType:
+        return True
+    if kind_of(cls)[0] != "module class":
+        return False
+    return attempt(_of_another_form, cls) is True
+
+
+def _of_another_form(cls: type) -> bool:
+    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
+    codes = [each.__code__ for each in own]
+    said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
+    said += [each for consts in said for each in consts if isinstance(each, tuple)]
+    return not {*chain(*said)} & {*LAYERS[:3]}
+
+
+def judged_alone(cls: Any, variant: str) -> Outcome:
+    """Say of a class that is built and called as the lecture's is whether it is right."""
+    verdict = judged(cls, variant)
+    function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
+    if not inspect.isfunction(function) or "cache" in variant:
+        return verdict
+    every = inspect.signature(function).parameters.values()
+    names = ", ".join(each.name for each in every if each.default is not each.empty)
+    return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
+
+
+# What depends on what
+
+
+def hides_by_itself(reading: Reading, case: Case) -> bool | None:
+    """Whether some token has no part in what comes out at some other; None if that is not seen.
+
+    Where sequences mix, what is called a token here is none.
+    """
+    moved = []
+    for token in range(case.num_tokens):
+        other = case.x
+        other[:, token] += 1
+        moved.append(other)
+    outs = _outs(reading, case, case.x, *moved)
+    if not outs or mixes(reading, case):
+        return None
+    return any(not (out - outs[0]).abs().amax((0, 2)).gt(1e-6).all() for out in outs[1:])
+
+
+def mixes(reading: Reading, case: Case) -> bool:
+    """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
+    other = case.x
+    other[0] += 1
+    outs = _outs(reading, case, case.x, other)
+    return bool(outs) and not close(outs[0][1:], outs[1][1:])
+
+
+def _outs(reading: Reading, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
+    """Outputs of one module in a row; none where one fails or has another shape."""
+    outs = [each.out for each in once(reading, case, *(Pass(x) for x in xs))]
+    shape = case.b, case.num_tokens, case.d_out
+    return outs if all(isinstance(o, torch.Tensor) and o.shape == shape for o in outs) else []
+
+
+# Other calls
+
+
+def called_otherwise(
+    asked: Any, cached: bool, every: Callable, best: Callable, reading: Reading, verdict: Outcome
+) -> tuple[Reading, Outcome]:
+    """Judge a right class once more, as it may be called besides; all must be right.
+
+    Args:
+        asked: what check_attention was given.
+        cached: whether it must be right in pieces.
+        every: yields the ways to read a class, from asked and a case.
+        best: judges some of them.
+        reading: the one with which it is right.
+        verdict: that it is right.
+
+    Returns:
+        The reading that was judged last, and the verdict, which says what was tried and what not.
+    """
+    if asked.call:
+        return reading, verdict
+    notes, tried = [], [reading.call]
+    for variant, readings in _masked_or_not(asked, every, reading):
+        other, said = best(readings, variant)
+        if not said.passed:
+            text = wording("right_otherwise", right=_told(reading), wrong=_told(other))
+            return other, replace(said, message=together(text, said.message))
+        mask = getattr(other.call, "mask", "")
+        name = (
+            "right_alone" if not mask else "ignored" if _ignores(other, variant) else "right_masked"
+        )
+        notes.append(wording(name, mask=mask))
+        tried.append(other.call)
+    pieces, said = _in_pieces(reading, asked.variant)
+    if said is not None:
+        return reading, said
+    if cached and not pieces:
+        return reading, say("unread", why=wording("unread_past")).outcome("")
+    if pieces:
+        notes.append(wording("right_in_pieces", past=pieces.past))
+        tried.append(pieces)
+    inner = _inner(reading, asked.variant)
+    left = [] if inner is None else attempt(left_alone, inner, *tried)
+    left = [] if isinstance(left, Failure) else [n for n in left if not pieces or n != pieces.past]
+    notes += [wording("left_alone", names=", ".join(left))] if left else []
+    first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
+    note = together(*notes, verdict.note)
+    return reading, replace(verdict, message=together(first, verdict.message), note=note)
+
+
+def _told(reading: Reading) -> str:
+    return getattr(reading.call, "told", "call")
+
+
+def _masked_or_not(
+    asked: Any, every: Callable, reading: Reading
+) -> Iterator[tuple[str, list[Reading]]]:
+    """Yield what is to be right beside a way to call: with a mask as well, or without one.
+
+    A class without a mask of its own is right alone if it hides nothing: as in an encoder.
+    """
+    masked = bool(getattr(reading.call, "mask", ""))
+    if not reading.causal:
+        return
+    variant = attempt(combined, f"{asked.variant},full") if masked else asked.variant
+    if isinstance(variant, Failure):
+        return
+    case, runs = cases_of(variant).main, []
+    for each in every(replace(asked, variant=variant), case):
+        alike = all(_field(each, name) == _field(reading, name) for name in ("places", "paired"))
+        first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
+        if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:
+            continue
+        outs = _outs(each, case, case.x)
+        if outs and close(outs[0], play(case).out):
+            runs = [each]
+            break
+        runs += [each] if outs else []
+    if runs:
+        yield variant, runs[:FEW]
+
+
+def _ignores(reading: Reading, variant: str) -> bool:
+    """Whether it makes no difference that a mask hides the first token too."""
+
+    def deeper(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        more = torch.zeros_like(hidden)
+        more[1:, 0] = True
+        return reading.call(module, x, hidden | more)
+
+    way = getattr(reading.call, "way", reading.call)
+    if getattr(way, "kind", "") == "flag":
+        return False
+    deeper.first = way.first
+    case = cases_of(variant).main
+    other = type(reading.__name__, (reading,), {"call": staticmethod(deeper)})
+    one, two = (_outs(each, case, case.x) for each in (reading, other))
+    return bool(one and two) and close(one[0], two[0])
+
+
+def _field(reading: Reading, name: str) -> Any:
+    return getattr(reading, name, None)
+
+
+def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome | None]:
+    """The way to hand on what is kept, if there is one that runs; and what is wrong with it."""
+    case = cases_of(variant).main
+    inner = _inner(reading, variant)
+    if inner is None or getattr(reading.call, "mask", "") or not reading.causal:
+        return None, None
+    runs = []
+    for way in InPieces.of(inner, reading.call, case.d_out):
+        other = type(reading.__name__, (reading,), {"call": staticmethod(way)})
+        outs = _outs(other, case, case.x, case.x.flip(0))
+        if outs:
+            if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
+                return way, None
+            runs.append((way, outs[0]))
+    if not runs:
+        return None, None
+    way, out = runs[0]
+    off = (out - play(case).out).abs().amax((0, 2))
+    token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
+    text = wording("wrong_in_pieces", past=way.past, token=token, apart=float(off.max()))
+    return way, Outcome("", "value", text)
+
+
+def _inner(reading: Reading, variant: str) -> Any:
+    """The module inside, built for the main case; None if it cannot be."""
+    case = cases_of(variant).main
+    made = attempt(reading, *_first(case), **sizes(case))
+    return None if isinstance(made, Failure) else made.called.inner
+
+
+def _first(case: Case) -> tuple:
+    return case.d_in, case.d_out, case.context_length, 0.0, case.num_heads

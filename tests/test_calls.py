@@ -1,0 +1,266 @@
+"""How a class is called is found out: alone, with a mask, tokens first, in pieces; all is said."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from test_shell import ROOT, ask
+from torch import nn
+
+from eleven_steps.checks import check_attention
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Attention(nn.Module):
+    """A mask of its own, and one that may be handed over besides."""
+
+    first, root, least = 1, 0.5, -torch.inf  # where the mask begins, what scores are divided by
+
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x, attention_mask=None):
+        return self.attend(x, attention_mask)[0]
+
+    def attend(self, x, mask=None, past=None, earlier=0):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        scores = q @ k.mT / q.shape[-1] ** self.root
+        new = k.shape[2] - q.shape[2] - earlier
+        future = torch.ones_like(scores, dtype=torch.bool).triu(self.first + new)
+        scores = self.given(scores.masked_fill(future, self.least), mask)
+        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2)), (k, v)
+
+    def given(self, scores, mask):
+        return scores if mask is None else scores + mask
+
+
+class OffByOne(Attention):
+    first = 2
+
+
+class Unscaled(Attention):
+    root = 0
+
+
+class MaskInstead(Attention):
+    """The mask that is handed over takes the place of its own, and hides too little."""
+
+    def given(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask == 0, 1e-9)
+
+
+class Ignores(Attention):
+    def given(self, scores, mask):
+        return scores
+
+
+class Open(Attention):
+    """No mask of its own."""
+
+    first = 10**6
+
+
+class OpenUnscaled(Open):
+    def given(self, scores, mask):
+        return scores * scores.shape[1] if mask is None else scores + mask
+
+
+class Alone(Attention):
+    """A mask of a kind that is not known: of lengths, (b,)."""
+
+    def given(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask.view(len(scores)), 0)
+
+
+class Kept(Attention):
+    """Keys and values of the text so far may be handed over."""
+
+    def forward(self, x, kv_cache=None, use_cache=False):
+        out, kept = self.attend(x, past=kv_cache)
+        return (out, kept) if use_cache else out
+
+
+class KeptAnyway(Attention):
+    """The same under other names, side by side in one tensor."""
+
+    def forward(self, x, layer_past=None):
+        out, kept = self.attend(x, past=layer_past)
+        return out, torch.stack(kept)
+
+
+class KeptLate(Kept):
+    """With keys kept, the mask begins one place too early."""
+
+    def forward(self, x, kv_cache=None, use_cache=False):
+        out, kept = self.attend(x, past=kv_cache, earlier=int(kv_cache is not None))
+        return out, kept
+
+
+class NeverKept(Attention):
+    def forward(self, x, past=None, context=None):
+        return self.attend(x)[0]
+
+
+class TokensFirst(nn.Module):
+    """As nn.MultiheadAttention without batch_first."""
+
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(dim, heads)
+
+    def forward(self, x):
+        future = torch.ones(len(x), len(x)).triu(1).bool()
+        return self.inner(x, x, x, attn_mask=future)[0]
+
+
+@pytest.mark.parametrize(
+    ("cls", "said"),
+    [
+        (Attention, "Right where `attention_mask` is handed over, too."),
+        (Ignores, "What `attention_mask` holds changes nothing."),
+        (Open, "Right without a mask, too, where it hides nothing."),
+        (Alone, "not tried: attention_mask."),
+        (Kept, "Right in pieces, too, where `kv_cache` gets"),
+        (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
+        (NeverKept, "not tried: past, context."),
+        (TokensFirst, "forward((num_tokens, b, d_in))"),
+    ],
+)
+def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(cls, said):
+    verdict = check_attention(cls)
+    assert verdict.passed and said in verdict.note, verdict
+    assert verdict.message.startswith("Right where tokens come first") is (cls is TokensFirst)
+
+
+@pytest.mark.parametrize(
+    ("cls", "step", "said"),
+    [
+        (OffByOne, 6, "Every token sees one token of its future"),
+        (Unscaled, 7, "The scores are not scaled"),
+        (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
+        (OpenUnscaled, None, "it is right, but not as forward(x). "),
+        (KeptLate, None, "not in pieces: where `kv_cache` gets"),
+    ],
+)
+def test_no_way_to_call_a_class_hides_what_is_wrong_in_another(cls, step, said):
+    verdict = check_attention(cls)
+    assert not verdict and verdict.kind in ("mistake", "value") and said in verdict.message, verdict
+    assert step in (None, verdict.step)
+
+
+class Turned(Kept):
+    """RoPE by positions of its own, which go on where keys are kept."""
+
+    def attend(self, x, mask=None, past=None, earlier=0):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        begin = 0 if past is None else past[0].shape[2] - self.lost
+        q, k = (self.turn(each, begin) for each in (q, k))
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones_like(scores).triu(1 + k.shape[2] - q.shape[2]).bool()
+        out = scores.masked_fill(future, -torch.inf).softmax(-1) @ v
+        return self.proj(out.transpose(1, 2).flatten(2)), (k, v)
+
+    lost = 0
+
+    @staticmethod
+    def turn(x, begin):
+        half = x.shape[-1] // 2
+        place = torch.arange(begin, begin + x.shape[2])[:, None]
+        angle = place * 10_000.0 ** (-torch.arange(half) / half)
+        one, two = x[..., :half], x[..., half:]
+        cos, sin = angle.cos(), angle.sin()
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+
+
+class TurnedFromTheStart(Turned):
+    """New tokens are turned as if the text began with them, less one."""
+
+    lost = 1
+
+
+def test_a_cache_of_any_names_is_asked_for():
+    assert check_attention(Turned, "cache").passed and check_attention(Turned, "rope").passed
+    for variant in "cache", "rope":
+        assert "not in pieces" in check_attention(TurnedFromTheStart, variant).message
+    without = type("Whole", (Turned,), {"forward": lambda self, x: self.attend(x)[0]})
+    assert check_attention(without, "rope").passed
+    assert check_attention(without, "cache").kind == "unread"
+
+
+@pytest.mark.parametrize("cls", [nn.Identity, nn.LSTM, nn.LayerNorm, nn.ReLU, nn.Bilinear])
+def test_what_is_no_attention_is_not_judged(cls):
+    assert check_attention(cls).kind == "unread"
+    assert check_attention(cls, causal=False).kind == "unread"
+
+
+MODEL = """
+from torch import nn
+import torch
+class NoOut(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads, self.qkv = heads, nn.Linear(dim, 3 * dim)
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        s = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return (s @ v).transpose(1, 2).flatten(2)
+class Concat(NoOut):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.w_concat = nn.Linear(dim, dim)
+    def forward(self, x):
+        return self.w_concat(super().forward(x))
+class Greek(NoOut):
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.alpha, self.beta = nn.Linear(dim, dim), nn.Linear(dim, dim)
+    def forward(self, x):
+        return self.beta(super().forward(x))
+"""
+
+
+def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+
+    def said(name, *options):
+        asked = ask(tmp_path, f"model.py:{name}", "--json", *options)
+        return json.loads(asked.stdout)
+
+    assert said("Concat", "--full")["verdict"] == "right"
+    wrong = said("Concat")
+    assert wrong["verdict"] == "wrong" and "say `--full`" in wrong["note"]
+    assert said("NoOut", "--full", "--layers", "out_proj=None")["verdict"] == "right"
+    unclear = said("Greek", "--full")
+    assert unclear["verdict"] == "not judged"
+    assert "out_proj is not clear: name them in `--layers LAYER=NAME ...`" in unclear["message"]
+    assert said("Greek", "--full", "--layers", "out_proj=beta")["verdict"] == "right"
+
+
+@pytest.mark.nightly
+def test_a_first_gpt_of_transformers_off_by_one_is_wrong(tmp_path):
+    """With an optional attention_mask beside a buffer of its own: see bench/in_the_wild.py."""
+    pytest.importorskip("transformers")
+    code = (
+        "import torch, eleven_steps.checks as c\n"
+        "from transformers.models.openai.modeling_openai import Attention, OpenAIGPTConfig\n"
+        "def build(d_out, num_heads, first=0):\n"
+        "    drops = dict(attn_pdrop=0.0, resid_pdrop=0.0)\n"
+        "    config = OpenAIGPTConfig(n_embd=d_out, n_head=num_heads, n_positions=64, **drops)\n"
+        "    module = Attention(d_out, 64, config, scale=True)\n"
+        "    module.bias = torch.ones(64, 64).tril(first)[None, None]\n"
+        "    return module\n"
+        "print(bool(c.check_attention(build)))\n"
+        "off = lambda d_out, num_heads: build(d_out, num_heads, 1)\n"
+        "print(c.check_attention(off).mistakes)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, capture_output=True)
+    assert ran.stdout.split("\n")[:2] == ["True", "('mask_off_by_one',)"], ran.stderr
