@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from types import FunctionType
 from typing import Any
 
@@ -11,11 +11,12 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.beside import ways_beside
 from eleven_steps.checks.adapt.built import built, needs
-from eleven_steps.checks.adapt.calls import Way, ways
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.instead import Unread, in_turn
 from eleven_steps.checks.judge.laid import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
@@ -28,10 +29,6 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 SECONDS = 60.0  # for all ways to read a class together; packages load much when first called
 FEW = 4  # ways to read a wrong class that are judged, of those that get it equally far
-
-
-class Unread(Exception):
-    """A class cannot be read: built, filled or called."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def check_attention(
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.told and not _elsewhere(cls):
         return honestly("", judged, cls, asked.variant)
-    return honestly("", _judged, asked)
+    return honestly("", in_turn, _judged, _every, asked)
 
 
 def _variant(variant: str, causal: bool) -> str:
@@ -202,10 +199,13 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
-    calls = [asked.call] if asked.call else list(ways(module, causal))
+    turning = "rope" in changes_of(asked.variant)
+    told = [asked.call] if asked.call else None
+    calls = told or [*ways_beside(module, causal, turning, width, main.head_dim)]
+    pairings = (False, True) if turning else (False,)
     for where in places(module, weights, of_role, layouts):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
-        for call in calls:
+        for paired, call in product(pairings, calls):
             yield adapted(
                 type(module).__name__,
                 build=asked.build,
@@ -214,7 +214,9 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 asked=names,
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
                 causal=causal,
-                told=_told(where, call),
+                variant=asked.variant,
+                paired=paired,
+                told=_told(where, call, paired),
             )
 
 
@@ -234,6 +236,14 @@ def _weights(
         layouts |= {role: layout} if layout else {}
     roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
+    if not layers and sorted(roles) == sorted(LAYERS[:3]):  # and nothing else that could be it
+        read = {
+            name
+            for names in guessed.values()
+            for each in names
+            for name in each_of(each, parameters)
+        }
+        without_out = all(each.dim() < 2 for name, each in parameters.items() if name not in read)
     if sorted(roles) != sorted(LAYERS[:3] if without_out else LAYERS):
         raise Unread(wording("unread_layers", found=", ".join(parameters) or "none"))
     return {role: name for role, (name,) in guessed.items()}, layouts
@@ -256,9 +266,9 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 # What is said of it
 
 
-def _told(where: list, call: Any) -> str:
-    layers = "; ".join(place.told for place in where)
-    return wording("read_as", layers=layers, call=call.told if isinstance(call, Way) else "call")
+def _told(where: list, call: Any, paired: bool) -> str:
+    layers = "; ".join([place.told for place in where] + [wording("paired")] * paired)
+    return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
 
 
 def _note(reading: type[Adapted], verdict: Outcome) -> str:
@@ -273,7 +283,9 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
             without.append(f"{heads} ({why})")
     note = wording("not_tried", those="; ".join(without)) if without else ""
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
-    return together(reading.told, _left_aside(reading, cases.main), note, hint)
+    ends = {place.role for place in reading.places}
+    early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
+    return together(early, reading.told, _left_aside(reading, cases.main), note, hint)
 
 
 def _left_aside(reading: type[Adapted], case: Case) -> str:

@@ -8,6 +8,7 @@ import ctypes
 import dis
 import io
 import linecache
+import logging
 import random
 import signal
 import sys
@@ -38,6 +39,7 @@ SETTINGS = (
     (torch.get_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
+    (lambda: logging.root.manager.disable, logging.disable),
     (get_printoptions, lambda options: torch.set_printoptions(**options)),
     (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
 )
@@ -199,6 +201,7 @@ def silenced() -> Iterator[World]:
             torch.set_num_threads(1)
             torch.set_grad_enabled(True)
             torch.compile = _as_it_is
+            logging.disable()
             yield World()
         finally:
             sys.stdin = stdin
@@ -277,11 +280,8 @@ def _text(error: BaseException) -> str:
 
 def _line(error: BaseException) -> tuple[str, str]:
     """The learner's own line of the traceback that is nearest to the error, and its names."""
-    traced = [
-        (frame, number)
-        for frame, number in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(OUR_FILES)
-    ]
+    every = traceback.walk_tb(error.__traceback__)
+    traced = [each for each in every if not each[0].f_code.co_filename.startswith(OUR_FILES)]
     if not traced:
         return "", ""
     frame, number = traced[-1]
