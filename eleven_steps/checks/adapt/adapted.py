@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from eleven_steps.checks.adapt.block import Block
 from eleven_steps.checks.adapt.built import Build, built
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
@@ -67,6 +68,7 @@ class Adapted(nn.Module):
     causal: ClassVar[bool]
     told: ClassVar[str]  # how it is read, in a line
     variant: ClassVar[str] = ""  # the changes since the lecture that it is read with
+    around: ClassVar[bool] = False  # whether a block around attention is left aside
     paired: ClassVar[bool] = False  # whether neighbouring features of a head turn together
 
     def __init__(
@@ -97,6 +99,9 @@ class Adapted(nn.Module):
         self.adds = self.added_to(inner)
         call = type(self).call
         self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
+        last = next((place.weight for place in self.places if place.role == "out_proj"), "")
+        last = last.rpartition(".")[0]
+        self.block = Block(inner, self.width, last) if self.around else None
         self.set_aside = self.dropped_last(given | more) if dropout else {}
         for name, times in self.set_aside.items():
             inner.get_submodule(name).register_forward_hook(_Skipped(times))
@@ -110,8 +115,11 @@ class Adapted(nn.Module):
         x = nn.functional.pad(x, (0, self.width - x.shape[2]))
         lent, first = self.lent(), getattr(self.called.call, "first", False)
         given = x.transpose(0, 1) if first else x
+        if self.block:
+            self.block.begin(given)
         returned = functional_call(self.called, lent, (given, hidden))
         out = output(returned, self.out_proj.out_features)
+        out = self.block.end(self, out) if self.block else out
         if not isinstance(out, torch.Tensor):
             return out
         out = out.transpose(0, 1) if first else out

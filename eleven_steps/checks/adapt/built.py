@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
 
 from torch import nn
@@ -44,6 +44,7 @@ WORDS = {
 }
 SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
+PYTHONS = ("builtins", "typing", "inspect")
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -142,8 +143,9 @@ def chosen(build: Build, choice: dict[str, Any]) -> Build:
 
 
 def needs(build: Build) -> list[str]:
-    """The parameters without a default."""
-    return [each.name for each in _parameters(build) if each.default is each.empty]
+    """The parameters without a default, and configs."""
+    every = _parameters(build)
+    return [e.name for e in every if e.default is e.empty or _called(e.name)]
 
 
 def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
@@ -190,9 +192,12 @@ def _parameters(build: Build) -> Iterator[inspect.Parameter]:
 
 def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -> Any:
     """A config of our sizes for a parameter that asks for one; None for any other."""
+    called = _called(parameter.name)
     kinds = [parameter.annotation, *get_args(parameter.annotation)]
     kind = next((each for each in kinds if _is_config(each, 1)), None)
-    called = parameter.name in CONFIGS or parameter.name.endswith("config")
+    if kind is None and called:  # of parts, as one of text and of vision
+        named = (each for each in kinds if isinstance(each, type))
+        kind = next((each for each in named if each.__name__.endswith("Config")), None)
     if kind is None and called:
         kind = _nearby(build)
     if kind is not None:
@@ -200,9 +205,13 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
     return Config(sizes) if called and parameter.default is parameter.empty else None
 
 
+def _called(name: str) -> bool:
+    return name in CONFIGS or name.endswith("config")
+
+
 def _is_config(kind: Any, least: int = 2) -> bool:
-    """Whether a class is made from our sizes, least of width and heads, and is no module."""
-    if not isinstance(kind, type) or kind.__module__ == "builtins" or issubclass(kind, nn.Module):
+    """Whether a class takes so many of width and heads, and is neither a module nor Python's."""
+    if not isinstance(kind, type) or kind.__module__ in PYTHONS or issubclass(kind, nn.Module):
         return False
     return len({*_fields(kind)} & {"d_out", "num_heads"}) >= least
 
@@ -228,10 +237,20 @@ def _filled(kind: type, sizes: dict[str, Any]) -> Any:
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     config = kind(**{n: sizes[_field(n)] for n in names if _field(n) in sizes})
-    for name, size in SIZE_OF.items():
-        if size in sizes and name not in names and attempt(hasattr, config, name) is True:
-            attempt(setattr, config, name, sizes[size])
+    _set_all(config, names, sizes)
+    for part in [
+        *getattr(config, "__dict__", {}).values()
+    ]:  # configs within, as of vision and text
+        if _is_config(type(part)):
+            _set_all(part, (), sizes)
     return config
+
+
+def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
+    """Give a config's attributes our sizes, but those that it was made with."""
+    for name, size in SIZE_OF.items():
+        if size in sizes and name not in but and attempt(hasattr, config, name) is True:
+            attempt(setattr, config, name, sizes[size])
 
 
 def _field(name: str) -> str:

@@ -12,6 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
 from eleven_steps.checks.adapt.beside import ways_beside
+from eleven_steps.checks.adapt.block import norms
 from eleven_steps.checks.adapt.built import built, needs
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
@@ -203,7 +204,8 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     told = [asked.call] if asked.call else None
     calls = told or [*ways_beside(module, causal, turning, width, main.head_dim)]
     pairings = (False, True) if turning else (False,)
-    for where in places(module, weights, of_role, layouts):
+    arounds = (False, True) if norms(module, width) else (False,)
+    for around, where in product(arounds, places(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for paired, call in product(pairings, calls):
             yield adapted(
@@ -216,7 +218,8 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 causal=causal,
                 variant=asked.variant,
                 paired=paired,
-                told=_told(where, call, paired),
+                around=around,
+                told=_told(where, call, *["paired"] * paired, *["around"] * around),
             )
 
 
@@ -266,8 +269,8 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 # What is said of it
 
 
-def _told(where: list, call: Any, paired: bool) -> str:
-    layers = "; ".join([place.told for place in where] + [wording("paired")] * paired)
+def _told(where: list, call: Any, *more: str) -> str:
+    layers = "; ".join([*(place.told for place in where), *map(wording, more)])
     return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
 
 
