@@ -1,6 +1,7 @@
 """A module of somebody else's inside a class that is built and called as the lecture's is."""
 
 import functools
+import re
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -8,12 +9,22 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from eleven_steps.checks.adapt.block import Block
 from eleven_steps.checks.adapt.built import Build, built
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
-from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of
+from eleven_steps.checks.run.cases import LAYERS, Case, Cases, added, cases_of, split
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
+
+# What is added since the lecture, by our names: how its owner is called elsewhere.
+ADDED = {
+    "query_norm": r"(?:q|query)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
+    "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
+    "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
+    "W_gate": r"(?:w_?|attn_|to_)?(?:g|gates?)(?:_proj)?",
+}
+TURNED = ("W_query", "W_key", "query_norm", "key_norm")  # where positions turn queries and keys
 
 
 class Called(nn.Module):
@@ -56,6 +67,9 @@ class Adapted(nn.Module):
     lacks: ClassVar[frozenset[str]]  # biases that it has under no qkv_bias
     causal: ClassVar[bool]
     told: ClassVar[str]  # how it is read, in a line
+    variant: ClassVar[str] = ""  # the changes since the lecture that it is read with
+    around: ClassVar[bool] = False  # whether a block around attention is left aside
+    paired: ClassVar[bool] = False  # whether neighbouring features of a head turn together
 
     def __init__(
         self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False, **more: Any
@@ -67,7 +81,7 @@ class Adapted(nn.Module):
         given = {
             **{"d_in": d_in, "d_out": d_out, "num_heads": num_heads, "head_dim": head_dim},
             **{"context_length": context_length, "dropout": dropout, "qkv_bias": qkv_bias},
-            **{"causal": self.causal, "nothing": 0.0},
+            **{"causal": self.causal, "nothing": 0.0, "norm": "norm" in split(self.variant)},
         }
         inner, _ = built(type(self).build, given | more)
         self.width = d_in if "d_in" in self.asked else d_out
@@ -78,11 +92,16 @@ class Adapted(nn.Module):
             bias = qkv_bias and f"{name}.bias" not in self.lacks
             setattr(self, name, nn.Linear(d_in, rows, bias=bias))
         self.out_proj = nn.Linear(d_out, d_out)
-        self.head_dim = head_dim
+        self.head_dim, self.window = head_dim, more.get("window", context_length)
         names = dict(inner.named_parameters())
         if lost := [each.weight for each in self.places if not each_of(each.weight, names)]:
             raise ValueError(f"there is no {lost[0]}")
-        self.called = Called(inner, type(self).call)
+        self.adds = self.added_to(inner)
+        call = type(self).call
+        self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
+        last = next((place.weight for place in self.places if place.role == "out_proj"), "")
+        last = last.rpartition(".")[0]
+        self.block = Block(inner, self.width, last) if self.around else None
         self.set_aside = self.dropped_last(given | more) if dropout else {}
         for name, times in self.set_aside.items():
             inner.get_submodule(name).register_forward_hook(_Skipped(times))
@@ -92,12 +111,15 @@ class Adapted(nn.Module):
         num_tokens = x.shape[1]
         hidden = torch.zeros(num_tokens, num_tokens, dtype=torch.bool, device=x.device)
         if self.causal:
-            hidden = (~hidden).triu(1)
+            hidden = (~hidden).triu(1) | (~hidden).tril(-self.window)
         x = nn.functional.pad(x, (0, self.width - x.shape[2]))
         lent, first = self.lent(), getattr(self.called.call, "first", False)
         given = x.transpose(0, 1) if first else x
+        if self.block:
+            self.block.begin(given)
         returned = functional_call(self.called, lent, (given, hidden))
         out = output(returned, self.out_proj.out_features)
+        out = self.block.end(self, out) if self.block else out
         if not isinstance(out, torch.Tensor):
             return out
         out = out.transpose(0, 1) if first else out
@@ -106,6 +128,31 @@ class Adapted(nn.Module):
             return self.out_proj(out)
         has_bias = each_of(f"inner.{last[0].bias}", lent) if last[0].bias else False
         return out if has_bias else out + self.out_proj.bias
+
+    def added_to(self, inner: nn.Module) -> dict[str, tuple[str, torch.Tensor]]:
+        """Make what the variant adds; return where each parameter is inside, and what it is less.
+
+        A norm whose weight starts at 0 multiplies by 1 more than its weight.
+
+        Raises:
+            ValueError: there is no such parameter inside.
+        """
+        parameters, adds = dict(inner.named_parameters()), {}
+        for layer in added(self.variant):
+            mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
+            if not mine:
+                raise ValueError(f"there is no {layer}")
+            shapes = {part: self._ours(layer, parameters[n].shape) for n, part in mine.items()}
+            setattr(self, layer, _of_shapes(shapes))
+            for name, part in mine.items():
+                less = "norm" in layer and part == ".weight" and not parameters[name].any()
+                adds[layer + part] = name, float(less)
+        return adds
+
+    def _ours(self, layer: str, shape: torch.Size) -> tuple[int, ...]:
+        """The shape of a parameter as ours is, x not filled up."""
+        reads_x = layer == "W_gate" and len(shape) == 2
+        return (shape[0], self.W_query.in_features) if reads_x else tuple(shape)
 
     def dropped_last(self, given: dict[str, Any]) -> dict[str, int]:
         """Which nn.Dropout of the module acts on what it returns, and how often each is called.
@@ -123,7 +170,7 @@ class Adapted(nn.Module):
             x, hidden = torch.ones(1, 2, self.width), torch.ones(2, 2, dtype=torch.bool).triu(1)
             first = getattr(self.called.call, "first", False)
             x = x.transpose(0, 1) if first else x
-            out = output(attempt(type(self).call, other, x, hidden), self.out_proj.out_features)
+            out = output(attempt(self.called.call, other, x, hidden), self.out_proj.out_features)
         memory = out.data_ptr() if isinstance(out, torch.Tensor) else None
         return {name: len(o) for name, o in calls.items() if o and o[-1].data_ptr() == memory}
 
@@ -131,22 +178,52 @@ class Adapted(nn.Module):
         """Our weights and biases as the module inside keeps them, by name."""
         theirs, lent = dict(self.called.inner.named_parameters()), {}
         for place in self.places:
-            layers = [getattr(self, name) for name in ROLES[place.role]]
-            if place.role == "out_proj":
-                weights = [layers[0].weight.unflatten(1, (-1, self.head_dim))]
-                biases = [layers[0].bias]
+            named = {name: getattr(self, name) for name in ROLES[place.role]}
+            layer = named.get("out_proj")
+            if layer is not None:
+                weights, biases = [layer.weight.unflatten(1, (-1, self.head_dim))], [layer.bias]
             else:
-                weights = [self._of_heads(each) for each in layers]
                 zeros = self.out_proj.bias.new_zeros
-                biases = [zeros(len(e.weight)) if e.bias is None else e.bias for e in layers]
+                biases = [
+                    zeros(len(e.weight)) if e.bias is None else e.bias for e in named.values()
+                ]
+                weights = [self._of_heads(each) for each in named.values()]
                 biases = [each.view(-1, self.head_dim) for each in biases]
-            lent |= place.filled(weights, theirs) | place.filled(biases, theirs, bias=True)
+                weights, biases = (map(self._in_pairs, named, some) for some in (weights, biases))
+            lent |= place.filled([*weights], theirs) | place.filled([*biases], theirs, bias=True)
+        for ours, (name, less) in self.adds.items():
+            tensor = self.get_parameter(ours) - less
+            if tensor.dim() == 2:
+                tensor = nn.functional.pad(tensor, (0, self.width - tensor.shape[1]))
+            lent[name] = self._in_pairs(ours.partition(".")[0], tensor[None])[0]
         return {f"inner.{name}": tensor for name, tensor in lent.items()}
+
+    def _in_pairs(self, layer: str, tensor: torch.Tensor) -> torch.Tensor:
+        """(heads, head_dim, ...) with the features that turn together side by side, if they are."""
+        if not self.paired or layer not in TURNED:
+            return tensor
+        return tensor.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
 
     def _of_heads(self, layer: nn.Linear) -> torch.Tensor:
         """(heads, head_dim, width) of a layer's weight, zeros where x is filled up."""
         padded = nn.functional.pad(layer.weight, (0, self.width - layer.in_features))
         return padded.unflatten(0, (-1, self.head_dim))
+
+
+def named_as(layer: str, name: str) -> re.Match | None:
+    """Whether a parameter is named as one of a layer that was added; its group is which."""
+    pattern = rf"(?:.*\.)?(?:{ADDED.get(layer, '(?!)')})((?:\.weight|\.bias)?)"
+    return re.fullmatch(pattern, name, re.IGNORECASE)
+
+
+def _of_shapes(shapes: dict[str, tuple[int, ...]]) -> nn.Module | nn.Parameter:
+    """A parameter, or a layer that holds some."""
+    if "" in shapes:
+        return nn.Parameter(torch.zeros(shapes[""]))
+    layer = nn.Module()
+    for part, shape in shapes.items():
+        layer.register_parameter(part[1:], nn.Parameter(torch.zeros(shape)))
+    return layer
 
 
 def adapted(name: str, **fields: Any) -> type[Adapted]:

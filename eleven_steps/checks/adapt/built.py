@@ -1,28 +1,52 @@
 """How a constructor of somebody else's is called: which of our sizes each parameter asks for."""
 
+import functools
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, get_args
+
+from torch import nn
+
+from eleven_steps.checks.run.isolate import Failure, attempt
 
 # What a size is called elsewhere. A width is that of x and of the output, both at once.
 WORDS = {
     "d_in": "d_in dim_in in_dim input_dim d_input input_size in_features",
     "d_out": "d_out dim d_model n_embd embed_dim emb_dim embedding_dim embed_size emb_size emb "
-    "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels",
-    "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h",
-    "head_dim": "head_dim dim_head d_k d_v d_head d_key d_value d_kv head_size attention_head_size",
+    "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
+    "n_embed n_state",
+    "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
+    "encoder_attention_heads decoder_attention_heads attention_heads",
+    "num_kv_heads": "num_kv_heads n_kv_heads num_key_value_heads n_kv_head num_kv_head kv_heads "
+    "n_head_kv num_query_groups n_kv kv_n_heads",
+    "head_dim": "head_dim dim_head d_k d_v d_head d_key d_value d_kv head_size attention_head_size "
+    "query_pre_attn_scalar attention_head_dim",
     "context_length": "context_length block_size n_ctx max_len max_length seq_len max_seq_len "
     "max_seq_length n_positions max_position_embeddings context_size",
     "dropout": "dropout attn_drop attn_dropout dropout_p dropout_prob dropout_rate attn_pdrop "
-    "attention_dropout attention_probs_dropout_prob p_drop drop",
-    "qkv_bias": "qkv_bias bias use_bias add_bias attention_bias",
+    "attention_dropout attention_probs_dropout_prob attention_dropout_prob attn_dropout_prob "
+    "p_drop drop",
+    "qkv_bias": "qkv_bias bias use_bias add_bias attention_bias use_qkv_bias",
     "causal": "causal is_causal masked is_decoder autoregressive",
+    "window": "window window_size sliding_window sliding_window_size local_window",
+    "limit": "limit cap softcap soft_cap attn_softcap logit_softcapping attn_logit_softcapping",
+    # What the lecture's class does not have: dropout of the output; positions turned; norms.
+    "nothing": "proj_drop resid_drop resid_pdrop resid_dropout out_drop proj_dropout "
+    "hidden_dropout_prob hidden_dropout",
+    "base": "rope_theta rope_base theta rotary_emb_base rotary_base",
+    "eps": "eps norm_eps rms_norm_eps layer_norm_eps rms_eps layer_norm_epsilon",
+    "norm": "qk_norm use_qk_norm qk_layernorm use_qk_layernorm use_qk_norm_in_attn",
+    "layer": "layer_idx layer_id layer_index layer_number",
+    "fused": "_attn_implementation",
+    "scale": "attention_multiplier",
 }
-# Dropout of the output, which the lecture's class does not have.
-NOTHING = "proj_drop resid_drop resid_pdrop resid_dropout out_drop proj_dropout hidden_dropout_prob"
 SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
-SIZE_OF |= dict.fromkeys(NOTHING.split(), "nothing")
-CONFIGS = {"config", "cfg", "args", "conf", "hparams", "params", "opt"}
+CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
+PYTHONS = ("builtins", "typing", "inspect")
+ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
+LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
 Build = Callable[..., Any]
 
@@ -53,42 +77,210 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     """Call a constructor, or a function that builds, with the sizes that its parameters ask for.
 
     Args:
-        build: its parameters bear our names, or usual ones; a config gets all of them.
+        build: its parameters bear our names, or usual ones; a config is made of the class that it
+            is annotated with, or else gets all of them. Of what is required, what is left is the
+            width.
         sizes: by our names.
 
     Returns:
         (what it returns, the names of the sizes that it asked for).
 
     Raises:
-        TypeError: a parameter without a default asks for something else.
+        TypeError: parameters without a default ask for something else.
     """
-    asked, positional, named = set(), [], {}
-    config = Config(sizes)
-    for parameter in _parameters(build):
-        size = SIZE_OF.get(parameter.name, parameter.name)
-        if size in sizes:
-            asked.add(size)
-            value = sizes[size]
-        elif parameter.name in CONFIGS and parameter.default is parameter.empty:
+    sizes = _usual(sizes) | getattr(build, "chosen", {})
+    parameters = list(_parameters(build))
+    configs = {each.name: _config(each, build, sizes) for each in parameters}
+    of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
+    left = [e for e in parameters if of[e.name] not in sizes and configs[e.name] is None]
+    required = [each.name for each in left if each.default is each.empty]
+    of = _one_width(of, required, left, any(each is not None for each in configs.values()))
+    asked, positional, named, strange = set(), [], {}, []
+    for parameter in parameters:
+        name, config = parameter.name, configs[parameter.name]
+        if of[name] in sizes:
+            asked.add(of[name])
+            value = sizes[of[name]]
+        elif config is not None:
             value = config
-        elif parameter.default is parameter.empty:
-            raise TypeError(f"{parameter.name!r} is none of our sizes")
+        elif name in required:
+            strange.append(name)
+            continue
         else:
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(value)
         else:
-            named[parameter.name] = value
+            named[name] = value
+    if strange:
+        are = "are none" if len(strange) > 1 else "is none"
+        raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
+    _set_layer(named, of, configs)
     made = build(*positional, **named)
-    return made, (asked | config.asked) - {"nothing"}
+    for config in configs.values():
+        if config is not None:
+            asked |= getattr(config, "asked", None) or _asked(config, made)
+    return made, asked - {"nothing", "base", "eps", "scale", "norm"}
+
+
+def choices(build: Build, asked: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield what a constructor can be told besides: each way that its config names, each layer."""
+    for fused in ("eager", "sdpa") if "fused" in asked else (None,):
+        for layer in (0, -1) if "layer" in asked else (None,):
+            some = {"fused": fused, "layer": layer}
+            yield {name: each for name, each in some.items() if each is not None}
+
+
+def chosen(build: Build, choice: dict[str, Any]) -> Build:
+    """The same constructor, told something besides."""
+
+    @functools.wraps(build, updated=())
+    def make(*args: Any, **options: Any) -> Any:
+        return build(*args, **options)
+
+    make.chosen = choice
+    return make
 
 
 def needs(build: Build) -> list[str]:
-    """The parameters without a default."""
-    return [each.name for each in _parameters(build) if each.default is each.empty]
+    """The parameters without a default, and configs."""
+    every = _parameters(build)
+    return [e.name for e in every if e.default is e.empty or _called(e.name)]
+
+
+def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
+    """Our sizes, and those that follow from them."""
+    usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "layer": 0, "fused": "eager", "norm": False}
+    if "num_heads" in sizes:
+        usual["num_kv_heads"] = sizes["num_heads"]
+    if "head_dim" in sizes:
+        usual["scale"] = sizes["head_dim"] ** -0.5
+    return usual | sizes
+
+
+def _one_width(
+    of: dict[str, str], required: list[str], left: list[inspect.Parameter], config: bool
+) -> dict[str, str]:
+    """Whose size each parameter is, where one is found by elimination.
+
+    What alone is left of what is required is the width; an input's width that stands alone is the
+    output's too; and where nothing is required, the first whole number is.
+    """
+    read = {*of.values()}
+    if config or "d_out" in read:
+        return of
+    if "d_in" in read and not required and len(read) > 1:
+        return {name: "d_out" if size == "d_in" else size for name, size in of.items()}
+    whole = [each.name for each in left if type(each.default) is int and each.default > 1]
+    found = required if required else whole[:1]
+    if len(found) != 1 or "d_in" in read or "num_heads" not in read:
+        return of
+    return of | {found[0]: "d_out"}
 
 
 def _parameters(build: Build) -> Iterator[inspect.Parameter]:
-    for parameter in inspect.signature(build).parameters.values():
+    signature = attempt(inspect.signature, build, eval_str=True)
+    if isinstance(signature, Failure):  # annotations may name what is not there
+        signature = inspect.signature(build)
+    for parameter in signature.parameters.values():
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield parameter
+
+
+# Configs
+
+
+def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -> Any:
+    """A config of our sizes for a parameter that asks for one; None for any other."""
+    called = _called(parameter.name)
+    kinds = [parameter.annotation, *get_args(parameter.annotation)]
+    kind = next((each for each in kinds if _is_config(each, 1)), None)
+    if kind is None and called:  # of parts, as one of text and of vision
+        named = (each for each in kinds if isinstance(each, type))
+        kind = next((each for each in named if each.__name__.endswith("Config")), None)
+    if kind is None and called:
+        kind = _nearby(build)
+    if kind is not None:
+        return _filled(kind, sizes)
+    return Config(sizes) if called and parameter.default is parameter.empty else None
+
+
+def _called(name: str) -> bool:
+    return name in CONFIGS or name.endswith("config")
+
+
+def _is_config(kind: Any, least: int = 2) -> bool:
+    """Whether a class takes so many of width and heads, and is neither a module nor Python's."""
+    if not isinstance(kind, type) or kind.__module__ in PYTHONS or issubclass(kind, nn.Module):
+        return False
+    return len({*_fields(kind)} & {"d_out", "num_heads"}) >= least
+
+
+@functools.cache
+def _fields(kind: type) -> frozenset[str]:
+    """Our sizes that a config has fields for: parameters, or attributes."""
+    parameters = attempt(inspect.signature, kind)
+    names = [] if isinstance(parameters, Failure) else [*parameters.parameters]
+    return frozenset(_field(name) for name in (*names, *dir(kind))) - {""}
+
+
+def _nearby(build: Build) -> type | None:
+    """The config beside a constructor, by name the nearest; None where there is none."""
+    beside = vars(sys.modules.get(getattr(build, "__module__", ""), object()) or object()).values()
+    some = [each for each in beside if isinstance(each, type) and _is_config(each)]
+    name = getattr(build, "__name__", "")
+    return max(some, key=lambda e: len(os.path.commonprefix([e.__name__, name])), default=None)
+
+
+def _filled(kind: type, sizes: dict[str, Any]) -> Any:
+    """A config of a class, its defaults aside from our sizes."""
+    signature = attempt(inspect.signature, kind)
+    names = {} if isinstance(signature, Failure) else signature.parameters
+    config = kind(**{n: sizes[_field(n)] for n in names if _field(n) in sizes})
+    _set_all(config, names, sizes)
+    for part in [
+        *getattr(config, "__dict__", {}).values()
+    ]:  # configs within, as of vision and text
+        if _is_config(type(part)):
+            _set_all(part, (), sizes)
+    return config
+
+
+def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
+    """Give a config's attributes our sizes, but those that it was made with."""
+    for name, size in SIZE_OF.items():
+        if size in sizes and name not in but and attempt(hasattr, config, name) is True:
+            attempt(setattr, config, name, sizes[size])
+
+
+def _field(name: str) -> str:
+    """The size that a config's field holds, by its name or the end of it; "" if it holds none."""
+    parts = name.split("_")
+    ends = ("_".join(parts[i:]) for i in range(1, len(parts) - 1))  # one word says too little
+    found = (SIZE_OF[each] for each in ends if SIZE_OF.get(each) in ENDS)
+    return SIZE_OF.get(name) or next(found, "")
+
+
+def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any]) -> None:
+    """Put the number of the last layer where -1 stands for it."""
+    counts = (attempt(getattr, c, n, 0) for c in configs.values() for n in LAYERS.split())
+    last = next((each - 1 for each in counts if type(each) is int and each), 0)
+    for name, value in named.items():
+        if of[name] == "layer" and value == -1:
+            named[name] = last
+
+
+def _asked(config: Any, made: Any) -> set[str]:
+    """Which of our sizes the code of a module reads from its config."""
+    modules = made.modules() if isinstance(made, nn.Module) else ()
+    read = set().union(*(_read(kind) for kind in {type(each) for each in modules}))
+    return {_field(name) for name in read if attempt(hasattr, config, name) is True}
+
+
+@functools.cache
+def _read(kind: type) -> frozenset[str]:
+    """The names of sizes that stand in the code of a class."""
+    own = (vars(each).values() for each in kind.__mro__ if not each.__module__.startswith("torch."))
+    codes = [each.__code__ for values in own for each in values if inspect.isfunction(each)]
+    said = [name for code in codes for name in (*code.co_names, *code.co_consts)]
+    return frozenset(each for each in said if isinstance(each, str) and _field(each))

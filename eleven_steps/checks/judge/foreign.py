@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.beside import ways_beside
+from eleven_steps.checks.adapt.block import norms
 from eleven_steps.checks.adapt.built import built
-from eleven_steps.checks.adapt.calls import Way, ways
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.calling import (
@@ -20,6 +22,7 @@ from eleven_steps.checks.judge.calling import (
     mixes,
 )
 from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.instead import Unread, in_turn
 from eleven_steps.checks.judge.laid import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
@@ -32,10 +35,6 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 SECONDS = 60.0  # for all ways to read a class together; packages load much when first called
 FEW = 4  # ways to read a wrong class that are judged, of those that get it equally far
-
-
-class Unread(Exception):
-    """A class cannot be read: built, filled or called."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def check_attention(
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.told and not elsewhere(cls):
         return honestly("", judged_alone, cls, asked.variant)
-    return honestly("", _judged, asked)
+    return honestly("", in_turn, _judged, _every, asked)
 
 
 def _variant(variant: str, causal: bool) -> str:
@@ -208,10 +207,14 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
-    calls = [asked.call] if asked.call else list(ways(module, causal))
-    for where in places(module, weights, of_role, layouts):
+    turning = "rope" in changes_of(asked.variant)
+    told = [asked.call] if asked.call else None
+    calls = told or [*ways_beside(module, causal, turning, width, main.head_dim)]
+    pairings = (False, True) if turning else (False,)
+    arounds = (False, True) if norms(module, width) else (False,)
+    for around, where in product(arounds, places(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
-        for call in calls:
+        for paired, call in product(pairings, calls):
             yield adapted(
                 type(module).__name__,
                 build=asked.build,
@@ -220,7 +223,10 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 asked=names,
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
                 causal=causal,
-                told=_told(where, call),
+                variant=asked.variant,
+                paired=paired,
+                around=around,
+                told=_told(where, call, *["paired"] * paired, *["around"] * around),
             )
 
 
@@ -241,6 +247,14 @@ def _weights(
         layouts |= {role: layout} if layout else {}
     roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
+    if not layers and sorted(roles) == sorted(LAYERS[:3]):  # and nothing else that could be it
+        read = {
+            name
+            for names in guessed.values()
+            for each in names
+            for name in each_of(each, parameters)
+        }
+        without_out = all(each.dim() < 2 for name, each in parameters.items() if name not in read)
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
         those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
@@ -266,9 +280,9 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 # What is said of it
 
 
-def _told(where: list, call: Any) -> str:
-    layers = "; ".join(place.told for place in where)
-    return wording("read_as", layers=layers, call=call.told if isinstance(call, Way) else "call")
+def _told(where: list, call: Any, *more: str) -> str:
+    layers = "; ".join([*(place.told for place in where), *map(wording, more)])
+    return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
 
 
 def _note(reading: type[Adapted], verdict: Outcome) -> str:
@@ -285,7 +299,9 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
     without += [f"{' and '.join(those)} ({why})" for why, those in refused.items()]
     note = wording("not_tried", those="; ".join(without)) if without else ""
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
-    return together(reading.told, _left_aside(reading, cases.main), note, hint)
+    ends = {place.role for place in reading.places}
+    early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
+    return together(early, reading.told, _left_aside(reading, cases.main), note, hint)
 
 
 def _left_aside(reading: type[Adapted], case: Case) -> str:

@@ -6,6 +6,7 @@ attempt calls their code and nothing of ours; the clock runs during such calls a
 import contextlib
 import ctypes
 import io
+import logging
 import random
 import signal
 import sys
@@ -31,6 +32,7 @@ SETTINGS = (
     (torch.get_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
+    (lambda: logging.root.manager.disable, logging.disable),
     (get_printoptions, lambda options: torch.set_printoptions(**options)),
     (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
 )
@@ -197,6 +199,7 @@ def silenced() -> Iterator[World]:
             torch.set_num_threads(1)
             torch.set_grad_enabled(True)
             torch.compile = _as_it_is
+            logging.disable()
             yield World()
         finally:
             sys.stdin = stdin

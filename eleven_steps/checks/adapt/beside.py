@@ -1,0 +1,167 @@
+"""What a forward of somebody else's gets beside x and a mask: positions, lengths, and Nones."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.adapt.calls import Call, output, ways
+from eleven_steps.checks.run.isolate import Failure, attempt
+
+TURNS = re.compile(r"(?:rope_|rotary_)?(?:pos(?:ition)?_emb(?:edding)?s?|emb)|rope|freqs(?:_\w+)?")
+BASE = 1e4  # of the angles
+
+# How cosines and sines come, from angles (b * num_tokens, head_dim / 2), b and head_dim.
+FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
+    "(b, num_tokens, head_dim)": lambda a, b, d: _pair(_whole(a, d).unflatten(0, (b, -1))),
+    "(num_tokens, head_dim)": lambda a, b, d: _pair(_whole(a, d)[: len(a) // b]),
+    "(num_tokens, head_dim / 2)": lambda a, b, d: _pair(a[: len(a) // b]),
+    "(num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a[: len(a) // b]),
+    "(b, num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a.unflatten(0, (b, -1))),
+    "(b, num_tokens, 1)": lambda a, b, d: _pair(a[:, :1].unflatten(0, (b, -1))),
+}
+PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
+    "position_ids": lambda b, n, x: torch.arange(n, device=x.device).expand(b, n),
+    "start_pos": lambda b, n, x: 0,
+    "layer_idx": lambda b, n, x: 0,
+    "seq_len": lambda b, n, x: n,
+    "max_seqlen": lambda b, n, x: n,
+    "cu_seqlens": lambda b, n, x: n * torch.arange(b + 1, device=x.device, dtype=torch.int32),
+} | dict.fromkeys(("use_cache", "output_attentions"), lambda b, n, x: False)
+PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lambda b, n, x: None)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A way to call a forward that gets more than x and a mask.
+
+    Args:
+        way: the call itself.
+        names: the parameters that get something from PLAIN.
+        turns: those that get cosines and sines: both in one, or one each.
+        form: a name in FORMS.
+        turning: whether they are those of positions; else cosines are 1 and sines 0.
+        head_dim: features of a head.
+    """
+
+    way: Any
+    names: tuple[str, ...]
+    turns: tuple[str, ...] = ()
+    form: str = ""
+    turning: bool = False
+    head_dim: int = 2
+
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        """Call the module and return what it returns."""
+        b, n = x.shape[self.first], len(hidden)
+        more = {name: PLAIN[name](b, n, x) for name in self.names}
+        packed = "cu_seqlens" in more
+        if self.turns:
+            many = 1 if packed else b
+            given = FORMS[self.form](self._angles(b, n, x), many, self.head_dim)
+            more |= zip(self.turns, given if len(self.turns) > 1 else (given,), strict=True)
+        given = x.flatten(0, 1) if packed else x
+        returned = self.way(lambda *args, **named: module(*args, **named, **more), given, hidden)
+        if not packed:
+            return returned
+        out = output(returned, x.shape[-1])
+        return out.unflatten(0, (b, n)) if isinstance(out, torch.Tensor) else out
+
+    def _angles(self, b: int, n: int, x: torch.Tensor) -> torch.Tensor:
+        """(b * num_tokens, head_dim / 2), those of a text below those of the one before."""
+        pairs = -(-self.head_dim // 2)
+        turns = BASE ** (-torch.arange(pairs, device=x.device, dtype=x.dtype) / pairs)
+        angles = torch.arange(n, device=x.device, dtype=x.dtype)[:, None] * turns
+        return (angles * self.turning).repeat(b, 1)
+
+    def of_heads(self, head_dim: int) -> "Beside":
+        """The same for heads of so many features."""
+        return replace(self, head_dim=head_dim)
+
+    @property
+    def first(self) -> bool:
+        """Whether tokens come first."""
+        return getattr(self.way, "first", False)
+
+    @property
+    def mask(self) -> str:
+        """The parameter that gets a mask."""
+        return getattr(self.way, "mask", "")
+
+    @property
+    def told(self) -> str:
+        """The call in a few words."""
+        more = [*self.names]
+        if self.turns:
+            what = "of positions" if self.turning else "1 and 0"
+            more.append(f"{', '.join(self.turns)}, cosines and sines {what}, {self.form}")
+        return f"{self.way.told} with {', '.join(more)}"
+
+
+def ways_beside(
+    module: Any, causal: bool, turning: bool, width: int, head_dim: int
+) -> Iterator[Any]:
+    """Yield every way to call a forward that its parameters allow, with what it needs besides.
+
+    Args:
+        module: built.
+        causal: whether later tokens are hidden.
+        turning: whether queries and keys are turned by their positions.
+        width: features of x.
+        head_dim: features of a head.
+    """
+    every = inspect.signature(module.forward).parameters.values()
+    needed = [each.name for each in every if each.default is each.empty]
+    names = tuple(name for name in needed if name in PLAIN)
+    turns = tuple(each.name for each in every if TURNS.fullmatch(each.name))[:1]
+    turns = ("cos", "sin") if {"cos", "sin"} <= {each.name for each in every} else turns
+    found = []
+    for form in ("", *(FORMS if turns else ())):
+        handed = turns if form else ()
+        plain = list(ways(_without(module, names + handed), causal))
+        more = [Beside(each, names, handed, form, turning, head_dim) for each in plain]
+        found.append(more if names or handed else plain)
+        if any(_runs(each, module, width) for each in found[-1]):
+            yield from found[-1]
+            return
+    yield from found[:2][-1]
+
+
+def _runs(call: Call, module: Any, width: int) -> bool:
+    """Whether a call gives a tensor."""
+    x, hidden = torch.ones(2, 3, width), torch.ones(3, 3, dtype=torch.bool).triu(1)
+    x = x.transpose(0, 1) if call.first else x
+    with torch.no_grad():
+        returned = attempt(call, module, x, hidden)
+    return not isinstance(returned, Failure)
+
+
+def _without(module: Any, names: tuple[str, ...]) -> Any:
+    """What has a module's forward, less some of its parameters."""
+    if not names:
+        return module
+    whole = inspect.signature(module.forward)
+    left = [each for each in whole.parameters.values() if each.name not in names]
+
+    def forward(*args: Any, **named: Any) -> Any:
+        return module.forward(*args, **named)
+
+    forward.__signature__ = whole.replace(parameters=left)
+    return SimpleNamespace(forward=forward)
+
+
+def _pair(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return angles.cos(), angles.sin()
+
+
+def _whole(angles: torch.Tensor, head_dim: int) -> torch.Tensor:
+    """An angle for each feature; the second half of a head has those of the first."""
+    return torch.cat([angles, angles], -1)[:, :head_dim]
+
+
+def _complex(angles: torch.Tensor) -> torch.Tensor:
+    return torch.polar(torch.ones_like(angles), angles)

@@ -1,0 +1,214 @@
+"""Judge a class of somebody else's in each way it can be built, and find what it is right as."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.adapt.adapted import Adapted, named_as
+from eleven_steps.checks.adapt.built import built, choices, chosen
+from eleven_steps.checks.judge.say import Outcome, say, together
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, split
+from eleven_steps.checks.run.contract import combined, sizes
+from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
+from eleven_steps.checks.run.making import build
+
+SECONDS = 8.0  # to find what else a class is right as
+SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx"}
+# What is tried where a class is not right as it is asked about: changes that need no sign of them,
+# and those that need one, a size that is asked for.
+FREE = ("full", "rope", "rope,full")
+SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
+
+
+class Unread(Exception):
+    """A class cannot be read: built, filled or called."""
+
+
+Judge = Callable[[Any], Outcome]  # of an Asked
+Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read it
+
+
+def in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
+    """Say, without a sound of theirs, what _in_turn says."""
+    with silenced():
+        return _in_turn(judge, every, asked)
+
+
+def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
+    """Judge a class in each way that it can be built; say of a wrong one what it is right as.
+
+    Args:
+        judge: what says whether an Asked is right.
+        every: yields each way to read an Asked in a case.
+        asked: what check_attention is given.
+    """
+    module, sized = _made(asked)
+    some = list(choices(asked.build, sized))
+    ways = [replace(asked, build=chosen(asked.build, each)) for each in some if each] or [asked]
+    verdict = _of_all(judge, every, ways, some)
+    if verdict.passed:
+        return replace(verdict, note=together(verdict.note, _not_tried(every, ways[0], sized)))
+    if instead := _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized)):
+        return instead
+    names = _taking_part(every, ways[0]) if verdict.kind not in ("unread", "failed") else []
+    if names:
+        of = asked.variant or "the lecture"
+        why = wording("takes_part", names=", ".join(names), asked=of)
+        return replace(say("unread", why=f"{why}.").outcome(""), note=verdict.note)
+    return verdict
+
+
+def _made(asked: Any) -> tuple[Any, set[str]]:
+    """A module, and which of our sizes it asks for; None where it cannot be built."""
+    with isolated(SECONDS):
+        made = attempt(built, asked.build, _given(asked.variant))
+    return (None, set()) if isinstance(made, Failure) else made
+
+
+def _given(variant: str) -> dict[str, Any]:
+    main = cases_of(variant).main
+    first = {n: s for n, s in main.letters.items() if n not in ("b", "num_tokens")}
+    causal = "full" not in split(variant)
+    more = {"dropout": 0.0, "qkv_bias": True, "causal": causal, "nothing": 0.0}
+    return first | more | sizes(main)
+
+
+def _of_all(judge: Judge, every: Every, ways: list[Any], some: list[dict]) -> Outcome:
+    """The verdict on all ways in which a class can be built: right only where all are."""
+    verdicts = [judge(ways[0])]
+    for way in ways[1:]:
+        verdicts.append(judge(way) if _fits(every, way) != verdicts[0].passed else verdicts[0])
+    return _worst(verdicts, ways, some)
+
+
+def _worst(verdicts: list[Outcome], ways: list[Any], some: list[dict]) -> Outcome:
+    if len(ways) == 1:
+        return verdicts[0]
+    order = sorted(verdicts, key=lambda each: (each.kind == "unread", each.passed))
+    worst, told = order[0], [_told(each) for each in some]
+    at = verdicts.index(worst)
+    others = [name for index, name in enumerate(told) if index != at]
+    right = [told[i] for i, each in enumerate(verdicts) if each.passed]
+    if worst.passed:
+        note = wording("built_same", choice=told[at], others=" or ".join(others))
+    elif right:
+        note = wording("built_other", choice=told[at], others=" or ".join(right))
+    else:
+        note = wording("built_so", choice=told[at])
+    return replace(worst, note=together(worst.note, note))
+
+
+def _told(choice: dict[str, Any]) -> str:
+    shown = {SHOWN[name]: "last" if each == -1 else each for name, each in choice.items()}
+    return ", ".join(f"{name} {each}" for name, each in shown.items())
+
+
+# What it is right as
+
+
+def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
+    """Yield the variants that a class might be right as, those of few changes first."""
+    own = split(asked.variant)
+    parameters = dict(module.named_parameters()) if isinstance(module, nn.Module) else {}
+    must = [
+        change
+        for change in ("norm", "sinks", "gate")
+        if all(any(named_as(layer, n) for n in parameters) for layer in ADDED[change])
+    ]
+    signs = [change for size, change in SIGNS.items() if size in sized]
+    more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
+    for base, sign in itertools.product(("", *FREE), more):
+        variant = attempt(combined, ",".join([*own, *must, base, sign]))
+        if not isinstance(variant, Failure) and variant != asked.variant:
+            yield variant
+
+
+def _instead(
+    judge: Judge, every: Every, asked: Any, verdict: Outcome, variants: Iterable[str]
+) -> Outcome | None:
+    """The verdict on a class that gives what is right with another variant; None if none is."""
+    for variant in variants:
+        other = replace(asked, variant=variant)
+        if _fits(every, other):
+            said, how = judge(other), _how(variant)
+            if said.passed:
+                text = wording("right_as", changes=_called(variant, asked.variant), how=how)
+                return replace(verdict, message=together(text, verdict.message))
+            if said.kind != "unread":
+                return replace(said, message=together(wording("asked_as", how=how), said.message))
+    return None
+
+
+def _fits(every: Every, asked: Any) -> bool:
+    """Whether a class, read in some way, gives what is right in the main case."""
+    main, failed = cases_of(asked.variant).main, []
+    try:
+        with isolated(SECONDS):
+            right = play(main).out
+            for reading in every(asked, main):
+                if reading.call in failed:  # whatever the layout
+                    continue
+                out = once(reading, main, Pass())[0].out
+                if close(out, right):
+                    return True
+                failed += [reading.call] * isinstance(out, Failure)
+    except (TimeUp, Unread):
+        pass
+    return False
+
+
+def _how(variant: str) -> str:
+    changes = split(variant)
+    named = ",".join(each for each in changes if each != "full")
+    options = [f"--variant {named}" if named else "", "--full" if "full" in changes else ""]
+    return f"`{' '.join(filter(None, options))}`"
+
+
+def _called(variant: str, own: str) -> str:
+    more = [each for each in split(variant) if each not in split(own)]
+    names = {"full": "no token hidden", "rope": "RoPE", "gqa": "GQA", "alibi": "ALiBi"}
+    names |= {"norm": "norms of queries and keys", "cap": "a cap on scores"}
+    names |= {"window": "a window", "gate": "a gate"}
+    return " and ".join(names.get(each, each) for each in more)
+
+
+# What was not tried, and what takes part
+
+
+def _not_tried(every: Every, asked: Any, sized: set[str]) -> str:
+    """Say what a right class could be asked besides."""
+    own, said = split(asked.variant), []
+    if "num_kv_heads" in sized and "gqa" not in own:
+        how = attempt(combined, f"{asked.variant},gqa")
+        said += [] if isinstance(how, Failure) else [wording("few_heads", how=_how(how))]
+    return together(*said)
+
+
+def _taking_part(every: Every, asked: Any) -> list[str]:
+    """The parameters beside those of our layers on which what comes out depends."""
+    main = cases_of(asked.variant).main
+    with isolated(SECONDS):
+        for reading in itertools.islice(every(asked, main), 40):
+            module = attempt(build, reading, main)
+            out = module if isinstance(module, Failure) else attempt(module, main.x)
+            if isinstance(out, torch.Tensor) and out.requires_grad:
+                return _moving(module, out)
+    return []
+
+
+def _moving(module: Adapted, out: torch.Tensor) -> list[str]:
+    inner = dict(module.called.inner.named_parameters())
+    lent = {name.removeprefix("inner.") for name in module.lent()}
+    left = {n: p for n, p in inner.items() if n not in lent and p.requires_grad}
+    if not left:
+        return []
+    grads = torch.autograd.grad(out.square().sum(), [*left.values()], allow_unused=True)
+    return [name for name, grad in zip(left, grads, strict=True) if grad is not None and grad.any()]
