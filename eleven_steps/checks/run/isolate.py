@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._tensor_str import get_printoptions  # torch shows these nowhere else
+from torch._tensor_str import PRINT_OPTS  # torch shows these nowhere else
 
 LIBRARY = Path(__file__).parents[2]
 OUR_FILES = tuple(
@@ -38,7 +38,7 @@ SETTINGS = (
     (torch.get_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
-    (get_printoptions, lambda options: torch.set_printoptions(**options)),
+    (lambda: {**vars(PRINT_OPTS)}, lambda options: torch.set_printoptions(**options)),
     (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
 )
 
