@@ -258,7 +258,6 @@ def refusal(cls: Any, case: Case) -> str:
 def cases_for(cls: Any, variant: str) -> Cases:
     """The cases of a variant whose sizes a class can have."""
     cases = cases_of(variant)
-    every, simpler = (
-        tuple(case for case in some if takes(cls, case)) for some in (cases.every, cases.simpler)
-    )
-    return replace(cases, every=every, simpler=simpler)
+    lists = {name: getattr(cases, name) for name in ("every", "simpler", "sized", "rare")}
+    held = {name: tuple(e for e in some if takes(cls, e)) for name, some in lists.items()}
+    return replace(cases, **held)

@@ -104,7 +104,8 @@ def _outputs(outputs: Outputs) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(main)[0]) if is_remote(outputs.cls) else every
+    cases = (*every, *outputs.cases.sized, *outputs.cases.rare)
+    cases += (drawn(main)[0],) if is_remote(outputs.cls) else ()
     other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
     if other:
         yield from look_up(outputs, other)

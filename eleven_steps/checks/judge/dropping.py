@@ -15,8 +15,9 @@ from eleven_steps.checks.run.isolate import Failure
 
 SHARE = 0.2
 OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hits it too
-# Cases of d_in = num_tokens and head_dim = 2 * num_tokens.
+# Cases of d_in = num_tokens and head_dim = 2 * num_tokens; in the last one half of SHARE falls.
 DROPPING = Case(32, 6, 6, 2 * 2 * 6, 2, 6), Case(40, 5, 5, 3 * 2 * 5, 3, 7)
+DROPPING += (Case(2, 32, 32, 12 * 2 * 32, 12, 32),)
 # Changes that leave values and the context as they are, so that weights can be read off.
 READABLE = {"", "norm", "rope", "alibi", "cap", "full", "window", "sinks"}
 AXES = "sequences of the batch", "heads", "rows", "columns"
@@ -43,8 +44,10 @@ def _of_its_own(subject: Subject, case: Case, name: str) -> Claim | None:
 
 
 def _read(subject: Subject, case: Case) -> Claim | None:
-    """What dropping says: of one case at the first question, of another where that is held."""
-    which = replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
+    """What dropping says of its own case, or one of them; of another where that is held."""
+    which = case
+    if replace(case, variant="") not in DROPPING:
+        which = replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
     which = which if {*subject.changes} <= READABLE else case
     shapes = subject.built[which.qkv_bias].shapes
     return dropping(subject.cls, which, OFFSET * ("out_proj.bias" in shapes))
@@ -85,7 +88,7 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
 def _drops_at_first(subject: Subject, case: Case) -> bool:
     """Whether a module that was never in eval mode drops something."""
     passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
-    return not close(*subject.outs(case, *passes, dropout=SHARE))
+    return not close(*subject.outs(case, *passes, dropout=rate_of(case)))
 
 
 # What is read
@@ -112,7 +115,7 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Claim | None:
         return None
     split = (case.b, tokens, heads, 2, tokens)  # each weight is read at two features
     read = tuple((out - offset).view(split).transpose(1, 2) for out in outs)
-    return _acting(read) or _placed(read, _right_steps(case), case.head_dim, offset)
+    return _acting(read) or _placed(read, case, offset)
 
 
 def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim | None:
@@ -127,16 +130,21 @@ def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim |
     if number > 7:
         return None
     scores = play(case)["scores"]["scores"] / case.head_dim**0.5
-    return _weighed(first, second, still, scores)
+    return _weighed(first, second, still, scores, SHARE)
 
 
 def _four_outputs(cls: Any, case: Case, x: torch.Tensor | None = None, weights: Any = None) -> Four:
     """Outputs with dropout, each with other draws; () where one fails or has another shape."""
     modes = (False, 0), (False, 1), (True, 2), (True, 3)
     passes = [Pass(x, train, weights or {}, seed=seed) for train, seed in modes]
-    outs = [seen.out for seen in once(cls, case, *passes, dropout=SHARE)]
+    outs = [seen.out for seen in once(cls, case, *passes, dropout=rate_of(case))]
     failed = any(isinstance(each, Failure) or each.shape != outs[0].shape for each in outs)
     return () if failed else tuple(outs)
+
+
+def rate_of(case: Case) -> float:
+    """The share that is to be dropped in a case."""
+    return SHARE / 2 if case.num_tokens == DROPPING[2].num_tokens else SHARE
 
 
 def _one_hot(case: Case) -> torch.Tensor:
@@ -166,19 +174,18 @@ def _acting(outs: Four) -> Claim | None:
     return Claim("dropout_missing") if close(first, still) else None
 
 
-def _placed(
-    read: Four, steps: dict[str, torch.Tensor], head_dim: int, offset: float
-) -> Claim | None:
+def _placed(read: Four, case: Case, offset: float) -> Claim | None:
     """Say what dropout does wrong or hits, from weights as they were read, each at two features."""
     still, _, first, second = read
+    steps = _right_steps(case)
     right = steps["weights"]
     both = right[:, :, :, None].expand_as(still)
     if (still[both.abs() < 1e-9].abs() > 1e-5).any():
         return Claim("future_with_dropout")
     if not close(still, both):
         return Claim("dropout_changes_eval")
-    scores = steps["scores"] / head_dim**0.5
-    claim = _weighed(first[..., 0, :], second[..., 0, :], right, scores)
+    scores = steps["scores"] / case.head_dim**0.5
+    claim = _weighed(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
     alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
     if alike or claim and claim.name == "dropout_on_scores":
         return claim
@@ -193,7 +200,11 @@ def _placed(
 
 
 def _weighed(
-    weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor, scores: torch.Tensor
+    weights: torch.Tensor,
+    again: torch.Tensor,
+    right: torch.Tensor,
+    scores: torch.Tensor,
+    rate: float,
 ) -> Claim | None:
     """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval.
 
@@ -201,6 +212,7 @@ def _weighed(
         weights, again: in training, with other draws.
         right: in eval mode.
         scores: the scaled ones, before the mask.
+        rate: what was asked for.
     """
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):
@@ -208,29 +220,31 @@ def _weighed(
     if weights.isnan().any():  # a dropped -inf is NaN
         return Claim("dropout_on_scores")
     if close(rows, torch.ones_like(rows)):
-        return Claim("dropout_on_scores" if _of_scores(weights, scores) else "dropout_too_early")
+        return Claim(
+            "dropout_on_scores" if _of_scores(weights, scores, rate) else "dropout_too_early"
+        )
     dropped = (weights.abs() <= 1e-6) & allowed
     factors = (weights / right)[allowed & ~dropped]
     if not len(factors) or factors.max() - factors.min() > 1e-2:
         return Claim("dropout_not_single")
     share, factor = float(dropped.sum() / allowed.sum()), float(factors.mean())
-    if abs(share - SHARE) < 0.08 and abs(factor - 1) < 1e-2:
+    if abs(share - rate) < 0.08 and abs(factor - 1) < 1e-2:
         return Claim("dropout_not_scaled_up")
-    if abs(share - 1 + SHARE) < 0.08:
+    if abs(share - 1 + rate) < 0.08:
         return Claim("dropout_inverted")
     if these := _shared(dropped, allowed):
         return Claim("dropout_shared", values={"these": these})
-    wanted = 1 / (1 - SHARE)
-    if abs(share - SHARE) > 0.08 or abs(factor - wanted) > 2e-2:
-        values = {"rate": SHARE, "share": share, "factor": factor, "right": wanted}
+    wanted = 1 / (1 - rate)
+    if abs(share - rate) > 0.08 or abs(factor - wanted) > 2e-2:
+        values = {"rate": rate, "share": share, "factor": factor, "right": wanted}
         return Claim("dropout_rate", values=values)
     return Claim("dropout_repeated") if close(weights, again) else None
 
 
-def _of_scores(weights: torch.Tensor, scores: torch.Tensor) -> bool:
+def _of_scores(weights: torch.Tensor, scores: torch.Tensor, rate: float) -> bool:
     """Whether weights are the softmax of scores, of which single ones are 0."""
     logs, told = weights.clamp(min=1e-12).log(), weights > 1e-5
-    for factor in (1.0, 1 / (1 - SHARE)):
+    for factor in (1.0, 1 / (1 - rate)):
         fits, mixed = torch.zeros_like(told).any(-1), False
         for first in (torch.zeros_like(scores), factor * scores):
             left = logs - logs[..., :1] + first[..., :1]  # as the first score was dropped, or not

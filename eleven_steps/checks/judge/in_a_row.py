@@ -2,17 +2,19 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 
+from eleven_steps.checks.judge.dropping import training
 from eleven_steps.checks.judge.subject import Claim, Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
-from eleven_steps.checks.run.facts import Pass
+from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure
 
 # What is known when just these layers get no gradient.
@@ -46,9 +48,9 @@ class Calls(NamedTuple):
         """Compare the passes in a case; the first one that is another is told."""
         passes = self.passes(case)
         mine = subject.outs(case, *passes)
-        right = _right_outs(subject.plain(case), self)
+        right = right_seen(subject.plain(case), self.passes)
         trios = zip(passes, mine, right, strict=True)  # what training gives is another question
-        other = next((o for p, o, wanted in trios if not p.train and not close(o, wanted)), None)
+        other = next((o for p, o, r in trios if not p.train and not close(o, r.out)), None)
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
         raises = isinstance(other, Failure)
@@ -57,8 +59,13 @@ class Calls(NamedTuple):
 
 
 @functools.cache
-def _right_outs(case: Case, calls: Calls) -> list[torch.Tensor]:
-    return [each.out for each in once_right(case, *calls.passes(case))]
+def right_seen(case: Case, passes: Callable[[Case], list[Pass]]) -> list[Seen]:
+    """What the right class gives in passes of a case; what comes again is kept once."""
+    kept: list[Seen] = []
+    for each in once_right(case, *passes(case)):
+        outs = (old.out for old in kept if torch.equal(old.out, each.out))
+        kept.append(Seen(next(outs, each.out), gradients=each.gradients))
+    return kept
 
 
 def _x(case: Case, **options: Any) -> Pass:
@@ -67,14 +74,15 @@ def _x(case: Case, **options: Any) -> Pass:
 
 
 def _shorter(case: Case) -> Pass:
-    return Pass(case.x[:1, :-2] + 1)
+    return Pass(case.x[:1, : max(case.num_tokens - 2, 1)] + 1)
 
 
 def _weights(case: Case, **options: Any) -> Pass:
     """A pass with other weights in all four layers."""
     own = play(case).module.named_parameters()
     shapes = {n: p.shape for n, p in own if n.startswith(LAYERS) and n.endswith("weight")}
-    return Pass(weights={n: known(f"new {n}", s) / 2 for n, s in shapes.items()}, **options)
+    other = replace(case, seed=case.seed + 1)
+    return Pass(weights={n: other.weight(n, s) for n, s in shapes.items()}, **options)
 
 
 # In the order in which they are asked.
@@ -85,10 +93,41 @@ CALLS = (
     Calls("kept_in_training", lambda case: [Pass(), *2 * [Pass(train=True)], Pass()], same=True),
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),
-    Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
-    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
+    Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
+    Calls("kept_weights", lambda case: [Pass(), _weights(case)]),  # which stay changed
 )
+
+
+CONVERTED = Calls("kept_in_float32", lambda _: [Pass(), Pass(dtype="float64", how="copied")])
+
+
+def row(case: Case) -> list[Pass]:
+    """A pass of each state, for one module; weights that are changed stay so."""
+    return [
+        *(Pass(), _x(case), _shorter(case), Pass(how="strided"), _x(case, how="inference")),
+        *(Pass(gradients=True), _x(case, gradients=True, train=True)),
+        *(_weights(case, dtype="float64", how="copied"), _weights(case)),
+    ]
+
+
+def in_any_state(subject: Subject, case: Case) -> Claim | None:
+    """Ask in a row what else is asked apart; where something is another, ask apart what."""
+    case = subject.plain(case)
+    pairs = [*zip(once(subject.cls, case, *row(case)), right_seen(case, row), strict=True)]
+    if not all(close(mine.out, right.out) for mine, right in pairs):
+        asked = (drawn, *CALLS[1:], CONVERTED, training)
+        return next(filter(None, (each(subject, case) for each in asked)), Claim("kept_of_same"))
+    learns = all(
+        _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
+        for mine, right in pairs
+        if right.gradients
+    )
+    return None if learns else gradients(subject, case) or gradients(subject, case, train=True)
+
+
+def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:
+    return all(mine[n] is not None and close(mine[n], right[n], LOOSE) for n in names)
 
 
 def drawn(subject: Subject, case: Case) -> Claim | None:
@@ -102,7 +141,8 @@ def drawn(subject: Subject, case: Case) -> Claim | None:
 
 def written(subject: Subject, case: Case) -> Claim | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
-    seen = [subject.seen(each) for each in (case, *subject.cases.every)]
+    cases = subject.cases
+    seen = [subject.seen(each) for each in (case, *cases.every, *cases.sized, *cases.rare)]
     seen += once(subject.cls, subject.plain(case), Pass(), _x(case))
     changed = {name for each in seen for name in each.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}
@@ -120,18 +160,16 @@ def in_turn(subject: Subject, case: Case) -> Claim | None:
 # Gradients
 
 
-def gradients(subject: Subject, case: Case) -> Claim | None:
+def gradients(subject: Subject, case: Case, train: bool = False) -> Claim | None:
     """Every weight that changes the output must learn, and as fast as the right one."""
     case, wrong = subject.plain(case), "outputs" in subject.found
-    seen = once(subject.cls, case, Pass(gradients=True))[0]
+    seen = once(subject.cls, case, Pass(gradients=True, train=train))[0]
     mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
-    right = _right_gradients(case)
+    right = right_seen(case, _backward)[0]
     if isinstance(mine, Failure):
         step = 7 if "Softmax" in mine.text else 2
         return None if wrong else Claim("backward_raises", step, {"error": mine.told})
-    frozen = subject.built[True].frozen
-    asked = [n for n, each in right.items() if each is not None]  # a choice has no gradient
-    names = [n for n in asked if n in mine and n not in case.without and n not in frozen]
+    names, right = _asked(subject, case, seen, right), right.gradients
     cut = [
         name
         for name in names
@@ -142,13 +180,18 @@ def gradients(subject: Subject, case: Case) -> Claim | None:
     if cut:
         return _cut(cut, case, seen.cut)
     learns = [name for name in names if mine[name] is not None]  # others change no output
-    off = not wrong and not all(close(mine[n], right[n], LOOSE) for n in learns)
-    return Claim("other_gradients") if off else None
+    return None if wrong or _alike(mine, right, learns) else Claim("other_gradients")
 
 
-@functools.cache
-def _right_gradients(case: Case) -> dict[str, torch.Tensor | None]:
-    return once_right(case, Pass(gradients=True))[0].gradients
+def _backward(case: Case) -> list[Pass]:
+    return [Pass(gradients=True)]
+
+
+def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:
+    """The parameters whose gradients are compared; a choice has none."""
+    frozen = {*subject.built[True].frozen, *case.without}
+    names = (name for name, each in right.gradients.items() if each is not None)
+    return [name for name in names if name in mine.gradients and name not in frozen]
 
 
 def _counts(subject: Subject, case: Case, name: str) -> bool:

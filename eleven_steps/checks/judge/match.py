@@ -10,6 +10,7 @@ import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, holds
 from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.deciding import decided
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject
@@ -82,7 +83,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
     finding = told(blame, _error(out)) if found else say("other_output", where=where)
     if found is None and isinstance(out, Failure):
         finding = say("forward_raises", error=out.told, where=where)
-    hidden = "" if isinstance(out, Failure) else _hidden(outputs, wrong, where)
+    hidden = "" if isinstance(out, Failure) else decided(outputs, wrong, case, where)
     hidden = hidden or _here_alone(outputs, blame, case, wrong)
     hint = self_forgotten(out, outputs.built[True]) if isinstance(out, Failure) else ""
     yield replace(finding, text=together(finding.text, hint, reads, hidden))
@@ -107,16 +108,6 @@ def _told_in(outputs: Outputs, wrong: Sequence[Case]) -> Case:
 
 def _error(out: torch.Tensor | Failure) -> str:
     return out.text.rstrip(".") if isinstance(out, Failure) else ""
-
-
-def _hidden(outputs: Outputs, wrong: Sequence[Case], where: str) -> str:
-    """Say in which cases a class is right, where the main one is among them."""
-    if outputs.cases.main in wrong:
-        return ""
-    biased = {case.qkv_bias for case in wrong} == {True}
-    unbiased = not any(case.qkv_bias for case in outputs.cases.every if case not in wrong)
-    name = "right_without_bias" if biased and unbiased else "right_elsewhere"
-    return say(name, where=where).text
 
 
 def self_forgotten(failure: Failure, facts: Facts) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from eleven_steps.checks.adapt.adapted import takes
-from eleven_steps.checks.judge.dropping import dropout, training
+from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
 from eleven_steps.checks.judge.far import LONG, STRESSED, devices, dtypes, long_text, stressed
 from eleven_steps.checks.judge.in_a_row import (
     CALLS,
+    CONVERTED,
     drawn,
     gradients,
+    in_any_state,
     in_turn,
     mask_learns,
     written,
@@ -22,6 +24,7 @@ from eleven_steps.checks.judge.in_a_row import (
 from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Claim, Question, Subject
 from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.isolate import TimeUp
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,26 @@ class Probe:
         question: what is asked; its claim is a predicate, which can be asked again elsewhere.
         after: probes that found nothing, or else this one is not asked; "outputs" for the outputs.
         plainly: the sentence that is said where the claim is not made again.
-        at: the case that is asked in first, and the one that holds it; the main one and another.
+        at: the cases that are asked in, up to a claim, and the one that holds it; the main one
+            and another if there are none.
+        sized: whether it is asked in those of singled-out sizes.
+        spare: whether it may be left out where a class is slow.
     """
 
     name: str
     question: Question
     after: frozenset[str] = frozenset({"outputs"})
     plainly: str = ""
-    at: tuple[Case, Case] | None = None
+    at: tuple[Case, ...] = ()
+    sized: bool = False
+    spare: bool = False
+
+    def cases(self, subject: Subject) -> list[Case]:
+        """Where it is asked, and last where it is held."""
+        every, first = subject.cases, subject.cases.biased
+        if self.at:
+            return [replace(each, variant=subject.variant) for each in self.at]
+        return [*every.sized, first] if self.sized else [first, subject.other(first)]
 
     def holds(self, subject: Subject, claim: Claim, case: Case) -> bool:
         """Whether a claim is made again in a case from which it was not made."""
@@ -53,32 +68,43 @@ def probed(subject: Subject) -> Iterator[Finding]:
     for probe in PROBES:
         if probe.after & subject.found:
             continue
-        case, other = probe.at or (subject.cases.biased, subject.other(subject.cases.biased))
-        if subject.variant and probe.at:
-            case, other = (replace(each, variant=subject.variant) for each in (case, other))
-        if not takes(subject.cls, case):
+        try:
+            finding = _found(subject, probe)
+        except TimeUp:
+            if not probe.spare:
+                raise
+            yield say("not_all_tried")
+            return
+        if finding is None:
             continue
-        claim = probe.question(subject, case)
-        if claim is None:
-            continue
-        finding = claim.said()
-        if takes(subject.cls, other) and not probe.holds(subject, claim, other):
-            if subject.found or claim.name == "half_differs":  # no news, or mere rounding
-                continue
-            where = f"b = {case.b}, {letters(case)}"
-            plainly = say(
-                probe.plainly or "seen_once", finding.step, said=finding.text, where=where
-            )
-            finding = plainly if finding.kind != "remark" else finding
         yield finding
         if finding.kind != "remark":
             subject.found.add(probe.name)
+
+
+def _found(subject: Subject, probe: Probe) -> Finding | None:
+    """What a probe finds, asked for again elsewhere."""
+    *cases, other = probe.cases(subject)
+    asked = ((each, probe.question(subject, each)) for each in cases if takes(subject.cls, each))
+    case, claim = next(((each, claim) for each, claim in asked if claim), (None, None))
+    finding = claim and claim.said()
+    if not claim or not takes(subject.cls, other) or probe.holds(subject, claim, other):
+        return finding
+    if subject.found or claim.name == "half_differs":  # no news, or mere rounding
+        return None
+    if finding.kind == "remark":
+        return finding
+    where = f"b = {case.b}, {letters(case)}"
+    if probe.name == "dropout":
+        where += f", dropout = {rate_of(case):g}"
+    return say(probe.plainly or "seen_once", finding.step, said=finding.text, where=where)
 
 
 # The table
 
 RIGHT_OUTPUTS = frozenset({"outputs"})
 AT_REST = RIGHT_OUTPUTS | {"extremes", "written", "state"}
+IN_TRAINING = AT_REST | {"gradients", "training"}
 PROBES = (
     Probe("written", written, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
@@ -89,7 +115,10 @@ PROBES = (
     Probe("mask", mask_learns),
     Probe("training", training, AT_REST),
     Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
-    Probe("dtypes", dtypes, AT_REST | {"gradients", "training"}),
+    Probe("dtypes", dtypes, IN_TRAINING),
+    Probe("dtypes", CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
-    Probe("long", long_text, AT_REST | {"gradients", "mask"}, at=LONG),
+    Probe("sizes", in_any_state, IN_TRAINING | {"dtypes"}, sized=True, spare=True),
+    Probe("dropout", dropout, IN_TRAINING | {"dropout", "sizes"}, at=DROPPING[:0:-1], spare=True),
+    Probe("long", long_text, AT_REST | {"gradients", "mask", "sizes"}, at=LONG, spare=True),
 )

@@ -26,7 +26,7 @@ class Pass:
     in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws
     stored: dict[str, Any] = field(default_factory=dict)  # attributes that are set first
-    how: str = ""  # grad, inference, strided (x lies otherwise in memory), copied (of the module)
+    how: str = ""  # grad, inference, autocast; strided: x lies otherwise; copied: the module is
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._tensor_str import get_printoptions  # torch shows these nowhere else
+from torch._tensor_str import PRINT_OPTS  # torch shows these nowhere else
 
 from eleven_steps.checks.run.failure import Failure
 
@@ -33,7 +33,7 @@ SETTINGS = (
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
     (lambda: logging.root.manager.disable, logging.disable),
-    (get_printoptions, lambda options: torch.set_printoptions(**options)),
+    (lambda: {**vars(PRINT_OPTS)}, lambda options: torch.set_printoptions(**options)),
     (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
 )
 

@@ -24,7 +24,11 @@ from eleven_steps.helpers import attention
 
 MOST_PRINTED = 1000  # characters
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
-MODES = {"grad": torch.enable_grad, "inference": torch.inference_mode}
+MODES = {
+    "grad": torch.enable_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}
 
 # The questions
 
@@ -171,7 +175,8 @@ def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     if wanted.dtype:
         module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
-    x = x.mT.contiguous().mT if wanted.how == "strided" else x
+    if wanted.how == "strided":  # a part of something larger that lies transposed
+        x = nn.functional.pad(x, (1, 1, 1, 1)).mT.contiguous().mT[:, 1:-1, 1:-1]
     with MODES.get(wanted.how, torch.no_grad)():
         returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {
@@ -203,6 +208,7 @@ def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
 
 def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
     x.requires_grad_()
+    module.zero_grad()
     watch = Watch()
     with watch:
         returned = called(module, case, x * 1)
