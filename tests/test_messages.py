@@ -371,6 +371,7 @@ def test_the_nearest_exercise_is_suggested(meant, typed):
 class Broken(nn.Module):
     def __init__(self, *sizes, qkv_bias=False):
         super().__init__()
+        self.W_query = nn.Linear(*sizes[:2])
 
 
 def slipping(*arguments, **options):

@@ -8,6 +8,7 @@ with its sentence. Like nbgrader, otter runs what is handed in beside the answer
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def assign(notebook: NotebookNode, name: str, folder: Path, wheel: Path) -> None
     shutil.copy(wheel, folder)
     cells = [new_raw_cell(CONFIG + installed(wheel)), *rewritten(notebook, question)]
     for cell in cells:  # where a wheel is installed, helpers is a package of the library
-        cell.source = cell.source.replace("from helpers.", "from eleven_steps.helpers.")
+        cell.source = re.sub(r"(?m)^from helpers\b", "from eleven_steps.helpers", cell.source)
     nbformat.write(new_notebook(cells=cells, metadata=notebook.metadata), folder / name)
     otter_assign(str(folder / name), str(folder / "dist"))
 
