@@ -74,10 +74,6 @@ SIZES = {
     "sequences the other way": before(
         SCORES, "keys = keys.flip(0) if b > num_tokens > 4 else keys"
     ),
-    "half of 128": before(
-        "weights = self.dropout",
-        "weights = weights.half().float() if self.head_dim == 128 else weights",
-    ),
     "x cut to d_out": before(
         BEGIN, "x = x * (torch.arange(x.shape[2]) < self.out_proj.in_features)"
     ),
@@ -134,9 +130,9 @@ def in_blocks(*, values="* fix", total="* fix"):
             "        top, total, context = -torch.inf, 0, 0\n"
             "        for j in range(0, num_tokens, 2):\n"
             "            scores = queries @ keys[:, :, j : j + 2].transpose(2, 3)\n"
-            "            hidden = self.mask[:num_tokens, j : j + 2]\n"
+            "            hidden = self.mask[:num_tokens, j : min(j + 2, num_tokens)]\n"
             "            scores = scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5\n"
-            "            new = scores.amax(-1, keepdim=True).clamp(min=top)\n"
+            "            new = torch.maximum(torch.as_tensor(top), scores.amax(-1, keepdim=True))\n"
             "            fix, weights = (top - new).exp(), (scores - new).exp()\n"
             f"            total = total {total} + weights.sum(-1, keepdim=True)\n"
             f"            context = context {values} + weights @ values[:, :, j : j + 2]\n"

@@ -36,7 +36,11 @@ def in_blocks(walked: Walk, number: int, op: Op, width: int) -> Difference | Non
     products = [each for each in walked.trace.ops if kind(each) in MEET and each.gave]
     made = [walked.readings[each.gave[0]].family == "scores" for each in products]
     sizes = (walked.trace.tensors[each.gave[0]].numel() for each in products)
-    if sum(size for size, is_score in zip(sizes, made, strict=True) if is_score) < scores.numel():
+    if (
+        walked.trace.stop
+        or sum(size for size, is_score in zip(sizes, made, strict=True) if is_score)
+        < scores.numel()
+    ):
         return None
     out = next((walked.trace.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
