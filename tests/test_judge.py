@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.judge import probes
+from eleven_steps.checks.judge import classes, probes
 from eleven_steps.checks.judge.subject import Claim
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -130,15 +130,16 @@ def test_a_claim_that_is_not_made_again_elsewhere_is_told_as_seen_once(monkeypat
     def at_main(subject, case):
         return Claim("something_kept") if case == subject.cases.biased else None
 
-    monkeypatch.setattr(probes, "PROBES", (probes.Probe("state", at_main),))
+    monkeypatch.setattr(classes, "PROBES", (probes.Probe("state", at_main),))
     verdict = check_attention(edited([]))
     assert not verdict.passed
     assert "It is so at b = 4" in verdict.message and verdict.step == 6
 
 
 def test_a_probe_comes_after_those_that_it_depends_on():
-    names = [probe.name for probe in probes.PROBES]
-    for index, probe in enumerate(probes.PROBES):
+    every = probes.PROBES + probes.RARER
+    names = [probe.name for probe in every]
+    for index, probe in enumerate(every):
         assert probe.after <= {"outputs", *names[: index + 1]}, probe.name
 
 

@@ -1,11 +1,12 @@
 """Find out whether a class is causal multi-head attention, and if not, what is wrong."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import lacking
+from eleven_steps.checks.adapt.adapted import lacking, takes
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.constructor import (
     absent,
@@ -16,9 +17,11 @@ from eleven_steps.checks.judge.constructor import (
     missized,
     odd_layer,
 )
+from eleven_steps.checks.judge.dropping import DROPPING
+from eleven_steps.checks.judge.far import STRESSED, stressed
 from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
-from eleven_steps.checks.judge.probes import probed
-from eleven_steps.checks.judge.say import Finding, Outcome, say, verdict
+from eleven_steps.checks.judge.probes import PROBES, RARER, probed
+from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, verdict
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.run.ask import is_remote
@@ -64,7 +67,12 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     yield from wrong
     if wrong:
         outputs.found.add("outputs")
-    yield from probed(outputs)
+    yield from probed(outputs, PROBES)
+    if not outputs.found:
+        try:
+            yield from _at_other_sizes(outputs)
+        except TimeUp:
+            yield say("not_all_tried")
 
 
 def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
@@ -104,8 +112,7 @@ def _outputs(outputs: Outputs) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, *outputs.cases.sized, *outputs.cases.rare)
-    cases += (drawn(main)[0],) if is_remote(outputs.cls) else ()
+    cases = (*every, drawn(main)[0]) if is_remote(outputs.cls) else every
     other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
     if other:
         yield from look_up(outputs, other)
@@ -113,3 +120,33 @@ def _outputs(outputs: Outputs) -> Iterator[Finding]:
         normed = {"norm", "linear"} & {*outputs.changes}
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
+
+
+# What comes last, since a slow class may leave it out
+
+
+def _at_other_sizes(outputs: Outputs) -> Iterator[Finding]:
+    """Compare outputs at sizes that programs single out, and ask RARER of a class that is right."""
+    yield from _left_out(outputs)
+    read = (replace(each, variant=outputs.variant) for each in DROPPING)
+    cases = [*outputs.cases.sized, *outputs.cases.rare, *(e for e in read if takes(outputs.cls, e))]
+    other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
+    if other:
+        outputs.found.add("outputs")
+        far = stressed(outputs, STRESSED[0])
+        plain = far is None or far.said().kind == "remark"
+        yield from look_up(outputs, other) if plain else [far.said()]
+    yield from probed(outputs, RARER)
+
+
+def _left_out(outputs: Outputs) -> Iterator[Finding]:
+    """Leave out the sizes at which a class from elsewhere raises, and say so."""
+    cases = outputs.cases
+    if not hasattr(outputs.cls, "places"):
+        return
+    fails = [e for e in (*cases.sized, *cases.rare) if isinstance(outputs.out(e), Failure)]
+    some = (tuple(e for e in each if e not in fails) for each in (cases.sized, cases.rare))
+    outputs.cases = replace(cases, **dict(zip(("sized", "rare"), some, strict=True)))
+    if fails:
+        where = f"b = {fails[0].b}, {letters(fails[0])}"
+        yield say("raises_there", error=outputs.out(fails[0]).text, where=where)

@@ -20,6 +20,7 @@ from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.judge.wrong_sizes import wrong_size
 from eleven_steps.checks.run.places import Place
@@ -161,6 +162,8 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     for question in (skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
+    if step == 2 and (found := projected_otherwise(walked, number, op)):
+        return found
     gave = op.gave[0] if op.gave else None
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(
@@ -199,7 +202,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if before.part and "j" in (before.axes or ()):
         keys = walked.trace.tensors[index].shape[before.axes.index("j")]
         if keys < walked.right.scene["scores"]["scores"].shape[-1]:
-            return found(5, "pairs", index)
+            return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
     if op.failed or not op.gave:
         return None
     after = walked.readings[op.gave[0]]

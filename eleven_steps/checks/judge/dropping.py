@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.subject import Claim, Subject
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.run.ask import once
 from eleven_steps.checks.run.cases import LOOSE, Case, close, known
 from eleven_steps.checks.run.facts import Pass
@@ -45,12 +45,22 @@ def _of_its_own(subject: Subject, case: Case, name: str) -> Claim | None:
 
 def _read(subject: Subject, case: Case) -> Claim | None:
     """What dropping says of its own case, or one of them; of another where that is held."""
-    which = case
-    if replace(case, variant="") not in DROPPING:
-        which = replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
-    which = which if {*subject.changes} <= READABLE else case
+    which = _which(subject, case)
     shapes = subject.built[which.qkv_bias].shapes
     return dropping(subject.cls, which, OFFSET * ("out_proj.bias" in shapes))
+
+
+def _which(subject: Subject, case: Case) -> Case:
+    if replace(case, variant="") in DROPPING or not {*subject.changes} <= READABLE:
+        return case
+    return replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
+
+
+def _right_without(subject: Subject, case: Case) -> bool:
+    """Whether it is not dropout that makes the output another one, but the sizes."""
+    passes = Pass(), Pass(train=True)
+    right = once_right(subject.plain(case), *passes)
+    return all(map(close, subject.outs(case, *passes), (each.out for each in right)))
 
 
 def dropout(subject: Subject, case: Case) -> Claim | None:
@@ -58,6 +68,8 @@ def dropout(subject: Subject, case: Case) -> Claim | None:
     if "linear" in subject.changes:  # its table has none to drop
         return None
     claim = _read(subject, case)
+    if claim and not _right_without(subject, _which(subject, case)):
+        return None
     if claim and claim.name == "dropout_missing" and _drops_at_first(subject, case):
         return Claim("dropout_off_after_eval")
     if claim or "gradients" in subject.found or _linear_in_values(subject, case):

@@ -93,12 +93,10 @@ CALLS = (
     Calls("kept_in_training", lambda case: [Pass(), *2 * [Pass(train=True)], Pass()], same=True),
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),
-    Calls("other_where_strided", lambda case: [Pass(how="strided")]),
+    Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
     Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
-    Calls("kept_weights", lambda case: [Pass(), _weights(case)]),  # which stay changed
+    Calls("other_where_strided", lambda case: [Pass(how="strided")]),
 )
-
-
 CONVERTED = Calls("kept_in_float32", lambda _: [Pass(), Pass(dtype="float64", how="copied")])
 
 
@@ -141,8 +139,8 @@ def drawn(subject: Subject, case: Case) -> Claim | None:
 
 def written(subject: Subject, case: Case) -> Claim | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
-    cases = subject.cases
-    seen = [subject.seen(each) for each in (case, *cases.every, *cases.sized, *cases.rare)]
+    subject.seen(case)
+    seen = subject.every_seen
     seen += once(subject.cls, subject.plain(case), Pass(), _x(case))
     changed = {name for each in seen for name in each.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}

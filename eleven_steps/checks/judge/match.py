@@ -202,7 +202,8 @@ def pair(outputs: Outputs, blame: Blame, step: int) -> tuple[str, ...]:
     """
     every, shapes = outputs.mistakes, outputs.shapes
     case = blame.walked.right.case
-    made = [t.float() for t in blame.walked.trace.tensors if t.is_floating_point()]
+    kept = (each for each in blame.walked.trace.tensors if each.device.type == "cpu")
+    made = [each.float() for each in kept if each.is_floating_point()]
     for one in (name for name in every if step in every[name].steps):
         shown = _shown(made, play(case, one), play(case), every[one].step)
         for other in (name for name in every if every[name].step in shown):

@@ -1,11 +1,11 @@
-"""Ask of a class what its outputs in eval mode do not show, in one table: PROBES.
+"""Ask of a class what its outputs in eval mode do not show, in two tables: PROBES and RARER.
 
 A question is asked of a class in a case and answered by a claim, or by nothing. A claim is said
 once it was made again in a case of other sizes and numbers; one that was not is told as what it
 is, something seen there alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eleven_steps.checks.adapt.adapted import takes
@@ -24,7 +24,6 @@ from eleven_steps.checks.judge.in_a_row import (
 from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Claim, Question, Subject
 from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.isolate import TimeUp
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Probe:
         at: the cases that are asked in, up to a claim, and the one that holds it; the main one
             and another if there are none.
         sized: whether it is asked in those of singled-out sizes.
-        spare: whether it may be left out where a class is slow.
     """
 
     name: str
@@ -48,7 +46,6 @@ class Probe:
     plainly: str = ""
     at: tuple[Case, ...] = ()
     sized: bool = False
-    spare: bool = False
 
     def cases(self, subject: Subject) -> list[Case]:
         """Where it is asked, and last where it is held."""
@@ -63,18 +60,10 @@ class Probe:
         return again is not None and again.name == claim.name
 
 
-def probed(subject: Subject) -> Iterator[Finding]:
-    """Yield what the probes find in a class, each asked after those that it depends on."""
-    for probe in PROBES:
-        if probe.after & subject.found:
-            continue
-        try:
-            finding = _found(subject, probe)
-        except TimeUp:
-            if not probe.spare:
-                raise
-            yield say("not_all_tried")
-            return
+def probed(subject: Subject, probes: Sequence[Probe]) -> Iterator[Finding]:
+    """Yield what probes find in a class, each asked after those that it depends on."""
+    for probe in probes:
+        finding = None if probe.after & subject.found else _found(subject, probe)
         if finding is None:
             continue
         yield finding
@@ -118,7 +107,10 @@ PROBES = (
     Probe("dtypes", dtypes, IN_TRAINING),
     Probe("dtypes", CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
-    Probe("sizes", in_any_state, IN_TRAINING | {"dtypes"}, sized=True, spare=True),
-    Probe("dropout", dropout, IN_TRAINING | {"dropout", "sizes"}, at=DROPPING[:0:-1], spare=True),
-    Probe("long", long_text, AT_REST | {"gradients", "mask", "sizes"}, at=LONG, spare=True),
+)
+RARER = (  # of a class in which nothing was found
+    Probe("written", written, frozenset()),
+    Probe("sizes", in_any_state, sized=True),
+    Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
+    Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
 )

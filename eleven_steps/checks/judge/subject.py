@@ -65,6 +65,11 @@ class Subject:
             self._seen[case] = once(self.cls, self.plain(case), Pass())[0]
         return self._seen[case]
 
+    @property
+    def every_seen(self) -> list[Seen]:
+        """What was seen so far, in all cases."""
+        return [*self._seen.values()]
+
     def out(self, case: Case) -> torch.Tensor | Failure:
         """Output of the class."""
         return self.seen(case).out

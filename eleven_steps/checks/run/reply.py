@@ -158,8 +158,10 @@ def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     """Run a module as a pass wants it; outs, i = at: outs[i] is the very tensor it returned."""
     x = (case.x if wanted.x is None else wanted.x).clone()
     if wanted.how == "copied":
-        other = attempt(copy.deepcopy, module)  # what cannot be copied is not asked about
-        module = module if isinstance(other, Failure) else other
+        other = attempt(copy.deepcopy, module)
+        if isinstance(other, Failure):  # what cannot be copied is not asked about
+            other, wanted = module, replace(wanted, dtype="")
+        module = other
     own = lecture_parameters(module, case.variant)
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
