@@ -49,6 +49,9 @@ assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to a
 questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
 	$(BIN)/python tools/bank/questions.py $(OPTIONS)
 
+sheet: $(ALL)        ## draw the eleven steps on one page to print, in sheet/
+	$(BIN)/python tools/bank/one_page.py $(OPTIONS)
+
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
 
@@ -92,4 +95,4 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions hub site lint hooks help
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions sheet hub site lint hooks help
