@@ -30,8 +30,13 @@ class Stage {
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
-    this.begin(); this.set();
-    if (this.data.large && this.words) { this.ask(this.asked); this.page.say(); }
+    this.begin(); this.set(); this.askLast();
+  }
+
+  // Where the sentence is the page, its last word is asked.
+  askLast() {
+    if (!this.data.large || !this.words) return;
+    this.ask(this.asked); this.page.sentence.draw(); this.page.say(); this.soon();
   }
 
   begin() {

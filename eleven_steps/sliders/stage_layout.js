@@ -109,7 +109,7 @@ class Plan {
   dock(step, wide) {
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
-    if (step > 4 && step < 8 && !this.narrow) {
+    if (step > 4 && step < 8 && !this.narrow && !this.it.data.large) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6, { index });
       parts.push(col([this.words([[["values wait for step 8", "words"]]]), waiting], 4));
