@@ -324,7 +324,8 @@ class Laid {
     for (const { kind, k } of this.it.list) {
       if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
-    this.active = this.it.list.filter(({ k }) => [rest, start, before].some(seen(k)));
+    const drawn = ({ kind }) => !this.it.wide || !MATRICES.includes(kind); // there they are pictures
+    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before].some(seen(cell.k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));
   }
 
