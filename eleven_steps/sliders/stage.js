@@ -30,8 +30,13 @@ class Stage {
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
-    this.begin(); this.set();
-    if (this.data.large && this.words) { this.ask(this.asked); this.page.say(); }
+    this.begin(); this.set(); this.askLast();
+  }
+
+  // Where the sentence is the page, its last word is asked.
+  askLast() {
+    if (!this.data.large || !this.words) return;
+    this.ask(this.asked); this.page.sentence.draw(); this.page.say(); this.soon();
   }
 
   begin() {
@@ -219,7 +224,7 @@ class Stage {
 
   // Whether a hand may move a number: not what a class of one's own has made, nor what only waits.
   movable({ kind }, step = this.step) {
-    return !this.own && (kind !== "values" || step < 5 || step > 7) && !(this.wide && kind.startsWith("W_"));
+    return !this.own && (kind !== "values" || step < 5 || step > 7);
   }
 
   // ------------------------------------------------------------------------------- pointing
@@ -240,7 +245,8 @@ class Stage {
     const moves = (each) => each !== cell && this.value(each, step) !== this.value(each, step, other);
     const reaches = other ? moves : (each) => of(each).includes(cell);
     const framed = (which) => joined(laid.shown.filter(which).map(({ k }) => laid.at(k)));
-    return { to: framed(reaches), from: [...framed((each) => from.includes(each)),
+    const places = from.sort((one, two) => one.k - two.k).map(({ k }) => laid.at(k)).filter(([, , w]) => w);
+    return { to: framed(reaches), from: [...joined(places),
       ...joined(ghosts.map((k) => laid.at(k, laid.start)))] };
   }
 

@@ -132,6 +132,7 @@ class Hand {
     this.release(); it.begin();
     if (words !== `${it.words}`) it.set();
     else it.anew();
+    it.askLast();
   }
 
   // What a key does here; whether it did anything.

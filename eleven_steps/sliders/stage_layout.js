@@ -109,7 +109,7 @@ class Plan {
   dock(step, wide) {
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
     const parts = [col([this.header("x", 1), x, this.hint()], 4)];
-    if (step > 4 && step < 8 && !this.narrow) {
+    if (step > 4 && step < 8 && !this.narrow && !this.it.data.large) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6, { index });
       parts.push(col([this.words([[["values wait for step 8", "words"]]]), waiting], 4));
@@ -324,7 +324,8 @@ class Laid {
     for (const { kind, k } of this.it.list) {
       if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
-    this.active = this.it.list.filter(({ k }) => [rest, start, before].some(seen(k)));
+    const drawn = ({ kind }) => !this.it.wide || !MATRICES.includes(kind); // there they are pictures
+    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before].some(seen(cell.k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));
   }
 

@@ -149,7 +149,6 @@ class StagePage {
     this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
     for (const cell of shown) {
       const [x, y, w, h] = it.steps[n].at(cell.k);
-      if (h < 3) continue; // too small to be pointed at
       const each = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
       each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;

@@ -75,6 +75,7 @@ class Painter {
   constructor(it, canvas, small) {
     this.it = it; this.small = small.getContext("2d");
     this.pen = canvas.getContext("2d", { alpha: false });
+    this.heats = {}; // matrices as pictures
     this.now = new Float32Array(6); // where a cell is, its opacity, and how far it has come
   }
 
@@ -128,6 +129,7 @@ class Painter {
       if (PIECES[n]) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
       else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
+    if (it.wide) this.matrices(moment);
     const still = []; // what is on its way passes under what lies
     for (const cell of t < 1 ? laid.active : laid.shown) {
       const [x, y, w, h, o, s] = where(it, moment, cell);
@@ -146,6 +148,27 @@ class Painter {
     it.page.lift(n === 7 ? t : 0);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
+  }
+
+  // Matrices of a scene that is too wide for numbers: a picture each, a point a number, made once.
+  matrices(moment) {
+    const { it, pen } = this, { dIn, dOut } = it.sizes;
+    for (const kind of MATRICES) {
+      const first = it.first[kind], [x, y, w, h, opacity] = where(it, moment, it.list[first]);
+      if (!w || opacity < 0.02) continue;
+      const heat = this.heats[`${kind} ${it.name} ${this.paper}`] ??= Object.assign(
+        document.createElement("canvas"), { width: dOut, height: dIn });
+      if (!heat.done) {
+        const dots = heat.getContext("2d");
+        for (const cell of it.list.slice(first, first + dIn * dOut)) {
+          [dots.fillStyle, dots.globalAlpha] = this.shade(cell, 2, it.value(cell, 2), 0);
+          dots.fillRect(cell.c, cell.r, 1, 1);
+        }
+        heat.done = !it.hand.hold;
+      }
+      Object.assign(pen, { globalAlpha: opacity, imageSmoothingEnabled: false });
+      pen.drawImage(heat, x, y, w * dOut, h * dIn);
+    }
   }
 
   fill(x, y, w, h, colour, opacity = 1) {

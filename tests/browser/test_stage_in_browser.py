@@ -33,6 +33,8 @@ window.steps = (scene, sizes, x) => {{
 }};
 </script></html>"""
 
+MET = "Anna met Bert . Anna met"
+
 # Where cells and words of all steps lie: off the stage, on one another, too small, to be scrolled;
 # or so that no step uses the room that all of them have. 12 numbers in a row are scrolled on
 # a phone.
@@ -440,6 +442,30 @@ def continued(module, x, left, name, index, value):
     with torch.no_grad():
         module(x.clone(), record=record)
     return every
+
+
+# What the page's layer gets once a score of the layer before it has been moved.
+FIRST = """([h, r, j, to]) => {
+  stage.row = { layer: 0, h, r };
+  stage.hand.lever().moved(j, to);
+  const got = [stage.moved.values().next().value.value, Array.from(stage.input)];
+  stage.hand.undoAll();
+  return got;
+}"""
+
+
+@pytest.mark.browser
+def test_a_score_moved_in_the_first_layer_reaches_the_second_as_in_torch(page, stage):
+    page.evaluate("window.stage.choose('sentence')")
+    model, tokens = load_sentence().model, torch.tensor([[WORDS.index(w) for w in MET.split()]])
+    x = model.embedding(tokens).detach()
+    for h, r, j, to in ((0, 1, 0, 3.3), (2, 2, 1, -6.4), (1, 5, 5, 5.1)):
+        value, got = page.evaluate(FIRST, [h, r, j, to])
+        placed = model.placed(x)
+        made = continued(model.layers[0], placed, 6, "masked", (0, h, r, j), value)
+        wanted = (x + made[-1][0]).flatten()
+        assert torch.allclose(torch.tensor(got), wanted, atol=1e-4), (h, r, j)
+    assert not page.faults
 
 
 @pytest.mark.browser
