@@ -118,6 +118,8 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
         return 2
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
         return 3
+    if projected and "d" in dict(reading.fixed):  # one feature, where a head was meant
+        return 3
     if projected and stage == 3 and name in ("repeat_interleave", "repeat", "expand"):
         return 4
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
