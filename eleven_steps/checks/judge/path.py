@@ -171,6 +171,8 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     ):  # not yet summed
         family = "context" if "values" in who else "scores"
         return right.find(tensor) or Reading(family, family, part=True)
+    if name == "expand" and given and "g" in "".join(given[0].axes or ()) and fits(given[0], right):
+        return replace(given[0], stage=None, part=True)  # key heads on their way to each query head
     layers = [each for each in given if each.family == "layer"]
     real = [each for each in given if each.family in FAMILIES[1:]]
     if layers and not real:  # a layer's weight, taken apart or put together
