@@ -19,7 +19,7 @@ from eleven_steps.checks.judge.meeting import (
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import kind, role_of
-from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.judge.wrong_sizes import wrong_size
@@ -249,9 +249,6 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
             earlier = FAMILIES.index(reading.family) < FAMILIES.index(NEEDED.get(step, "x"))
             if not earlier:
                 continue
-        if number_of := _weights_expected(walked, index):
-            place = walked.trace.ops[number_of].place
-            return Difference(7, "family", number_of, place, index, None, {"needs": "scores"})
         wanted = NEEDED.get(step)
         if step == 8 and kind(op) in MEET and len(op.given) > 1:
             both = {walked.readings[i].family for i in op.given}
@@ -261,11 +258,3 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if wanted and reading.family != wanted and reading.family in FAMILIES:
             return Difference(step, "family", number, op.place, index, None, {"needs": wanted})
     return None
-
-
-def _weights_expected(walked: Walk, index: int) -> int | None:
-    """The call of the softmax's step that queries, keys or values went through as they are."""
-    numbers = walked.makers.get(index)
-    op = walked.trace.ops[numbers[-1]] if numbers else None
-    plain = op and walked.readings[index].family == "projected" and kind(op) in KEEP & NORM
-    return numbers[-1] if plain and walked.phases[numbers[-1]] > 2 else None

@@ -151,7 +151,7 @@ def _why(
         look = raised or not likes[at] and faults[at].kind != "type" and not clear
         if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
             text = said if raised else together(text, said)
-        if raised and "positional argument" in text:
+        if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
             text = together(text, wording("is_handed", names=names))
         if faults[BOARD] is None:

@@ -36,7 +36,9 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
         at = chain[-1] if chain else number
         place = walked.trace.ops[at].place
         made = any(each.who == lost and each.right for each in walked.readings)
-        if made and {each.who for _, each in three} == {"keys", "values"}:
+        both, first = {each.who for _, each in three}, three[0][1]
+        over_tokens = first.axes and first.axes[-1] == "n" or "n" in dict(first.fixed)
+        if made and both == {"keys", "values"} and over_tokens:
             return None  # a table that the queries meet later
         reason = "exchanged" if made else "projection"
         return Difference(2, reason, at, place, wrong[0], None, {"who": lost})
@@ -117,6 +119,8 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     if reading.family == "x" and step in (3, 4, 5, 8):
         return 2
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
+        return 3
+    if projected and "d" in dict(reading.fixed):  # one feature, where a head was meant
         return 3
     if projected and stage == 3 and name in ("repeat_interleave", "repeat", "expand"):
         return 4

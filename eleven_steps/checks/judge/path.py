@@ -158,19 +158,8 @@ def walk(trace: Trace, right: Right) -> Walk:
 def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index: int) -> Reading:
     """What a tensor is that a call made."""
     tensor, right = made.trace.tensors[index], made.right
-    who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
-    summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
-    if (
-        name == "mul"
-        and summed
-        and who
-        in (
-            {"queries", "keys"},
-            {"weights", "values"},
-        )
-    ):  # not yet summed
-        family = "context" if "values" in who else "scores"
-        return right.find(tensor) or Reading(family, family, part=True)
+    if under_way := _under_way(made, name, given, index):
+        return under_way
     layers = [each for each in given if each.family == "layer"]
     real = [each for each in given if each.family in FAMILIES[1:]]
     if layers and not real:  # a layer's weight, taken apart or put together
@@ -204,6 +193,19 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     if like:
         return Reading(family, who, like.axes, None, 1.0, right.state(tensor, like), like.fixed)
     return Reading(family, who)
+
+
+def _under_way(made: Walk, name: str, given: list[Reading], index: int) -> Reading | None:
+    """What stands between two right tensors: a product not yet summed, key heads expanded."""
+    right = made.right
+    who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
+    summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
+    if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
+        family = "context" if "values" in who else "scores"
+        return right.find(made.trace.tensors[index]) or Reading(family, family, part=True)
+    if name == "expand" and given and "g" in "".join(given[0].axes or ()) and fits(given[0], right):
+        return replace(given[0], stage=None, part=True)
+    return None
 
 
 def _by_chance(found: Reading, name: str, real: list[Reading], role: int) -> bool:

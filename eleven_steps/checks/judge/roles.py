@@ -32,7 +32,7 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     if name in MEET:
         return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
     raw = first.family == "scores" and first.state is not None and not first.state.grown
-    if raw and name == "sum":
+    if raw and name == "sum" and first.state.hidden == "none":
         return 5
     if name in NORM and first.family == "context":
         return 8
