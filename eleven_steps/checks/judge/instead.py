@@ -56,7 +56,8 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     verdict = _of_all(judge, every, ways, some)
     if verdict.passed:
         return replace(verdict, note=together(verdict.note, _not_tried(every, ways[0], sized)))
-    if instead := _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized)):
+    instead = _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized))
+    if instead is not None:
         return instead
     names = _taking_part(every, ways[0]) if verdict.kind not in ("unread", "failed") else []
     if names:
