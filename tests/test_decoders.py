@@ -157,15 +157,15 @@ class Qwen3(NoWindow):
         self.q_norm, self.k_norm = (RMSNorm(self.head_dim, config.norm_eps) for _ in "qk")
 
 
-class Qwen3NormAfterTurn(Qwen3):
+class Qwen3OneNorm(Qwen3):
+    """The keys go through the queries' norm."""
+
     def forward(self, x):
-        q_norm, k_norm = self.q_norm, self.k_norm
-        scale, self.q_norm = self.head_dim**0.5, lambda q: q_norm(q).flip(-1)
+        held, self.k_norm = self.k_norm, self.q_norm
         try:
             return super().forward(x)
         finally:
-            del self.q_norm
-            self.q_norm = q_norm
+            self.k_norm = held
 
 
 class Gemma(Mistral):
@@ -268,7 +268,7 @@ def test_a_decoder_of_today_is_right(build, variant):
         (Llama3ValuesTurned, "gqa,rope"),
         (MistralShort, "gqa,rope,window"),
         (WrongBase, "rope"),
-        (Qwen3NormAfterTurn, "gqa,rope,norm"),
+        (Qwen3OneNorm, "gqa,rope,norm"),
         (GemmaCapAfter, "gqa,rope,norm,cap,window"),
         (Doubled, ""),
         (LikeHFSignLost, "gqa,rope"),
@@ -290,12 +290,12 @@ def test_what_it_is_right_as_is_said(build, how):
     assert verdict.message.startswith("It is right with") and how in verdict.message
 
 
-NAMES = """hid_dim h_dim dim_model num_hidden hidden feats features d n_units d_hid dmodel
+WIDTHS = """hid_dim h_dim dim_model num_hidden hidden feats features d n_units d_hid dmodel
 hidden_channels dim_hidden input_dim d_model embed_dim embed_size emb emb_dim emb_size hidden_size
-hidden_dim num_hiddens n_embd dim width channels model_dim units size""".split()
+hidden_dim num_hiddens n_embd dim width channels model_dim units size"""
 
 
-@every("name", NAMES)
+@every("name", WIDTHS.split())
 def test_the_width_is_what_is_left(name):
     made, asked = built(
         eval(f"lambda {name}, num_heads, dropout=0.1: ({name}, num_heads)"),
