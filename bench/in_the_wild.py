@@ -74,6 +74,7 @@ NEEDS = {
     "denoising-diffusion-pytorch": "einops==0.8.2 tqdm==4.70.1",
 }
 STOOD_IN = {"torchvision", "torchaudio", "tiktoken", "hyper_connections", "ema_pytorch"}
+STOOD_IN |= {"x_mlps_pytorch", "discrete_continuous_embed_readout", "accelerate"}
 
 
 # Fetching: each folder once, by whichever row comes first
