@@ -187,6 +187,7 @@ def tsai():
     f"{HUB}/sktime/pytorch-forecasting/blob/v1.8.0/pytorch_forecasting/layers/_attention/"
     "_full_attention.py",
     says="bad operand type for unary -",
+    call=lambda module, x, hidden: module(x, x, x, None),
 )
 def pytorch_forecasting(d_out, num_heads, dropout):
     bare("pytorch_forecasting.layers._attention")
