@@ -20,6 +20,8 @@ class Row:
         steps: those that may be named where it is wrong; none where it is right.
         source: where the mistake is told, or mended.
         build: its adapter, a function that asks for our sizes by their names.
+        unaided: whether build returns the class itself, to be asked as it is.
+        says: what is said of it where it cannot be judged, since it raises.
         options: what check_attention is given besides.
     """
 
@@ -28,10 +30,26 @@ class Row:
     steps: tuple[int, ...]
     source: str
     build: Callable[..., torch.nn.Module]
+    unaided: bool = False
+    says: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is right."""
+        return not self.source
+
+    @property
+    def asked(self) -> str:
+        """How it is asked: bare, with options of the shell, with what is told, or built for it."""
+        told = [each for each in ("layers", "call") if each in self.options]
+        told += ["--full"] if self.options.get("causal") is False else []
+        told += [f"--variant {self.options['variant']}"] if "variant" in self.options else []
+        return ", ".join(told or ["bare"]) if self.unaided else "built"
 
 
 ROWS: dict[str, Row] = {}
+HUB = "https://github.com"
 
 
 def right(package: str, name: str, **options: Any) -> Callable:
@@ -46,7 +64,10 @@ def wrong(package: str, name: str, steps: tuple[int, ...], source: str, **option
 
 def _row(package, name, steps, source, options):
     def keep(build: Callable) -> Callable:
-        ROWS[f"{package} {name}"] = Row(package, name, steps, source, build, options)
+        more = {each: options.pop(each) for each in ("unaided", "says") if each in options}
+        ROWS[f"{package} {name}"] = Row(
+            package, name, steps, source, build, options=options, **more
+        )
         return build
 
     return keep

@@ -4,9 +4,7 @@ Each was told in the thread that is its source, and all but bark's were mended i
 """
 
 import torch
-from wild_rows import DI_ENGINE, bare, linears, masked, twice, wrong
-
-HUB = "https://github.com"
+from wild_rows import DI_ENGINE, HUB, bare, linears, masked, twice, wrong
 
 
 @wrong(

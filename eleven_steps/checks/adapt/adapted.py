@@ -98,6 +98,8 @@ class Adapted(nn.Module):
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
         call = type(self).call
+        if head_dim % 2 and getattr(call, "turns", ()):
+            raise ValueError("features turn in pairs, and head_dim is odd")
         self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
         last = next((place.weight for place in self.places if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]

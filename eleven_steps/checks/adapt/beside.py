@@ -117,8 +117,7 @@ def ways_beside(
     every = inspect.signature(module.forward).parameters.values()
     needed = [each.name for each in every if each.default is each.empty]
     names = tuple(name for name in needed if name in PLAIN)
-    turns = tuple(each.name for each in every if TURNS.fullmatch(each.name))[:1]
-    turns = ("cos", "sin") if {"cos", "sin"} <= {each.name for each in every} else turns
+    turns = turned_by(module)
     found = []
     for form in ("", *(FORMS if turns else ())):
         handed = turns if form else ()
@@ -129,6 +128,13 @@ def ways_beside(
             yield from found[-1]
             return
     yield from found[:2][-1]
+
+
+def turned_by(module: Any) -> tuple[str, ...]:
+    """The parameters of a forward that get cosines and sines, by their names."""
+    names = [*inspect.signature(module.forward).parameters]
+    found = tuple(name for name in names if TURNS.fullmatch(name))[:1]
+    return ("cos", "sin") if {"cos", "sin"} <= {*names} else found
 
 
 def _runs(call: Call, module: Any, width: int) -> bool:

@@ -92,6 +92,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     parameters = list(_parameters(build))
     configs = {each.name: _config(each, build, sizes) for each in parameters}
     of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
+    if any(each is not None for each in configs.values()):  # which gives the width of x
+        of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
     left = [e for e in parameters if of[e.name] not in sizes and configs[e.name] is None]
     required = [each.name for each in left if each.default is each.empty]
     of = _one_width(of, required, left, any(each is not None for each in configs.values()))
@@ -103,10 +105,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
             value = sizes[of[name]]
         elif config is not None:
             value = config
-        elif name in required:
-            strange.append(name)
-            continue
         else:
+            strange += [name] * (name in required)
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(value)
@@ -219,17 +219,30 @@ def _is_config(kind: Any, least: int = 2) -> bool:
 @functools.cache
 def _fields(kind: type) -> frozenset[str]:
     """Our sizes that a config has fields for: parameters, or attributes."""
-    parameters = attempt(inspect.signature, kind)
-    names = [] if isinstance(parameters, Failure) else [*parameters.parameters]
-    return frozenset(_field(name) for name in (*names, *dir(kind))) - {""}
+    return frozenset(map(_field, _names(kind))) - {""}
+
+
+@functools.cache
+def _names(kind: type) -> frozenset[str]:
+    """The names of a config's fields: parameters, or attributes."""
+    signature = attempt(inspect.signature, kind)
+    names = () if isinstance(signature, Failure) else signature.parameters
+    return frozenset((*names, *dir(kind)))
 
 
 def _nearby(build: Build) -> type | None:
-    """The config beside a constructor, by name the nearest; None where there is none."""
-    beside = vars(sys.modules.get(getattr(build, "__module__", ""), object()) or object()).values()
+    """The config beside a class that has most of what its code reads; None where none has any."""
+    beside = vars(sys.modules.get(getattr(build, "__module__", "")) or object).values()
     some = [each for each in beside if isinstance(each, type) and _is_config(each)]
+    read = _read(build) if isinstance(build, type) else frozenset()
     name = getattr(build, "__name__", "")
-    return max(some, key=lambda e: len(os.path.commonprefix([e.__name__, name])), default=None)
+
+    def nearness(kind: type) -> tuple[int, int]:
+        alike = os.path.commonprefix([kind.__name__, name])
+        return sum(each in _names(kind) for each in read), len(alike)
+
+    best = max(some, key=nearness, default=None)
+    return best if best is None or nearness(best)[0] or not read else None
 
 
 def _filled(kind: type, sizes: dict[str, Any]) -> Any:

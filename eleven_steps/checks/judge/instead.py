@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, named_as
+from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import built, choices, chosen
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import play
@@ -55,8 +56,11 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     ways = [replace(asked, build=chosen(asked.build, each)) for each in some if each] or [asked]
     verdict = _of_all(judge, every, ways, some)
     if verdict.passed:
-        return replace(verdict, note=together(verdict.note, _not_tried(every, ways[0], sized)))
-    if instead := _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized)):
+        return replace(
+            verdict, note=together(verdict.note, _not_tried(asked.variant, module, sized))
+        )
+    instead = _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized))
+    if instead is not None:
         return instead
     names = _taking_part(every, ways[0]) if verdict.kind not in ("unread", "failed") else []
     if names:
@@ -183,12 +187,14 @@ def _called(variant: str, own: str) -> str:
 # What was not tried, and what takes part
 
 
-def _not_tried(every: Every, asked: Any, sized: set[str]) -> str:
+def _not_tried(variant: str, module: nn.Module, sized: set[str]) -> str:
     """Say what a right class could be asked besides."""
-    own, said = split(asked.variant), []
-    if "num_kv_heads" in sized and "gqa" not in own:
-        how = attempt(combined, f"{asked.variant},gqa")
-        said += [] if isinstance(how, Failure) else [wording("few_heads", how=_how(how))]
+    more = ("few_heads", "gqa", "num_kv_heads" in sized), ("turning", "rope", turned_by(module))
+    said = []
+    for name, change, sign in more:
+        both = attempt(combined, f"{variant},{change}")
+        if sign and change not in split(variant) and not isinstance(both, Failure):
+            said.append(wording(name, how=_how(both)))
     return together(*said)
 
 

@@ -255,7 +255,7 @@ class Recorder(TorchFunctionMode):
         packaged = None
         while frame:
             name = frame.f_code.co_filename
-            if packaged and name.startswith(CHECKS):  # beyond it is who asked
+            if name.startswith(CHECKS if packaged else f"{CHECKS}adapt/"):  # behind it is who asked
                 break
             if is_theirs(name):
                 if not name.startswith(PACKAGES):
