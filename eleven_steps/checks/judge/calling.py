@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import InPieces, left_alone
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.say import Outcome, say, together
@@ -198,6 +199,8 @@ def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome
     case = cases_of(variant).main
     inner = _inner(reading, variant)
     if inner is None or getattr(reading.call, "mask", "") or not reading.causal:
+        return None, None
+    if isinstance(reading.call, Beside):  # its positions would begin anew with each piece
         return None, None
     runs = []
     for way in InPieces.of(inner, reading.call, case.d_out):
