@@ -126,21 +126,8 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
         return 4
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
-    heads_first = bool(axes) and axes[0] == "h"
-    if projected and name == "scaled_dot_product_attention" and axes[-2:] == ["d", "n"]:
+    if projected and axes and _not_turned(walked, op, name, step, index, own):
         return 4
-    if projected and step == 5 and name in ("matmul", "bmm") and axes:
-        alone = heads_first and not all((o.axes or ("h",))[0] == "h" for o in others)
-        mine = walked.readings[own]
-        twin = mine.axes and others and others[0].axes
-        alike = twin and _ends(mine.axes) == _ends(others[0].axes) == ["d", "n"]
-        if alone or alike and own == op.given[0]:
-            return 4
-    if projected and step == 8 and reading.who == "values" and axes:
-        weights = next((o for o in others if o.family == "scores"), None)
-        alone = heads_first and weights and (weights.axes or ("h",))[0] != "h"
-        if alone or axes[-2:] == ["d", "n"] and name in ("matmul", "bmm"):
-            return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4
     if context and step == 10 and stage == 8 and name in JOINING:
@@ -148,6 +135,26 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     if context and step == 11 and stage in (8, 9) and name == "linear":
         return 10 if stage == 9 else 9
     return 0
+
+
+def _not_turned(walked: Walk, op: Op, name: str, step: int, index: int, own: int) -> bool:
+    """Whether heads and tokens of this operand are not where the product wants them."""
+    reading = walked.readings[index]
+    axes = [a for a in reading.axes if a]
+    others = [walked.readings[i] for i in op.given if i != own]
+    if name == "scaled_dot_product_attention":
+        return axes[-2:] == ["d", "n"]
+    if step == 5 and name in ("matmul", "bmm"):
+        alone = axes[0] == "h" and not all((o.axes or ("h",))[0] == "h" for o in others)
+        mine = walked.readings[own]
+        twin = mine.axes and others and others[0].axes
+        alike = twin and _ends(mine.axes) == _ends(others[0].axes) == ["d", "n"]
+        return bool(alone or alike and own == op.given[0])
+    if step == 8 and reading.who == "values":
+        weights = next((o for o in others if o.family == "scores"), None)
+        alone = axes[0] == "h" and weights and (weights.axes or ("h",))[0] != "h"
+        return bool(alone or axes[-2:] == ["d", "n"] and name in ("matmul", "bmm"))
+    return False
 
 
 def _ends(axes: tuple[str, ...]) -> list[str]:
