@@ -106,7 +106,6 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     reading = walked.readings[index]
     stage, axes = reading.stage, [a for a in reading.axes or () if a]
     projected, context = reading.family == "projected", reading.family == "context"
-    others = [walked.readings[i] for i in op.given if i != own]
     if (
         projected
         and step in (6, 7)
