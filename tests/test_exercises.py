@@ -910,7 +910,7 @@ def test_a_mistake_in_a_growing_class_is_named(upto, mistake, old, new):
             3,
             "num_tokens, d_in = x.shape",
             "num_tokens, d_in = x.shape; return x[0]",
-            "What comes out, (7, 5), has other numbers than step 2, project, makes.",
+            "this makes `x[0]`. Step 2 applies W_query, W_key and W_value to x itself.",
         ),
         ("type", 4, "b, num_tokens, d_in = x.shape", "return 'x'", "str"),
         (

@@ -248,6 +248,12 @@ def takes(cls: Any, case: Case) -> bool:
     return not refusal(cls, case)
 
 
+def _is_plain(cls: Any, case: Case) -> bool:
+    """Whether the output of an adapted class is told from a table of weights by its shape."""
+    ours = not (isinstance(cls, type) and issubclass(cls, Adapted))
+    return ours or case.num_tokens != case.d_out
+
+
 def refusal(cls: Any, case: Case) -> str:
     """Why an adapted class cannot have the sizes of a case; "" if it can."""
     if not (isinstance(cls, type) and issubclass(cls, Adapted)):
@@ -261,5 +267,8 @@ def cases_for(cls: Any, variant: str) -> Cases:
     """The cases of a variant whose sizes a class can have."""
     cases = cases_of(variant)
     lists = {name: getattr(cases, name) for name in ("every", "simpler", "sized", "rare")}
-    held = {name: tuple(e for e in some if takes(cls, e)) for name, some in lists.items()}
+    held = {
+        name: tuple(e for e in some if takes(cls, e) and _is_plain(cls, e))
+        for name, some in lists.items()
+    }
     return replace(cases, **held)

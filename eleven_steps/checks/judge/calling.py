@@ -52,7 +52,9 @@ def judged_alone(cls: Any, variant: str) -> Outcome:
     if not inspect.isfunction(function) or "cache" in variant:
         return verdict
     every = inspect.signature(function).parameters.values()
-    names = ", ".join(each.name for each in every if each.default is not each.empty)
+    # A function by default, such as one that listens to the steps, is no input.
+    inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
+    names = ", ".join(each.name for each in inputs)
     return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
 
 
