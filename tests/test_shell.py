@@ -149,7 +149,8 @@ def test_a_bad_option_is_said_of_each_target(theirs, options, why, capsys):
     assert all(each["verdict"] == "not judged" and why in each["message"] for each in said), said
 
 
-def test_the_status_is_that_of_the_worst(theirs, capsys):
+def test_the_status_is_that_of_the_worst(theirs, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "parts", raising=False)  # another test's; a shell has none
     right, wrong, neither = "right/model.py", "random.py", "boom.py"
     for targets, status in [([right], 0), ([wrong, right], 1), ([neither, wrong], 2)]:
         assert shell.main([f"{theirs}/{each}:Attention" for each in targets]) == status
@@ -164,6 +165,7 @@ def test_without_a_terminal_that_can_show_it_all_is_said(theirs):
 
 
 def test_colour_is_for_a_terminal(theirs, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "parts", raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
     shell.main([f"{theirs}/right/model.py:Attention"])

@@ -41,8 +41,9 @@ def told(blame: Blame, error: str = "") -> Finding:
     error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
     name = f"differs_{found.reason}"
+    given = _given(found, walked) if found.reason in ("torch", "made") else ""
     if found.reason == "torch":
-        given = _given(found, walked)
+        given = given and f"; {given}"
         finding = say(
             name, found.step, error=error, hint=hint_of(error, walked), given=given, **values
         )
@@ -53,9 +54,8 @@ def told(blame: Blame, error: str = "") -> Finding:
     elif found.reason == "hidden":
         finding = _hidden(found, walked, values)
     elif found.reason == "made":
-        finding = say(
-            name, found.step, given=_given(found, walked), made=_made(found, walked), **values
-        )
+        given = given and f"{given}. "
+        finding = say(name, found.step, given=given, made=_made(found, walked), **values)
     else:
         finding = say(name, found.step, **values)
     stops = walked.trace.stop.place if walked.trace.stop else None
