@@ -29,6 +29,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         if at in ("x", "projected"):
             return 2
         return 11 if at in ("context", "out") or first.family != "x" else 2
+    if name in MEET and len(real) == 1 and first.family == "projected" and first.stage == 2:
+        return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
         return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
     raw = first.family == "scores" and first.state is not None and not first.state.grown
