@@ -156,7 +156,7 @@ class InACallback(Base):
     def forward(self, x):
         while True:
             thing = Thing()
-            kept = weakref.ref(thing, lambda _: sum(range(10**4)))
+            kept = weakref.ref(thing, lambda _: sum(range(1000)))
             del thing, kept
 
 
