@@ -190,7 +190,8 @@ def test_stored_outputs_count_for_no_size_but_code_and_what_is_read_are_bounded(
 
 
 def test_a_notebook_of_format_3_is_read_and_its_solutions_are_not(tmp_path):
-    code = {"cell_type": "code", "language": "python", "outputs": [], "collapsed": False}
+    output = {"output_type": "stream", "stream": "stdout", "text": "x" * 12_000_000}
+    code = {"cell_type": "code", "language": "python", "outputs": [output], "collapsed": False}
     both = [
         code | {"input": [f"{SETUP}\n", checks("scores.1", RIGHT)], "metadata": {}},
         code | {"input": "1", "metadata": {"tags": ["solution"]}},
@@ -198,6 +199,8 @@ def test_a_notebook_of_format_3_is_read_and_its_solutions_are_not(tmp_path):
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": both}]}
     found = read_as(tmp_path, "work.ipynb", json.dumps(old))
     assert found.cells == (f"{SETUP}\n{checks('scores.1', RIGHT)}",)
+    both[1]["input"] = "#" * 2_000_000
+    assert "larger than 2 MB" in read_as(tmp_path, "work.ipynb", json.dumps(old)).broken
     old["worksheets"] = [3]
     assert "old format" in read_as(tmp_path, "work.ipynb", json.dumps(old)).broken
 

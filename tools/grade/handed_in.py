@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import nbformat
@@ -21,6 +22,7 @@ from course import COURSE
 
 LARGEST_FILE = 30_000_000  # bytes that are read of a file, unpacked, whatever it stores
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
+LARGEST_OLD = 2_000_000  # of an old format without outputs: nbformat takes 200 times as much memory
 MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
@@ -189,11 +191,11 @@ def submission(student: str, person: Person, file: File, late: bool) -> Submissi
 def read_cells(content: bytes) -> Iterator[str]:
     """Yield the source of each code cell that is no solution; raise Broken if it cannot be."""
     try:
-        size, content = len(content), json.loads(content)
+        content = json.loads(content)
     except (ValueError, RecursionError):
         raise Broken("is not JSON: it may be cut off") from None
     if isinstance(content, dict) and "worksheets" in content:
-        content = upgraded(content, size)
+        content = upgraded(content)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Broken("is not a notebook of format 4: it has no list of cells")
@@ -210,14 +212,17 @@ def read_cells(content: bytes) -> Iterator[str]:
                 raise Broken(f"has more than {LARGEST_CODE // 1_000_000} MB of code")
 
 
-def upgraded(content: dict, size: int) -> dict:
+def upgraded(content: dict) -> dict:
     """Return a notebook of format 3, whose cells are in worksheets, as one of format 4."""
-    if size > LARGEST_CODE:  # what nbformat makes of it takes many times as much memory
-        raise Broken(f"is of an old format and larger than {LARGEST_CODE // 1_000_000} MB")
     try:
-        return nbformat.convert(nbformat.from_dict(content), 4)
+        for cell in chain.from_iterable(sheet["cells"] for sheet in content["worksheets"]):
+            if "outputs" in cell:
+                cell["outputs"] = []
+        if len(json.dumps(content)) <= LARGEST_OLD:
+            return nbformat.convert(nbformat.from_dict(content), 4)
     except Exception:  # whatever its parts are
         raise Broken("is of an old format that cannot be read") from None
+    raise Broken(f"is of an old format and larger than {LARGEST_OLD // 1_000_000} MB")
 
 
 def tags_of(cell: dict) -> list:
