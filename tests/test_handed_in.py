@@ -210,8 +210,9 @@ def test_what_is_no_notebook_is_told_by_its_name_unless_the_notebook_is_there(tm
     assert "05_scores.py is not a notebook" in told.broken
     read_as(tmp_path, "05_scores.ipynb", WHOLE)
     (tmp_path / "ada" / "notes.txt").touch()
-    (only,), _ = submissions(tmp_path)
-    assert only.cells and not only.broken
+    (tmp_path / "05_scores.csv").touch()  # is no student's
+    (only,), unread = submissions(tmp_path)
+    assert only.cells and not only.broken and unread == ["05_scores.csv"]
 
 
 def test_what_canvas_marks_as_late_is_late_in_the_results(tmp_path):

@@ -86,12 +86,12 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in tops(folder):
         told, notebooks = person_of(name, alone), [each for each in files if is_notebook(each.name)]
-        # 05_scores.py is told, unless 05_scores.ipynb is there too.
-        known = {"", *(called(each.name) for each in notebooks)}
-        notebooks += [each for each in files if called(each.name) not in known]
         if name in LEFT or alone and not notebooks and not is_from_student(name):
             unread.append(name)
             continue
+        # 05_scores.py is told, unless 05_scores.ipynb is there too.
+        known = {"", *(called(each.name) for each in notebooks)}
+        notebooks += [each for each in files if called(each.name) not in known]
         student, person = roster.student(told)
         mine = found.setdefault(student, [])
         mine += [submission(student, person, each, is_late(name)) for each in notebooks]
