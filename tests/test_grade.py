@@ -130,10 +130,13 @@ def everything(tmp_path_factory):
         hand_in(folder, {"tries": attempts(places | sockets)})
         before = content(folder), content(outside)
         found, written = graded(
-            folder, out, "--csv", str(out.with_suffix(".csv")), "--processes", "2"
+            folder,
+            out,
+            *("--csv", str(out.with_suffix(".csv")), "--feedback", str(out.with_name("pages"))),
+            *("--processes", "2"),
         )
     assert before == (content(folder), content(outside))
-    assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv", "out.json"]
+    assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv", "out.json", "pages"]
     return found, written, out
 
 
@@ -280,6 +283,14 @@ def test_the_files_hold_the_same_in_a_fixed_order(everything):
     students = sorted({student for student, _ in order})
     assert order == [(student, name) for student in students for name in written["exercises"]]
     assert [row["passed"] for row in rows] == [str(each["passed"]) for each in written["results"]]
+
+
+@shut_in
+def test_each_student_gets_a_page_whatever_they_handed_in(everything):
+    _, written, out = everything
+    pages = [each.read_text("utf-8") for each in out.with_name("pages").iterdir()]
+    assert len(pages) == len({each["student"] for each in written["results"]})
+    assert all(page.count("<h1>") == 1 and page.endswith("</html>") for page in pages)
 
 
 def test_every_exercise_is_graded():

@@ -39,6 +39,9 @@ def roster(tmp_path):
         "Ada Lovelace_71_assignsubmission_file_05_scores.ipynb": "al1",
         "Blaise Pascal_72_assignsubmission_onlinetext": "bp2",
         "Zoe\u0308 A\u030angstro\u0308m_9_assignsubmission_file_": "za3",  # letters in two parts
+        "Group A-Ada Lovelace_2214_assignsubmission_file_05_scores.ipynb": "al1",  # a team's
+        "Team 3-Blaise Pascal_72_assignsubmission_file_": "bp2",
+        "Anna-Ada Lovelace_2214_assignsubmission_file_": "Anna-Ada Lovelace_2214",  # somebody else
         "AL1": "al1",
         "lovelace_75_9931_05_scores.ipynb": "lovelace_75",  # two have that name
         "Carl Gauss_2215_assignsubmission_file_": "Carl Gauss_2215",
@@ -159,7 +162,65 @@ def test_a_broken_file_costs_its_own_notebook_alone(tmp_path):
             for each in every
             if not leave or not each.notebook.endswith(leave)
         ]
-        assert [each.kind for each in results(judged, names)] == kinds
+        found = list(results(judged, names))
+        assert [each.kind for each in found] == kinds
+        # What is wrong with the file of another notebook is not told here.
+        assert leave == "" or "05_scores" not in found[1].message + found[2].message
+
+
+def read_as(tmp_path, name, text):
+    """Return what is read of one file that a student hands in."""
+    (tmp_path / "ada").mkdir(exist_ok=True)
+    (tmp_path / "ada" / name).write_text(text)
+    (only,), _ = submissions(tmp_path)
+    return only
+
+
+def test_stored_outputs_count_for_no_size_but_code_and_what_is_read_are_bounded(tmp_path):
+    notebook = cells(SETUP, checks("scores.1", RIGHT))
+    sources = tuple(each["source"] for each in notebook["cells"])
+    output = {"output_type": "stream", "name": "stdout", "text": "x" * 12_000_000}
+    notebook["cells"][0]["outputs"] = [output]
+    assert read_as(tmp_path, "05_scores.ipynb", json.dumps(notebook)).cells == sources
+    output["text"] *= 3
+    too_large = read_as(tmp_path, "05_scores.ipynb", json.dumps(notebook))
+    assert not too_large.cells and "larger than 30 MB" in too_large.broken
+    long = cells("#" * 6_000_000, "#" * 6_000_000)
+    assert "10 MB of code" in read_as(tmp_path, "05_scores.ipynb", json.dumps(long)).broken
+
+
+def test_a_notebook_of_format_3_is_read_and_its_solutions_are_not(tmp_path):
+    output = {"output_type": "stream", "stream": "stdout", "text": "x" * 12_000_000}
+    code = {"cell_type": "code", "language": "python", "outputs": [output], "collapsed": False}
+    both = [
+        code | {"input": [f"{SETUP}\n", checks("scores.1", RIGHT)], "metadata": {}},
+        code | {"input": "1", "metadata": {"tags": ["solution"]}},
+    ]
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": both}]}
+    found = read_as(tmp_path, "work.ipynb", json.dumps(old))
+    assert found.cells == (f"{SETUP}\n{checks('scores.1', RIGHT)}",)
+    both[1]["input"] = "#" * 2_000_000
+    assert "larger than 2 MB" in read_as(tmp_path, "work.ipynb", json.dumps(old)).broken
+    old["worksheets"] = [3]
+    assert "old format" in read_as(tmp_path, "work.ipynb", json.dumps(old)).broken
+
+
+def test_what_is_no_notebook_is_told_by_its_name_unless_the_notebook_is_there(tmp_path):
+    told = read_as(tmp_path, "05_scores.py", "print()")
+    assert "05_scores.py is not a notebook" in told.broken
+    read_as(tmp_path, "05_scores.ipynb", WHOLE)
+    (tmp_path / "ada" / "notes.txt").touch()
+    (tmp_path / "05_scores.csv").touch()  # is no student's
+    (only,), unread = submissions(tmp_path)
+    assert only.cells and not only.broken and unread == ["05_scores.csv"]
+
+
+def test_what_canvas_marks_as_late_is_late_in_the_results(tmp_path):
+    for name in "lovelaceada_LATE_71_99_05_scores.ipynb", "pascal_72_99_05_scores.ipynb":
+        (tmp_path / name).write_text(WHOLE)
+    said = {"scores.1": SOLVED, "view.1": Said("missing", "none.")}
+    found = list(results([(each, said) for each in submissions(tmp_path)[0]], [*said]))
+    assert [each.late for each in found] == [True, False, False, False]
 
 
 def test_nothing_is_known_of_a_plain_folder_but_its_name(tmp_path):

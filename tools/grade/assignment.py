@@ -53,7 +53,7 @@ os.environ["ELEVEN_STEPS_PROGRESS"] = os.path.join(tempfile.gettempdir(), "{NAME
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "{NAME}"
 c.ClearSolutions.code_stub = {{"python": ""}}  # the stub stands before the solution
-c.ExecutePreprocessor.timeout = 300  # seconds a cell
+c.ExecutePreprocessor.timeout = 30  # seconds a cell
 c.OverwriteCells.add_missing_cells = True  # tests that a student has deleted
 
 # nbgrader grades nothing of a student of whom one file is cut off.

@@ -29,6 +29,9 @@ memory, and submissions can do whatever you can do.
 That an answer is the student's own work, rather than a copied solution, no grader can tell: the
 course holds the right class, so do notebooks that import it. A class that looks whether it is
 being graded sees that it is.
+
+With --feedback FOLDER each student gets a page there, one file that can be mailed: their answers,
+what is said of them, and the points. With --site ADDRESS it links the course's pages.
 """
 
 import argparse
@@ -47,6 +50,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from feedback import pages
 from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
 from judge import Judge
@@ -116,6 +120,8 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", type=Path, help="what was handed in")
     parser.add_argument("--json", type=Path, required=True, help="where to write the results")
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
+    parser.add_argument("--feedback", type=Path, help="a folder for a page for each student")
+    parser.add_argument("--site", metavar="ADDRESS", default="", help="which these pages link")
     parser.add_argument("--roster", type=Path, help="a table of logins, names and Canvas's ids")
     parser.add_argument("--own-numbers", metavar="NAME", help="as make assignment gave them out")
     parser.add_argument("--exercises", nargs="+", metavar="ID", help="(all that are named)")
@@ -127,7 +133,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if not options.folder.is_dir() and not zipfile.is_zipfile(options.folder):
         parser.error(f"{options.folder} is neither a folder nor a zip file")
-    for out in filter(None, (options.json, options.csv)):
+    for out in filter(None, (options.json, options.csv, options.feedback)):
         if not out.absolute().parent.is_dir():
             parser.error(f"{out.parent} is not a folder")
     for name in options.exercises or ():
@@ -175,6 +181,11 @@ def main(arguments: list[str] | None = None) -> int:
     write_json(options.json, exercises, people, found)
     if options.csv:
         write_csv(options.csv, found)
+    if options.feedback:
+        options.feedback.mkdir(exist_ok=True)
+        for name, page in pages(options.every, found, options.site):
+            with replacing(options.feedback / name) as file:
+                file.write(page)
     right = sum(result.passed for result in found)
     students = len({each.student for each in options.every})
     print(f"{students} students, {len(found)} results, {right} of them right: {options.json}")

@@ -5,16 +5,24 @@ import json
 import os
 import re
 import stat
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from named import Person, Roster, person_of
+import nbformat
+from named import Person, Roster, is_late, person_of
 
-LARGEST_FILE = 10_000_000  # bytes, unpacked
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from course import COURSE
+
+LARGEST_FILE = 30_000_000  # bytes that are read of a file, unpacked, whatever it stores
+LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
+LARGEST_OLD = 2_000_000  # of an old format without outputs: nbformat takes 200 times as much memory
 MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
@@ -36,6 +44,7 @@ class Submission:
     broken: str = ""
     changed: int = 0  # when, in seconds of time.time
     person: Person = field(default_factory=Person)
+    late: bool = False  # says the name of the download
     own: Mapping[str, str] = field(default_factory=dict)  # what is asked in place of exercises
 
     @property
@@ -80,9 +89,12 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         if name in LEFT or alone and not notebooks and not is_from_student(name):
             unread.append(name)
             continue
+        # 05_scores.py is told, unless 05_scores.ipynb is there too.
+        known = {"", *(called(each.name) for each in notebooks)}
+        notebooks += [each for each in files if called(each.name) not in known]
         student, person = roster.student(told)
         mine = found.setdefault(student, [])
-        mine += [submission(student, person, each) for each in notebooks]
+        mine += [submission(student, person, each, is_late(name)) for each in notebooks]
         if not mine:
             mine.append(Submission(student, "", person=person))
     return [each for _, mine in sorted(found.items()) for each in mine], unread
@@ -160,13 +172,20 @@ def is_from_student(name: str) -> bool:
     return "__" in name or name.endswith(".zip") or bool(person_of(name, True).name)
 
 
-def submission(student: str, person: Person, file: File) -> Submission:
+def called(name: str) -> str:
+    """Return which notebook of the course a file is, by its name; "" where that does not say."""
+    return max((each for each in COURSE if each in PurePosixPath(name).name), key=len, default="")
+
+
+def submission(student: str, person: Person, file: File, late: bool) -> Submission:
     """Read a notebook, whatever state it is in."""
     try:
+        if not is_notebook(file.name):
+            raise Broken("is not a notebook, and only notebooks are read")
         cells, broken = tuple(read_cells(file.read())), ""
     except Broken as error:
         cells, broken = (), f"{PurePosixPath(file.name).name} {error}"
-    return Submission(student, file.name, cells, broken, file.changed, person)
+    return Submission(student, file.name, cells, broken, file.changed, person, late)
 
 
 def read_cells(content: bytes) -> Iterator[str]:
@@ -175,16 +194,35 @@ def read_cells(content: bytes) -> Iterator[str]:
         content = json.loads(content)
     except (ValueError, RecursionError):
         raise Broken("is not JSON: it may be cut off") from None
+    if isinstance(content, dict) and "worksheets" in content:
+        content = upgraded(content)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Broken("is not a notebook of format 4: it has no list of cells")
+    left = LARGEST_CODE
     for number, cell in enumerate(cells):
         source = cell.get("source") if isinstance(cell, dict) else None
         lines = [source] if isinstance(source, str) else source
         if not isinstance(lines, list) or not all(isinstance(each, str) for each in lines):
             raise Broken(f"is not a notebook: cell {number} has no source")
         if cell.get("cell_type") == "code" and "solution" not in tags_of(cell):
-            yield "".join(lines)
+            yield (code := "".join(lines))
+            left -= len(code)
+            if left < 0:
+                raise Broken(f"has more than {LARGEST_CODE // 1_000_000} MB of code")
+
+
+def upgraded(content: dict) -> dict:
+    """Return a notebook of format 3, whose cells are in worksheets, as one of format 4."""
+    try:
+        for cell in chain.from_iterable(sheet["cells"] for sheet in content["worksheets"]):
+            if "outputs" in cell:
+                cell["outputs"] = []
+        if len(json.dumps(content)) <= LARGEST_OLD:
+            return nbformat.convert(nbformat.from_dict(content), 4)
+    except Exception:  # whatever its parts are
+        raise Broken("is of an old format that cannot be read") from None
+    raise Broken(f"is of an old format and larger than {LARGEST_OLD // 1_000_000} MB")
 
 
 def tags_of(cell: dict) -> list:

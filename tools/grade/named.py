@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # lastfirst_USER_SUBMISSION_work.ipynb, late ones with a mark; Full Name_NUMBER_assignsubmission_...
-CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<number>\d+)_\d+_.+")
+CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_.+")
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_\w+?(?:_.*)?")
+GROUP = re.compile(r"[^-]*[\s\d][^-]*-")  # before the name, where Moodle's assignment is of teams
 COLUMNS = {  # of a roster: as somebody writes them, as Canvas and as Moodle export them
     "login": ("login", "sis login id", "username"),
     "name": ("name", "student", "full name"),
@@ -46,6 +47,12 @@ def person_of(name: str, is_file: bool) -> Person:
     return Person(login.rpartition(".")[0] or login if is_file and login == name else login)
 
 
+def is_late(name: str) -> bool:
+    """Say whether the name of a download says that it was handed in late: Canvas's names do."""
+    found = CANVAS.fullmatch(plain(name))
+    return bool(found and found["late"])
+
+
 class Roster:
     """The logins of a course, found by login, by Canvas's number, or by name."""
 
@@ -81,11 +88,14 @@ class Roster:
         return person.login or person.label, person
 
     def _found(self, person: Person) -> Person | None:
+        alone = GROUP.match(person.name)
         wanted = _letters(person.name)
+        member = _letters(person.name[alone.end() :]) if alone else ""
         for fits in (
             lambda each: person.login and each.login.lower() == person.login.lower(),
             lambda each: person.number and each.number == person.number,
             lambda each: wanted and wanted in _orders(each.name),
+            lambda each: member and member in _orders(each.name),
         ):
             found = [each for each in self.people if fits(each)]
             if len(found) == 1:

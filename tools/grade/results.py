@@ -5,11 +5,11 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from handed_in import Submission
+from handed_in import Submission, called
 from judge import Said
 
 from eleven_steps.checks import check
@@ -41,6 +41,7 @@ class Result:
     notebook: str
     points: int
     possible: int
+    late: bool
 
 
 @functools.cache
@@ -85,22 +86,22 @@ def results(
         students.setdefault(submitted.student, []).append((submitted, said))
     for student, notebooks in sorted(students.items()):
         for name in exercises:
-            _, said, taken = max((rank(one, said[name], name) for one, said in notebooks))
-            told = said.passed, said.kind, said.mistake, said.message
-            yield Result(student, name, *told, taken, points(name, said), possible(name))
+            _, said, taken = max(
+                (rank(one, said[name], name) for one, said in notebooks), key=lambda each: each[0]
+            )
+            told = said.passed, said.kind, said.mistake, said.message, taken.notebook
+            late = taken.late and said.kind != "missing"
+            yield Result(student, name, *told, points(name, said), possible(name), late)
 
 
-def rank(submitted: Submission, said: Said, name: str) -> tuple[tuple, Said, str]:
-    """Return how much a notebook counts for an exercise, what is said of it, and its name."""
-    if submitted.broken and not concerns(submitted.notebook, name):
-        said = Said("missing", f"{submitted.broken}; it is another notebook.")
+def rank(submitted: Submission, said: Said, name: str) -> tuple[tuple, Said, Submission]:
+    """Return how much a notebook counts for an exercise, what is said of it, and the notebook.
+
+    What is wrong with a file that is another notebook is not told.
+    """
+    if submitted.broken and called(submitted.notebook) not in ("", course_exercises().get(name)):
+        said = Said("missing", "no notebook with this exercise is handed in.")
+        submitted = replace(submitted, notebook="")
     copy = COPY.search(submitted.notebook)
     newer = submitted.changed, int(copy[1]) if copy else 0, submitted.notebook
-    return (RANKS.get(said.kind, len(RANKS)), *newer), said, submitted.notebook
-
-
-def concerns(notebook: str, name: str) -> bool:
-    """Say whether a file, by its name, may hold an exercise."""
-    file, every = PurePosixPath(notebook).name, course_exercises()
-    called = [stem for stem in set(every.values()) if stem in file]
-    return not called or every.get(name) == max(called, key=len)
+    return (RANKS.get(said.kind, len(RANKS)), *newer), said, submitted

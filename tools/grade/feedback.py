@@ -1,0 +1,88 @@
+"""Write for each student a page of feedback: their answers, what `check` says of them, and points.
+
+A page is one file that loads nothing. It has no solution: the course's are not in it, and of a
+notebook whose tags are lost the cells that hand nothing in are left out.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+from handed_in import IDENTIFIER, Submission
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from results import Result, course_exercises
+
+from eleven_steps.checks.run.failure import visible
+
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from course import COURSE
+
+LONGEST = 10_000  # characters of an answer; the class of notebook 13 has 1500
+STEP = re.compile(r"step (\d+):")  # with which begins what is said of a class
+NOT_COUNTED = "record=False"  # what the course's solutions say to check, and nbgrader's tests
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def pages(
+    every: Iterable[Submission], found: Iterable[Result], site: str
+) -> Iterator[tuple[str, str]]:
+    """Yield for each student the name of a file and its content.
+
+    Args:
+        every: what was handed in.
+        found: the results, students together and exercises in the order of the course.
+        site: the address of the course's pages, or "".
+    """
+    page = TEMPLATES.get_template("feedback.html.j2")
+    submitted = {(each.student, each.notebook): each for each in every}
+    names = {each.student: each.person.name for each in every}
+    for student, results in groupby(found, lambda each: each.student):
+        results = list(results)
+        by_notebook = {
+            name: [
+                (each, answer(submitted.get((student, each.notebook)), each), step(each))
+                for each in some
+            ]
+            for name, some in groupby(results, lambda each: course_exercises()[each.exercise])
+        }
+        missing = {
+            name: sum(each.possible for each, *_ in some)
+            for name, some in by_notebook.items()
+            if all(each.kind == "missing" for each, *_ in some)
+        }
+        content = page.render(
+            name=visible(names[student] or student),
+            notebooks={name: some for name, some in by_notebook.items() if name not in missing},
+            missing=missing,
+            points=sum(each.points for each in results),
+            possible=sum(each.possible for each in results),
+            site=site and site.rstrip("/") + "/",
+        )
+        # No two students share a file, and no name leads out of the folder or is too long.
+        file = quote(student, safe=" @+,")
+        yield f"{file if len(file) < 200 else sha256(file.encode()).hexdigest()}.html", content
+
+
+def answer(submitted: Submission | None, result: Result) -> str:
+    """Return the source of the last cell that hands in an exercise; "" where there is none."""
+    cells = reversed(submitted.cells if submitted else ())
+    for cell in cells:
+        if result.exercise in IDENTIFIER.findall(cell) and NOT_COUNTED not in cell:
+            return visible(cell.strip("\n")[:LONGEST]) + "\n..." * (len(cell) > LONGEST)
+    return ""
+
+
+def step(result: Result) -> str:
+    """Return the notebook of the step at which a class goes wrong; "" where none is told."""
+    found = STEP.match(result.message)
+    return next((name for name in COURSE if found and name.startswith(f"{found[1]:>02}_")), "")
