@@ -61,7 +61,14 @@ def main() -> int:
 
 def begin(site: Path) -> None:
     """Write index.html, questions.html, glossary.html and what all pages load."""
-    assets = site / "assets"
+    load_into(site / "assets")
+    front = {"index": front_page(ROOT), "questions": questions_page(by_step())}
+    for name, made in {**front, "glossary": glossary()}.items():
+        (site / f"{name}.html").write_text(page(made, name), encoding="utf-8")
+
+
+def load_into(assets: Path) -> None:
+    """Write what all pages load."""
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("alive.js", "pages.css", "questions.js", "stills.js"):
         shutil.copy(ASSETS / name, assets)
@@ -71,9 +78,6 @@ def begin(site: Path) -> None:
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
         (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
-    front = {"index": front_page(ROOT), "questions": questions_page(by_step())}
-    for name, made in {**front, "glossary": glossary()}.items():
-        (site / f"{name}.html").write_text(page(made, name), encoding="utf-8")
 
 
 def glossary() -> NotebookNode:
