@@ -7,6 +7,7 @@ COURSE := $(VENV)/installed
 ALL    := $(VENV)/installed-dev
 NIGHT  := $(VENV)/installed-nightly
 CLASS  := $(VENV)-class
+REVEAL := reveal.js@5.2.1
 PROXY  := configurable-http-proxy@5.3.0
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # What is run imports this checkout, also where another one is installed.
@@ -52,6 +53,9 @@ questions: $(ALL)    ## write questions whose wrong options are real mistakes, f
 sheet: $(ALL)        ## draw the eleven steps on one page to print, in sheet/
 	$(BIN)/python tools/bank/one_page.py $(OPTIONS)
 
+slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker notes to slides/
+	$(BIN)/python tools/site/build_slides.py --reveal $(VENV)/node_modules/reveal.js $(OPTIONS)
+
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
 
@@ -95,4 +99,8 @@ $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions sheet hub site lint hooks help
+$(VENV)/reveal: $(COURSE)
+	npm install --silent --prefix $(VENV) $(REVEAL)
+	touch $@
+
+.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions sheet slides hub site lint hooks help

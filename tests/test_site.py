@@ -15,7 +15,7 @@ from site_front import ASKED, front_page, launch
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
-PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html", "questions.html"}
+PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html", "questions.html", "glossary.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
 
 
@@ -65,7 +65,9 @@ def pages(front, request):
     """Return pages of the course by their names, as stored, without new sliders."""
     made = {path.stem: Page(build_site.page(renew.read(path), path.stem)) for path in request.param}
     asked = build_site.page(questions_page(by_step(1)), "questions")
-    return made | {"index": Page(build_site.page(front, "index")), "questions": Page(asked)}
+    words = build_site.page(build_site.glossary(), "glossary")
+    front = Page(build_site.page(front, "index"))
+    return made | {"index": front, "questions": Page(asked), "glossary": Page(words)}
 
 
 @pytest.fixture(scope="module")

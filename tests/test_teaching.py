@@ -23,6 +23,8 @@ def test_what_a_student_can_do_is_shown_by_an_exercise_of_that_notebook():
     places = results.course_exercises()
     assert all(places[each] == name for name, exercises in shown.items() for each in exercises)
     assert set(shown) == set(places.values())
+    after = TEXT.partition("| after |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| \[(\w+)\]", after, re.MULTILINE) == list(COURSE)
 
 
 @pytest.mark.parametrize("weeks", ["six", "twelve"])

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=first, epilog="Other options are JupyterLab's.")
     _, options = parser.parse_known_args()
     copies = copy_missing(ROOT / "notebooks", MINE)
+    shutil.copy(ROOT / "notebooks" / "glossary.md", MINE)  # nobody's work, and the links lead to it
     print(
         f"Your notebooks are in {MINE}. They are yours to change: updates never overwrite them.\n"
         "For a fresh copy of one, delete or rename yours and start again."

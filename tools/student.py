@@ -4,6 +4,7 @@ Usage: python tools/student.py [NOTEBOOK ...]
 """
 
 import argparse
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -31,6 +32,7 @@ def main() -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(normal_form(without_solutions(read(path))), encoding="utf-8", newline="\n")
         print(copy)
+    shutil.copy(NOTEBOOKS / "glossary.md", STUDENT)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
@@ -60,8 +60,15 @@ def main() -> int:
 
 
 def begin(site: Path) -> None:
-    """Write index.html, questions.html and what all pages load."""
-    assets = site / "assets"
+    """Write index.html, questions.html, glossary.html and what all pages load."""
+    load_into(site / "assets")
+    front = {"index": front_page(ROOT), "questions": questions_page(by_step())}
+    for name, made in {**front, "glossary": glossary()}.items():
+        (site / f"{name}.html").write_text(page(made, name), encoding="utf-8")
+
+
+def load_into(assets: Path) -> None:
+    """Write what all pages load."""
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("alive.js", "pages.css", "questions.js", "stills.js"):
         shutil.copy(ASSETS / name, assets)
@@ -71,8 +78,11 @@ def begin(site: Path) -> None:
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
         (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
-    for name, made in {"index": front_page(ROOT), "questions": questions_page(by_step())}.items():
-        (site / f"{name}.html").write_text(page(made, name), encoding="utf-8")
+
+
+def glossary() -> NotebookNode:
+    """Return the glossary as a notebook of one cell."""
+    return new_notebook(cells=[new_markdown_cell((NOTEBOOKS / "glossary.md").read_text("utf-8"))])
 
 
 def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ) -> int:
@@ -127,6 +137,7 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
     about = {"metadata": {"name": name, **around(name)}}
     html, _ = exporter().from_notebook_node(notebook, about)
     html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
+    html = re.sub(r'href="(?:notebooks/|\.\./)*glossary\.md', 'href="glossary.html', html)
     return TO_NOTEBOOK.sub(r'href="\1.html', html)
 
 

@@ -57,9 +57,10 @@ HERO = """# Eleven Steps to Multi-Head Attention
 <p class="lead">A small trained model reads this sentence. Which words does the last one attend to? Press another, swap
 one, switch a head off. Then build what does it, in eleven steps. <a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 """
-ABOUT = """## Questions
+ABOUT = """## Questions and words
 
-[Questions with four options](questions.html), each of which knows what went wrong.
+[Questions with four options](questions.html), each of which knows what went wrong. The
+[glossary](notebooks/glossary.md) says what the words mean.
 
 ## To do it yourself
 
