@@ -98,6 +98,8 @@ def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, buil
     for name, page in pages.items():
         targets = {link.partition("#")[0] for link in page.links if "://" not in link} - {""}
         assert targets and targets <= PAGES, name
+        words = {link.partition("#")[2] for link in page.links if link.startswith("glossary.html#")}
+        assert all(f'<h2 id="{word}">' in pages["glossary"].html for word in words), name
         for source in page.loads:
             assert source.startswith("data:") or (folder / source).is_file(), (name, source)
 

@@ -81,8 +81,11 @@ def load_into(assets: Path) -> None:
 
 
 def glossary() -> NotebookNode:
-    """Return the glossary as a notebook of one cell."""
-    return new_notebook(cells=[new_markdown_cell((NOTEBOOKS / "glossary.md").read_text("utf-8"))])
+    """Return the glossary as a notebook of one cell, each term with the anchor links lead to."""
+    first, *terms = (NOTEBOOKS / "glossary.md").read_text("utf-8").split("\n## ")
+    heads = (term.partition("\n") for term in terms)
+    anchored = [f'<h2 id="{h.replace(" ", "-")}">{h}</h2>\n{said}' for h, _, said in heads]
+    return new_notebook(cells=[new_markdown_cell("\n".join([first, *anchored]))])
 
 
 def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ) -> int:
