@@ -202,7 +202,7 @@ RELEASED = {
             "layer_types": [*["full_attention"] * 3, *["minimax_m3_sparse"] * 57],
         },
         2,
-        32,
+        16,  # two pairs of features are turned: neighbours differ from halves
         BOTH,
         {"index_block_size": 2, "index_topk_blocks": 2}
         | {"dense_intermediate_size": 16, "shared_intermediate_size": 16},
