@@ -130,7 +130,9 @@ class ModelProof(Proof):
 
     def build(self, cls: type[VariantAttention]) -> VariantAttention:
         lender = Lends() if self.kind == "borrowing" else None
-        return prove_models.shrunk(self.change).build(16, self.kind == "window", cls, lender)
+        model = prove_models.shrunk(self.change)
+        model = model.of_large_pools() if self.kind == "large" else model
+        return model.build(16, self.kind == "window", cls, lender)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ OSS |= {"original_max_position_embeddings": 4096, "rope_theta": 150_000.0}
 WIDE = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0}
 LOCAL = {"rope_type": "default", "rope_theta": 10_000.0}
 PARTIAL = {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}
+V4_YARN = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 65_536}
+V4_POOLS = "compressed_sparse_attention", "heavily_compressed_attention"
+V4_LAYERS = ["sliding_attention"] * 2 + [V4_POOLS[place % 2] for place in range(41)]
 SECTIONS = {"mrope_section": [2, 1, 1]}  # of images; a text has the same position in all three
 
 
@@ -177,30 +180,37 @@ RELEASED = {
     ),
     "DeepSeek-V4 Flash": Released(
         "DeepseekV4",
-        {},
+        {"rope_parameters": V4_YARN, "layer_types": V4_LAYERS},
         4,  # 2 groups of heads are left
         16,
-        BOTH,
+        (*BOTH, "large"),
         {"compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 3}}
         | {"sliding_window": 4, "index_topk": 2, "n_routed_experts": 2, "hc_mult": 2}
         | {"mlp_layer_types": ["moe"]},
         {
-            "window": {"layer_types": ["heavily_compressed_attention"]},
+            "window": {"layer_types": ["sliding_attention"]},
             "full": {"layer_types": ["compressed_sparse_attention"]},
+            "large": {"layer_types": ["heavily_compressed_attention"]},
         },
-        {"window": "large pools", "full": "small pools"},
+        {"full": "small pools", "large": "large pools"},
     ),
     "MiniMax-M3": Released(
         "MiniMaxM3VL",
         {
             "rope_parameters": {"rope_type": "default", "rope_theta": 5_000_000.0}
-            | {"partial_rotary_factor": 0.5}
+            | {"partial_rotary_factor": 0.5},
+            "layer_types": [*["full_attention"] * 3, *["minimax_m3_sparse"] * 57],
         },
         2,
-        32,
-        ("window",),
-        {"index_block_size": 2, "index_topk_blocks": 2, "layer_types": ["minimax_m3_sparse"]}
+        16,  # two pairs of features are turned: neighbours differ from halves
+        BOTH,
+        {"index_block_size": 2, "index_topk_blocks": 2}
         | {"dense_intermediate_size": 16, "shared_intermediate_size": 16},
+        {
+            "window": {"layer_types": ["minimax_m3_sparse"]},
+            "full": {"layer_types": ["full_attention"]},
+        },
+        {"window": "blocks"},
     ),
 }
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
@@ -237,7 +247,7 @@ def small_settings(released: Released) -> dict:
 
 
 SIGHT = {"window": 4, "top_keys": 4, "chunk": 4, "temperature": 3, "block": 2, "top_blocks": 2}
-SIGHT |= {"pool": 2, "window_pool": 3, "top_pools": 2}
+SIGHT |= {"pool": 2, "large_pool": 3, "top_pools": 2}
 
 
 def shrunk(name: str) -> Published:

@@ -58,12 +58,6 @@ class Tiled(GroupedHeads):
         return queries, keys.repeat(repeats), values.repeat(repeats)
 
 
-class BluntYarn(YarnScaling):
-    """Wrong: positions are stretched and scores are not sharpened."""
-
-    attention_factor = 1.0
-
-
 class Forgetful(State):
     """Wrong: what is kept does not fade."""
 
@@ -91,7 +85,9 @@ WRONG = {
     "other yarn": swapped(
         find("yarn", "Llama"), Rope(500.0, scaling=YarnScaling(8, 64, whole=False))
     ),
-    "blunt yarn": swapped(find("yarn", "Llama"), Rope(500.0, scaling=BluntYarn(8, 64))),
+    "blunt yarn": swapped(
+        find("yarn", "Llama"), Rope(500.0, scaling=YarnScaling(8, 64, sharpens=False))
+    ),
     "turned": replace(find("no positions", "SmolLM3"), parts=[GroupedHeads(2), Rope(500.0)]),
     "a key too many": swapped(find("top keys", "DeepseekV32"), TopKeys(5, 4, 6, FIRST)),
     "indexer not turned": swapped(find("top keys", "DeepseekV32"), TopKeys(4, 4, 6)),
@@ -179,7 +175,8 @@ def test_every_model_of_the_table_has_its_rows():
     wanted = []
     for model in load_since():
         other = model.window_layers + model.delta_layers
-        kinds = {"window": other, "full": model.num_layers - model.window_layers}
+        full = model.num_layers - model.window_layers - model.large_layers
+        kinds = {"window": other, "full": full, "large": model.large_layers}
         kinds["borrowing"] = model.borrowing
         name = model.name.partition(" (")[0]
         wanted += [(name, kind) for kind, layers in kinds.items() if layers]
@@ -199,7 +196,7 @@ def test_the_table_says_what_the_configuration_says(name):
         assert not model.delta_layers or model.delta_layers == kinds.count("linear_attention")
     else:
         assert model.num_layers == config.num_hidden_layers
-    for kind in ("sliding_attention", "chunked_attention", "heavily_compressed_attention"):
+    for kind in ("sliding_attention", "chunked_attention", "minimax_m3_sparse"):
         if kind in (kinds or ()):
             assert model.window_layers == kinds.count(kind)
     if model.window:
@@ -230,7 +227,11 @@ def test_the_table_says_what_the_configuration_says(name):
     if model.pool:
         rates = config.compress_rates
         assert rates["compressed_sparse_attention"] == model.pool
-        assert rates["heavily_compressed_attention"] == model.window_pool
+        assert rates["heavily_compressed_attention"] == model.large_pool
+        assert kinds.count("heavily_compressed_attention") == model.large_layers
+        scaled, plain = config.rope_parameters["compress"], config.rope_parameters["main"]
+        assert (scaled["factor"], plain["rope_theta"]) == (model.factor, model.window_base)
+        assert scaled["original_max_position_embeddings"] == model.original
         assert config.index_topk == model.top_pools
 
 
@@ -265,7 +266,7 @@ CHANGED = [
     if (switch != "neighbours" and getattr(MODELS[proof.change], switch))
     or (switch == "neighbours" and turns(MODELS[proof.change]))
     or (switch == "index_neighbours" and MODELS[proof.change].top_keys)
-    or (switch == "whole" and MODELS[proof.change].scaling == 2)
+    or (switch == "whole" and MODELS[proof.change].scaling >= 2)
 ]
 
 

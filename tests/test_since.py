@@ -66,7 +66,9 @@ def test_layers_that_borrow_pool_or_correct_a_table_keep_little():
     )
     assert borrowing.kept_of(8192) == 12 * 512 * 2 * 256 + 3 * 8192 * 2 * 512
     large, small = 512 * (128 + 64), 512 * (128 + 2048) + 128 * 2048
-    assert pooling.kept_of(8192) == 23 * large + 20 * small
+    assert pooling.kept_of(8192) == 2 * 512 * 128 + 20 * large + 21 * small
+    blocks = MODELS["MiniMax-M3"]
+    assert blocks.kept_of(8192) == 8192 * (60 * 2 * 4 * 128 + 57 * 128)
     assert tables.kept_of(8192) == 7 * 8192 * 576 + 20 * 32 * 128 * 128
 
 

@@ -14,17 +14,18 @@ class Published:
     """One published model: sizes in the course's letters, and its changes; 0 for not changed.
 
     num_layers counts layers with softmax attention, window_layers those of the other kind: with a
-    window, chunks, chosen blocks or large pools. They turn by window_base, and have
-    window_kv_heads of window_head_dim, if these are given. d_model are the features of x and of
-    out. Of a head turn rope_width features, all if 0, the first or the last. scaling is 1 for
-    linear, 2 for YaRN.
+    window, chunks or chosen blocks. They turn by window_base, and have window_kv_heads of
+    window_head_dim, if these are given. d_model are the features of x and of out. Of a head turn
+    rope_width features, all if 0, the first or the last. scaling is 1 for linear, 2 for YaRN, 3 for
+    YaRN that leaves the scores as they are.
     key_dim are the features of a head's keys that a latent makes, head_dim if 0. biases,
     rope_first, neighbours, whole, alibi, sinks, gate and index_neighbours are 0 or 1; norm is 2 if
     only its keys learn. What came with the models of 2026 stands last: chunk tokens see each other,
-    temperature is its floor in layers without RoPE, top_blocks of block keys are chosen, pool
-    tokens become one key (window_pool in the other kind), delta_layers have a delta rule in place
-    of a softmax, borrowing layers take keys and values from earlier ones, rope_percent of a head's
-    features turn, and differential, same_values, value_norm and unscaled are 0 or 1.
+    temperature is its floor in layers without RoPE, top_blocks of block keys are chosen, each pool
+    tokens give one more key (large_pool in large_layers, which choose none), delta_layers have a
+    delta rule in place of a softmax, borrowing layers take keys and values from earlier ones,
+    rope_percent of a head's features turn, and differential, same_values, value_norm and unscaled
+    are 0 or 1.
     """
 
     name: str
@@ -74,7 +75,8 @@ class Published:
     rope_percent: int = 0
     borrowing: int = 0
     pool: int = 0
-    window_pool: int = 0
+    large_pool: int = 0
+    large_layers: int = 0
     top_pools: int = 0
     out_groups: int = 0
     out_rank: int = 0
@@ -105,15 +107,16 @@ class Published:
         nothing, those with a delta rule one table for each head.
         """
         total = self.delta_layers * self.num_heads * self.head_dim**2
-        layers = {True: self.window_layers, False: self.num_layers - self.window_layers}
-        for in_window, count in layers.items():
+        small = self.num_layers - self.window_layers - self.large_layers
+        kinds = (True, self.window_layers, 0), (False, small, self.pool)
+        for in_window, count, pool in (*kinds, (False, self.large_layers, self.large_pool)):
             own = count * (self.num_layers - self.borrowing) // self.num_layers
             seen = num_tokens
             if rolling and (in_window or self.pool):
                 seen = min(self.window or self.chunk or num_tokens, num_tokens)
             total += own * self.kept_in(in_window) * seen
-            if pool := self.window_pool if in_window else self.pool:
-                index = 0 if in_window else self.index_dim
+            if pool:
+                index = self.index_dim if pool == self.pool else 0
                 total += own * (num_tokens // pool) * (self.head_dim + index)
         return total
 
@@ -122,7 +125,7 @@ class Published:
         few, heads = self.num_kv_heads, self.num_heads * self.head_dim
         ends = f"from {heads:,} to {self.d_model:,}" * (heads != self.d_model)
         latent = f"latents of {self.latent_dim}" + f" and {self.query_dim:,}" * bool(self.query_dim)
-        pools = f"{self.pool} or {self.window_pool} keys become one"
+        pools = f"a key for every {self.pool} or {self.large_pool} tokens"
         words = {
             2: [
                 "biases" * self.biases,
@@ -154,7 +157,7 @@ class Published:
                 "no division" * self.unscaled,
                 f"delta rule in {self.delta_layers} more layers" * bool(self.delta_layers),
             ],
-            8: ["difference of two heads" * self.differential],
+            8: ["difference of two heads" * self.differential, "turned back" * bool(self.pool)],
             10: ["gate" * self.gate, f"{self.out_groups} groups" * bool(self.out_groups)],
             11: ["no bias" * (not self.biases), ends],
         }
@@ -166,7 +169,7 @@ class Published:
         end = "first" if self.rope_first else "last"
         which = f" on the {end} {self.rope_width} features" * bool(self.rope_width)
         which += f" for {self.rope_percent} % of the features" * bool(self.rope_percent)
-        name = ("", "linear", "YaRN")[self.scaling]
+        name = ("", "linear", "YaRN", "YaRN")[self.scaling]
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
     def parts(self, in_window: bool = False, lender: variants.Lends | None = None) -> list[Part]:
@@ -179,7 +182,6 @@ class Published:
             return [variants.Delta()]
         few, _ = self.heads_in(in_window)
         still = self.temperature and not in_window
-        pool = self.window_pool if in_window else self.pool
         return [
             *[variants.Latent(self.latent_dim, self.rope_dim, self.key_dim or None)]
             * bool(self.latent_dim),
@@ -200,29 +202,33 @@ class Published:
             *[variants.Unscaled()] * self.unscaled,
             *[variants.Differential()] * self.differential,
             *[variants.Gate()] * self.gate,
-            *(self.pools(pool, in_window) if pool else []),
+            *(self.pools(in_window) if self.pool else []),
             *[variants.BorrowedKeys(lender)] * (lender is not None),
         ]
 
-    def pools(self, pool: int, in_window: bool) -> list[Part]:
+    def of_large_pools(self) -> "Published":
+        """Return the same model with its large pools in all layers that have pools."""
+        return replace(self, pool=self.large_pool, large_pool=0, large_layers=0, top_pools=0)
+
+    def pools(self, in_window: bool) -> list[Part]:
         """Return what DeepSeek-V4 has beside its window, with an indexer where pools are small."""
+        small = self.top_pools > 0
         chosen = variants.TopPools(self.top_pools, self.index_heads, self.index_dim)
-        return [
-            variants.Pool(pool, overlap=not in_window),
-            *[chosen] * (not in_window),
-            variants.TurnedBack(self.rope(in_window)),
-            variants.GroupedOut(self.out_groups, self.out_rank),
-        ]
+        pools = [variants.Pool(self.pool, overlap=small), *[chosen] * small] * (not in_window)
+        ends = variants.GroupedOut(self.out_groups, self.out_rank)
+        return [*pools, variants.TurnedBack(self.rope(in_window)), ends]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
         """Return how queries and keys turn, in a layer of the other kind or of this one."""
         width, pairing = self.rope_width or None, variants.PAIRINGS[self.neighbours]
         if in_window and self.window_base:
             return variants.Rope(self.window_base, pairing, width, bool(self.rope_first))
+        yarn = variants.YarnScaling(self.factor, self.original, whole=bool(self.whole))
         scaling = (
             variants.FirstPairs(self.rope_percent / 100) if self.rope_percent else None,
             variants.LinearScaling(self.factor),
-            variants.YarnScaling(self.factor, self.original, whole=bool(self.whole)),
+            yarn,
+            replace(yarn, sharpens=False),
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 

@@ -66,6 +66,7 @@ class YarnScaling:
         original: the tokens of a text before.
         fast, slow: rounds within original tokens of the pairs between which the blend lies.
         whole: the two pairs are rounded, down and up.
+        sharpens: scores are sharpened; DeepSeek-V4 (2026) leaves them as they are.
 
     Source: "YaRN: Efficient Context Window Extension of Large Language Models" (2023), sections
     3.2 and 3.4, as transformers computes rope_type "yarn".
@@ -76,11 +77,12 @@ class YarnScaling:
     fast: float = 32.0
     slow: float = 1.0
     whole: bool = True
+    sharpens: bool = True
 
     @property
     def attention_factor(self) -> float:
         """What queries and keys would each grow by: scaled scores are multiplied by its square."""
-        return 0.1 * math.log(self.factor) + 1 if self.factor > 1 else 1.0
+        return 0.1 * math.log(self.factor) + 1 if self.sharpens and self.factor > 1 else 1.0
 
     def __call__(self, radian: torch.Tensor, base: float) -> torch.Tensor:
         """Stretch radian (pairs,) as above."""
