@@ -36,16 +36,24 @@ def main():  # a type with | would be an error where Python is too old
     start = time.monotonic()
     scripts, name = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
     python = folder / scripts / name
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    if (
+        not python.exists()
+        and subprocess.run([sys.executable, "-m", "venv", str(folder)]).returncode
+    ):
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        return (
+            f"{sys.executable} could not make an environment in {folder}; what it says stands "
+            "above. On Debian and Ubuntu its package venv may be missing: python3-venv."
+        )
     install = "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"
     if subprocess.run([str(python), *install, options.requirements]).returncode:
-        if is_new:
+        if is_new:  # what is half made would stand in the way of the next start
             shutil.rmtree(folder)
         return (
             f"pip could not install {options.requirements}; what it says stands above. Is this "
-            "machine online? Only installing needs a network, and what is not finished is taken "
-            "away, so start again once it is. Python 3.11 to 3.13 have all the pinned versions."
+            "machine online? Only installing needs a network: start again once it is. Python 3.11 "
+            "to 3.13 have all the pinned versions."
         )
     print(f"Installed in {time.monotonic() - start:.0f} seconds.")
     return None
