@@ -138,7 +138,7 @@ def measured_shape(value: object, dtype: torch.dtype, where: str) -> list[int]:
 
 
 def read_rows(rows: object, tensor: torch.Tensor, where: str) -> tuple[str, ...]:
-    """Return the names of tensor's rows; raise unless there is one text per row."""
+    """Return the names of tensor's (rows, ...) rows; raise unless there is one text per row."""
     texts = isinstance(rows, list) and all(isinstance(row, str) for row in rows)
     if not texts or list(tensor.shape[:1]) != [len(rows)]:
         raise ValueError(

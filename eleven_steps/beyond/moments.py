@@ -59,7 +59,7 @@ def load_moments() -> list[Moment]:
 
 
 def restored(state: dict[str, torch.Tensor]) -> TinyModel:
-    """Return the model with these weights, without a trace in the random numbers."""
+    """Return the model with a state_dict's weights, (out, in) or (out,), and draw nothing."""
     with torch.random.fork_rng(devices=[]):
         model = TinyModel()
     model.load_state_dict(state)

@@ -242,5 +242,5 @@ def entropy(weights: torch.Tensor) -> torch.Tensor:
 
 
 def slope(weights: torch.Tensor) -> torch.Tensor:
-    """Return the derivative of each softmax weight in its own score, in the shape of weights."""
+    """Return the derivative of each weight (..., num_keys) in its own score, in the same shape."""
     return weights * (1 - weights)

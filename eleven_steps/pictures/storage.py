@@ -128,6 +128,6 @@ def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:
 
 
 def place(tensor: torch.Tensor, index: Sequence[int]) -> int:
-    """Say where in storage the element at an index, a number for each axis of the shape, lies."""
+    """Say where in storage of a (...) tensor the element at index lies, a number for each axis."""
     steps = zip(index, tensor.stride(), strict=True)
     return tensor.storage_offset() + sum(i * stride for i, stride in steps)

@@ -201,7 +201,7 @@ def plane(
 
 
 def shades(numbers: torch.Tensor) -> torch.Tensor:
-    """Say how large each number is among its tensor's finite ones, 0 to 1, in its shape."""
+    """Say how large each of (...) numbers is among the finite ones: (...), from 0 to 1."""
     finite = numbers[numbers.isfinite()]
     if not len(finite) or finite.max() == finite.min():
         return torch.ones_like(numbers)

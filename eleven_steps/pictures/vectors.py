@@ -228,7 +228,7 @@ def draw_matrices(
     """Draw small matrices, each under its name; whole numbers stand without decimals.
 
     Args:
-        matrices: 2-D tensors by name.
+        matrices: tensors (rows, columns) by name.
         title: what there is to see, in a sentence.
         rows, columns: labels of every matrix; where only columns have some, the matrices stand
             below each other, so that each number stands below what it is made of.

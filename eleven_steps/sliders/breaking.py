@@ -151,7 +151,8 @@ def on_whiteboard(cls: type, step: str, name: str) -> torch.Tensor | str:
 def next_word(cls: type, trained: dict[str, torch.Tensor]) -> tuple[str, float, float] | str:
     """Return the next word, its probability and Bert's, or the error that the model stops with.
 
-    All layers of the model are of the class. NaN among the probabilities makes the word's NaN.
+    All layers of the model are of the class; trained has their weights, (out, in) each. NaN among
+    the probabilities makes the word's NaN.
     """
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -165,7 +166,7 @@ def next_word(cls: type, trained: dict[str, torch.Tensor]) -> tuple[str, float, 
 
 
 def of_shape(made: torch.Tensor | str, right: torch.Tensor) -> tuple[bool, str]:
-    """Return whether the shape shows that something is wrong, and what it is."""
+    """Return whether made's shape (...) shows that something is wrong, and what it is."""
     if isinstance(made, str):
         return True, f"torch stops: {made}"
     if made.shape != right.shape:
@@ -174,7 +175,7 @@ def of_shape(made: torch.Tensor | str, right: torch.Tensor) -> tuple[bool, str]:
 
 
 def of_numbers(made: torch.Tensor | str, right: torch.Tensor) -> tuple[bool | None, str]:
-    """Return whether the numbers show it, None where they cannot, and how many differ."""
+    """Return whether made's numbers (...) show it, None where they cannot, and how many differ."""
     if isinstance(made, str) or made.shape != right.shape:
         return None, "no number has its place"
     count, every = int(differing(made, right).sum()), right.numel()
@@ -192,7 +193,7 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
 
 
 def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Return where numbers of one shape differ, in it; -inf is like -inf, NaN like nothing."""
+    """Return where made and right, both (...), differ; -inf is like -inf, NaN like nothing."""
     return ~torch.isclose(made, right, rtol=0.0, atol=SAME)
 
 

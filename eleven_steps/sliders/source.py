@@ -85,7 +85,7 @@ def body_of(code: str) -> list[ast.stmt]:
 
 
 def run_by_line(code: str, mha: MultiHeadAttention, x: torch.Tensor) -> dict[int, Line]:
-    """Run a forward line after line, and keep what each reads and makes, by its number."""
+    """Run a forward on x (b, num_tokens, d_in) line by line; keep what each reads and makes."""
     steps, lines = steps_of(code), {}
     space, names = dict(MultiHeadAttention.forward.__globals__), {"self": mha, "x": x}
     origins = {"x": 0}

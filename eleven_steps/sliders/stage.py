@@ -138,7 +138,7 @@ def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
 
 
 def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[str, Any]:
-    """Return a scene as the page reads it: tensors as base64 of their float32."""
+    """Return a scene of x (1, num_tokens, d_in) as the page reads it: tensors as base64."""
     weights = {
         str(d_out): {name: packed(each) for name, each in layer.named_parameters()}
         for d_out, layer in layers.items()

@@ -1,6 +1,7 @@
 """Write the course as web pages to site/: they open from a folder, without network or kernel.
 
-Usage: python tools/site/build_site.py [--to FOLDER] [--without-solutions] [NOTEBOOK ...], all of notebooks/ unless named.
+Usage: python tools/site/build_site.py [--to FOLDER] [--without-solutions] [NOTEBOOK ...]
+All of notebooks/ unless named.
 
 A page shows the stored outputs of a notebook. Its sliders come from a new run: their pictures and
 scripts lie in the page, and assets/alive.js, a copy of tools/site/assets/, starts them.

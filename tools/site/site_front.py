@@ -47,15 +47,16 @@ ASKED = {
     "20_machines_1": "How do several machines share one attention?",
     "20_machines_2": "What if one text is too long for one machine?",
     "21_in_the_wild": "Which mistakes stood in code that everybody could read?",
-    "22_torchs_own": "What does torch's own module do with your parameters, and where does it differ?",
+    "22_torchs_own": "What does torch's module do with your parameters, and where does it differ?",
 }
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 HERO = """# Eleven Steps to Multi-Head Attention
 
-<p class="lead">A small trained model reads this sentence. Which words does the last one attend to? Press another, swap
-one, switch a head off. Then build what does it, in eleven steps. <a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
+<p class="lead">A small trained model reads this sentence. Which words does the last one attend to?
+Press another, swap one, switch a head off. Then build what does it, in eleven steps.
+<a class="begin" href="notebooks/{first}.ipynb">Begin</a></p>
 """
 ABOUT = """## Questions and words
 
@@ -82,9 +83,10 @@ $ python -m eleven_steps.checks model.py:CausalSelfAttention
 """
 
 LAUNCH = """
-Or run it elsewhere: [on Binder](https://mybinder.org/v2/gh/{name}/{tag}?urlpath=lab/tree/notebooks/00_start_here.ipynb),
-or [in Colab](https://colab.research.google.com/github/{name}/blob/{tag}/notebooks/00_start_here.ipynb), where the course has
-to be installed first.
+Or run it elsewhere:
+[on Binder](https://mybinder.org/v2/gh/{name}/{tag}?urlpath=lab/tree/notebooks/00_start_here.ipynb),
+or [in Colab](https://colab.research.google.com/github/{name}/blob/{tag}/notebooks/00_start_here.ipynb),
+where the course has to be installed first.
 """
 
 

@@ -48,13 +48,13 @@ class Exchanged(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Return the gradient of what was here, in its shape: exchanged the other way round."""
+        """Return here's gradient (b, num_heads, tokens, head_dim): exchanged the other way."""
         give, get = ctx.axes
         return exchange(gradient, get, give), None, None
 
 
 def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
-    """Cut axis give of a 4-D tensor among all processes; lay what comes in along axis get."""
+    """Cut axis give of here (b, num_heads, tokens, head_dim) among all; join what comes on get."""
     parts = torch.stack(here.detach().chunk(dist.get_world_size(), dim=give))
     incoming = torch.empty_like(parts)
     dist.all_to_all_single(incoming, parts)

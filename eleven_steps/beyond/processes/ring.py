@@ -53,7 +53,7 @@ class InRing(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Work out each block's weights again; gradients, shaped as what they are of, go round."""
+        """Work out all weights again; gradients (b, heads, tokens here, head_dim) go round."""
         queries, keys, values, context, logarithm = ctx.saved_tensors
         block, num_processes = torch.stack([keys, values]), dist.get_world_size()
         gathered, of_queries = torch.zeros_like(block), torch.zeros_like(queries)

@@ -75,14 +75,14 @@ class Added(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, part: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all processes' parts, each of any one shape."""
+        """Return the sum of all processes' parts, each (b, num_tokens, d_out)."""
         out = part.detach().clone(memory_format=torch.contiguous_format)
         dist.all_reduce(out)
         return out
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of one part of a sum: that of the sum, in its shape."""
+        """Return the gradient of one part of a sum, (b, num_tokens, d_out): that of the sum."""
         return gradient
 
 
@@ -91,12 +91,12 @@ class Copied(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: torch.Tensor) -> torch.Tensor:
-        """Return x."""
+        """Return x (b, num_tokens, d_in)."""
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all processes' gradients, in the shape of x."""
+        """Return the sum of all processes' gradients, (b, num_tokens, d_in)."""
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         return gradient

@@ -55,27 +55,28 @@ class Delta(Part):
         return made
 
     def transpose(self, call: Call, queries, keys, values):
-        """Bring queries and keys to length 1."""
+        """Bring queries and keys (b, num_heads, num_tokens, head_dim) to length 1."""
         lengths = [(each.square().sum(-1, keepdim=True) + 1e-6).sqrt() for each in (queries, keys)]
         call.notes[self] = queries / lengths[0], keys / lengths[1]
         return *call.notes[self], values
 
     def scores(self, call: Call, scores):
-        """Fade each feature's product with the tokens that lie between."""
+        """Fade scores (b, num_heads, num_tokens, num_tokens), feature by feature, with distance."""
         queries, keys = call.notes[self]
         return (faded(queries, keys, self.fades(call)),)
 
     def softmax(self, call: Call, scaled):
-        """Take what later keys correct: scores (I + corrections) ** -1, and a share for each."""
+        """Take from scores (b, num_heads, num_tokens, num_tokens) what later keys correct."""
         _, keys = call.notes[self]
         shares = torch.sigmoid(call.mha.W_share(call.x)).transpose(1, 2)  # (b, num_heads, tokens)
         corrections = faded(keys, keys, self.fades(call)).tril(-1) * shares.unsqueeze(-1)
         corrections = corrections + torch.eye(keys.shape[2]).to(keys)
         solved = torch.linalg.solve_triangular(corrections, shares.diag_embed(), upper=False)
+        # scores (I + corrections) ** -1, and a share for each
         return scaled.masked_fill(scaled == -torch.inf, 0) @ solved
 
     def combine(self, call: Call, context):
-        """Norm each head, and gate each feature."""
+        """Norm each head of context (b, num_tokens, d_out), and gate each feature."""
         normed = call.mha.head_norm(context.unflatten(-1, (call.mha.num_heads, -1)))
         return (normed.flatten(2) * torch.sigmoid(call.mha.W_gate(call.x)),)
 

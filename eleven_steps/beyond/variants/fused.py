@@ -81,8 +81,9 @@ class FusedVariantAttention(VariantAttention):
     def attn_mask(self, call: Call, queries, keys) -> torch.Tensor | None:
         """Return what torch is to hide, True where a key may be seen, or to add to scaled scores.
 
-        None where nothing is hidden: a single query at the end of its keys sees them all. New
-        queries need a mask of their own, since is_causal lays the triangle at the top left.
+        (..., num_tokens, num_keys), or None where nothing is hidden: a single query at the end of
+        its keys sees them all. New queries need a mask of their own, since is_causal lays the
+        triangle at the top left.
         """
         num_tokens, num_keys = queries.shape[2], keys.shape[2]
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])

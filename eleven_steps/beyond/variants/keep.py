@@ -43,11 +43,11 @@ class Cache(Part):
         return new
 
     def transpose(self, call: Call, queries, keys, values):
-        """Answer the new queries with all keys and values, old and new."""
+        """Answer with keys and values (b, num_kv_heads, tokens, head_dim), old and new."""
         return queries, *self.keep(keys, values)
 
     def index_keys(self, call: Call, keys):
-        """Keep what TopKeys chooses by, and return it for all tokens, old and new."""
+        """Keep the keys TopKeys chooses by, (b, 1, tokens, index_dim), and return old and new."""
         self.indexed = (torch.cat([*self.indexed, keys], dim=-2),)
         return self.indexed
 
@@ -66,16 +66,16 @@ class LatentCache(Cache):
             raise ValueError("Cache and LatentCache keep the same tokens: one cache is expected")
 
     def project_latents(self, call: Call, latents, shared):
-        """Give Latent the latents of all tokens, old and new."""
+        """Give Latent the latents (b, tokens, latent_dim) of all tokens, old and new."""
         return self.keep(latents, shared)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Leave keys and values alone: they are made anew from what is kept."""
+        """Leave keys and values (b, heads, tokens, head_dim) alone: they come of what is kept."""
         return queries, keys, values
 
 
 def check_batch(kept: torch.Tensor, new: torch.Tensor) -> None:
-    """Raise unless as many sequences come as are kept."""
+    """Raise unless kept and new, (b, ..., tokens, features) both, are of as many sequences."""
     if kept.shape[0] != new.shape[0]:
         raise ValueError(
             f"x has b = {new.shape[0]} sequences, but the cache holds {kept.shape[0]}: "

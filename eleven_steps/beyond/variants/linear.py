@@ -39,17 +39,17 @@ class Linear(Part):
         mha.context_norm = nn.RMSNorm(mha.d_out, eps=1e-6)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Bend all three, feature by feature."""
+        """Bend all three, (b, num_heads, num_tokens, head_dim) each, feature by feature."""
         return tuple(map(nn.functional.silu, (queries, keys, values)))
 
     def softmax(self, call: Call, scaled):
-        """Make weights of scores: hidden ones 0, the others less with each token of distance."""
+        """Make weights of scores (..., num_tokens, num_keys): hidden ones 0, distant ones less."""
         scores = scaled.masked_fill(scaled == -torch.inf, 0) * call.mha.key_dim**0.5
         back = distances(*scores.shape[-2:], scores.device).clamp(min=0)
         return scores * decay(self, scores, back)
 
     def combine(self, call: Call, context):
-        """Norm what all heads bring together."""
+        """Norm what all heads bring together, (b, num_tokens, d_out)."""
         return (call.mha.context_norm(context),)
 
 
@@ -77,16 +77,16 @@ class State(Part):
                 raise ValueError(f"State and {kind.__name__}: one of them is expected")
 
     def transpose(self, call: Call, queries, keys, values):
-        """Note what step 8 needs."""
+        """Note what step 8 needs: (b, num_heads, num_tokens, head_dim) each."""
         self.new = queries, keys, values
         return queries, keys, values
 
     def mask(self, call: Call, hidden):
-        """Cut the old tokens' columns off: no key of theirs is there."""
+        """Cut the old tokens' columns off (num_tokens, num_keys): no key of theirs is there."""
         return (hidden[..., self.past :],)
 
     def context(self, call: Call, context):
-        """Add what the table answers for older tokens, and add the new ones to it."""
+        """Add what the table answers to context (b, num_heads, tokens, head_dim); fill it up."""
         queries, keys, values = self.new
         count = torch.arange(1, call.x.shape[1] + 1, device=context.device)[:, None]
         fade = [decay(call.mha.part(Linear), keys, n) for n in (count, count[-1:] - count)]

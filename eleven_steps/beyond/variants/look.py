@@ -80,7 +80,7 @@ class Window(Part):
         check_sizes(window=self.size)
 
     def mask(self, call: Call, hidden):
-        """Hide also the keys that lie size tokens back or more."""
+        """Hide also the keys that lie size tokens back or more: (num_tokens, num_keys)."""
         return (hidden | (distances(*hidden.shape[-2:], hidden.device) >= self.size),)
 
 
@@ -101,7 +101,7 @@ class Chunks(Part):
         check_sizes(chunk=self.size)
 
     def mask(self, call: Call, hidden):
-        """Hide also the keys of other chunks."""
+        """Hide also the keys of other chunks: (num_tokens, num_keys)."""
         chunks = torch.arange(hidden.shape[-1], device=hidden.device) // self.size
         return (hidden | (chunks[-hidden.shape[-2] :, None] != chunks),)
 

@@ -50,7 +50,7 @@ class Pool(Part):
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Pool tokens, turn each pool to the place of its first token, and put it behind."""
+        """Put pools, turned to their first tokens' places, behind (b, heads, keys, head_dim)."""
         pools = pooled(call, "pool", self.size, self.overlap).unsqueeze(1)
         if rope := call.mha.part(Rope):
             places = self.size * torch.arange(pools.shape[2], device=pools.device)

@@ -45,7 +45,7 @@ class GroupedHeads(Part):
                 setattr(mha, name, nn.Linear(mha.d_in, width, bias=bias))
 
     def transpose(self, call: Call, queries, keys, values):
-        """Repeat each head of keys and values for its group: 0, 0, 1, 1, not 0, 1, 0, 1."""
+        """Repeat heads of keys (b, num_kv_heads, num_keys, head_dim) in groups: 0, 0, 1, 1."""
         group = call.mha.num_heads // self.num_kv_heads
         keys = keys.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)
         values = values.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)

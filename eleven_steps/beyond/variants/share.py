@@ -49,7 +49,7 @@ class ValueNorm(Part):
             raise ValueError("ValueNorm norms values as keys: a Norm part is expected beside it")
 
     def transpose(self, call: Call, queries, keys, values):
-        """Norm values, each head's features by themselves."""
+        """Norm values (b, num_heads, num_keys, head_dim), each head's features by themselves."""
         if self.as_keys:
             return queries, keys, call.mha.key_norm(values)
         return queries, keys, nn.functional.rms_norm(values, values.shape[-1:], eps=1e-6)
@@ -70,11 +70,11 @@ class TurnedBack(Part):
     fused = False
 
     def transpose(self, call: Call, queries, keys, values):
-        """Turn values to their positions."""
+        """Turn values (b, num_heads, num_keys, head_dim) to their positions."""
         return queries, keys, self.rope.turned(values, call.end)
 
     def context(self, call: Call, context):
-        """Turn what each query has found back by its position."""
+        """Turn context (b, num_heads, num_tokens, head_dim) back by each query's position."""
         positions = torch.arange(call.end - call.x.shape[1], call.end, device=context.device)
         return (self.rope.turned_to(context, -positions),)
 
@@ -91,7 +91,7 @@ class Lends(Part):
     turn = 4  # turned, and those of a cache among them
 
     def transpose(self, call: Call, queries, keys, values):
-        """Look at what goes by."""
+        """Look at the keys and values (b, num_kv_heads, num_keys, head_dim) that go by."""
         self.lent = keys, values
         return queries, keys, values
 
@@ -125,12 +125,12 @@ class BorrowedKeys(Part):
         return call.mha.W_query(call.x), keys, values
 
     def transpose(self, call: Call, queries, keys, values):
-        """Take keys and values as they were lent."""
+        """Take keys and values (b, num_kv_heads, num_keys, head_dim) as they were lent."""
         return queries, *self.lender.lent
 
 
 def check_lent(lent: tuple[torch.Tensor, ...], x: torch.Tensor) -> None:
-    """Raise unless keys were lent, for as many sequences as x has."""
+    """Raise unless keys (b, ...) were lent, for as many sequences as x (b, ...) has."""
     if not lent or len(lent[0]) != len(x):
         raise ValueError(
             f"x has b = {len(x)} sequences, and keys of {len(lent[0]) if lent else 0} were lent: "

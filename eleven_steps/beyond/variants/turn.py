@@ -34,7 +34,7 @@ class Norm(Part):
         mha.key_norm = nn.RMSNorm(mha.key_dim, eps=self.eps, elementwise_affine=self.keys)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Norm queries and keys, each head's features by themselves."""
+        """Norm queries and keys (b, heads, tokens, key_dim), each head's features by themselves."""
         return call.mha.query_norm(queries), call.mha.key_norm(keys), values
 
 
@@ -77,7 +77,7 @@ class Rope(Part):
             )
 
     def transpose(self, call: Call, queries, keys, values):
-        """Turn queries and keys, not values."""
+        """Turn queries and keys (b, heads, tokens, key_dim), not values."""
         return self.turned(queries, call.end), self.turned(keys, call.end), values
 
     def turned(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
@@ -94,7 +94,7 @@ class Rope(Part):
         return torch.cat([before, turning, after], dim=-1)
 
     def scaled(self, call: Call, scaled):
-        """Sharpen scaled scores where the scaling of positions asks for it, as YaRN does."""
+        """Sharpen scores (b, num_heads, num_tokens, num_keys) where the scaling asks for it."""
         factor = getattr(self.scaling, "attention_factor", 1.0)
         return (scaled if factor == 1 else scaled * factor**2,)
 
@@ -123,7 +123,7 @@ class Temperature(Part):
         check_sizes(floor=self.floor)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Stretch queries by their position."""
+        """Stretch queries (b, num_heads, num_tokens, key_dim) by their position."""
         read = torch.arange(call.end - queries.shape[2] + 1, call.end + 1, device=queries.device)
         stretch = 1 + self.scale * torch.log1p((read // self.floor).to(queries.dtype))
         return queries * stretch[:, None], keys, values

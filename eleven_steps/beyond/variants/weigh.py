@@ -23,7 +23,7 @@ class Sinks(Part):
         mha.sinks = nn.Parameter(torch.zeros(mha.num_heads))
 
     def softmax(self, call: Call, scaled):
-        """Let the sink take part in each row's softmax, and drop its weight."""
+        """Give rows (b, num_heads, num_tokens, num_keys) a sink in their softmax; drop it."""
         sinks = call.mha.sinks.view(-1, 1, 1).expand(*scaled.shape[:-1], 1)
         return torch.softmax(torch.cat([scaled, sinks], dim=-1), dim=-1)[..., :-1]
 
@@ -54,7 +54,7 @@ class Unscaled(Part):
     """
 
     def scaled(self, call: Call, scaled):
-        """Undo the division."""
+        """Undo the division of scores (b, num_heads, num_tokens, num_keys)."""
         return (scaled * call.mha.key_dim**0.5,)
 
 
@@ -94,7 +94,7 @@ class Differential(Part):
         mha.shares = nn.Parameter(0.1 * torch.randn(4, mha.head_dim))
 
     def transpose(self, call: Call, queries, keys, values):
-        """Give both partners the values of both, side by side."""
+        """Give both partners the values of both: (b, num_heads, num_keys, 2 head_dim)."""
         both = torch.cat(values.chunk(2, dim=1), dim=-1)  # (b, num_heads / 2, num_keys, 2 head_dim)
         return queries, keys, both.repeat(1, 2, 1, 1)
 
