@@ -29,9 +29,6 @@ nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the
 bench: $(NIGHT)      ## measure attention against the machine's limit
 	$(BIN)/python bench/bench.py $(OPTIONS)
 
-bench-sliders: $(ALL)    ## measure how fast sliders answer, beside interact with pyplot
-	$(BIN)/python bench/bench_sliders.py $(OPTIONS)
-
 train: $(ALL)        ## train the tiny model of notebook 18 again and store its moments
 	$(BIN)/python bench/train.py $(OPTIONS)
 
@@ -103,4 +100,4 @@ $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench bench-sliders train notebooks student assignment assignment-otter questions sheet slides hub site lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lint hooks help

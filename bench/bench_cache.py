@@ -17,40 +17,45 @@ import timeit
 from collections.abc import Callable
 
 import torch
-from bench_turns import NUM_HEADS, D, in_turn, print_table, write
 
+from bench import NUM_HEADS, D, in_turn, print_table, write
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.sizes import write_bytes
-from eleven_steps.beyond.variants import FusedVariantAttention, VariantAttention
+from eleven_steps.beyond.variants import FusedVariantAttention, GroupedHeads, VariantAttention
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
 TOKENS = [1, 16, 64, 256, 1024, 4096]
-HEADS = [12, 4, 1]  # of keys and values
-HEAD_DIM = D // NUM_HEADS
+HEADS = {12: "12 key heads", 4: "4 key heads", 1: "1 key head"}
+BOTH = VariantAttention, FusedVariantAttention
+PLAIN = MultiHeadAttention, FusedMultiHeadAttention
+CHANGES = {
+    "no change": lambda x: [],
+    "4 key heads": lambda x: [GroupedHeads(4)],
+    "1 key head": lambda x: [GroupedHeads(1)],
+    "Norm": lambda x: [variants.Norm()],
+    "Rope": lambda x: [variants.Rope()],
+    "Cap": lambda x: [variants.Cap()],
+    "Alibi": lambda x: [variants.Alibi()],
+    "Window(256)": lambda x: [variants.Window(256)],
+    "Padding, left": lambda x: [variants.Padding(padding(x))],
+    "Sinks": lambda x: [variants.Sinks()],
+    "Gate": lambda x: [variants.Gate()],
+    "Latent(256, 32)": lambda x: [variants.Latent(256, 32), variants.Rope(width=32)],
+    "OtherSequence": lambda x: [variants.OtherSequence(torch.randn_like(x))],
+}
+near = functools.partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 
 
-def parts_of(num_kv_heads: int) -> list[variants.Part]:
-    """Return the parts that leave so many heads of keys."""
-    return [variants.GroupedHeads(num_kv_heads)] if num_kv_heads < NUM_HEADS else []
-
-
-def name_heads(num_kv_heads: int) -> str:
-    """Write a number of heads of keys."""
-    return f"{num_kv_heads} key head{'s' * (num_kv_heads > 1)}"
-
-
-def fill(module: VariantAttention, x: torch.Tensor) -> tuple[VariantAttention, variants.Cache]:
-    """Return a twin whose cache holds all tokens of x, and that cache. 0 tokens are allowed."""
-    cache = variants.Cache()
-    twin = module.plus(cache)
-    if x.shape[1]:
-        twin(x)
-    return twin, cache
+def padding(x: torch.Tensor) -> torch.Tensor:
+    """Return (1, num_tokens), True for the first eighth."""
+    return torch.arange(x.shape[1])[None] < x.shape[1] // 8
 
 
 def new_token(module: VariantAttention, x: torch.Tensor) -> tuple[Callable, int]:
     """Return a function that puts x's last token through module, all others kept; and bytes."""
-    twin, cache = fill(module, x[:, :-1])
+    twin = module.plus(cache := variants.Cache())
+    if x.shape[1] > 1:
+        twin(x[:, :-1])
     kept, last = cache.kept, x[:, -1:]
 
     def step() -> torch.Tensor:
@@ -69,43 +74,24 @@ def cached_rows(num_tokens: int) -> tuple[dict[str, Callable], dict[str, int]]:
     """
     x, rows, kept = torch.randn(1, num_tokens, D), {}, {}
     sizes = D, D, num_tokens, 0.0, NUM_HEADS
-    explicit = MultiHeadAttention(*sizes)
-    fused = FusedMultiHeadAttention(*sizes)
+    explicit, fused = (cls(*sizes) for cls in PLAIN)
     fused.load_state_dict(explicit.state_dict())
-    rows["MultiHeadAttention, all tokens again"] = functools.partial(explicit, x)
-    rows["FusedMultiHeadAttention, all tokens again"] = functools.partial(fused, x)
-    expected = explicit(x)[:, -1:]
-    torch.testing.assert_close(fused(x)[:, -1:], expected, rtol=1e-4, atol=1e-5)
-    for heads in HEADS:
-        plain = VariantAttention(*sizes, parts=parts_of(heads))
-        if heads == NUM_HEADS:
+    near(fused(x), explicit(x))
+    for module in (explicit, fused):
+        rows[f"{type(module).__name__}, all tokens again"] = functools.partial(module, x)
+    for heads, name in HEADS.items():
+        parts = [GroupedHeads(heads)] * (heads < NUM_HEADS)
+        plain = VariantAttention(*sizes, parts=parts)
+        if not parts:
             plain.load_state_dict(explicit.state_dict())
-            torch.testing.assert_close(plain(x)[:, -1:], expected, rtol=1e-4, atol=1e-5)
-        expected = plain(x)[:, -1:]
-        for cls in (VariantAttention, FusedVariantAttention):
-            module = cls(*sizes, parts=parts_of(heads))
+            near(plain(x), explicit(x))
+        for cls in BOTH:
+            module, row = cls(*sizes, parts=parts), f"{cls.__name__}, cache, {name}"
             module.load_state_dict(plain.state_dict())
-            name = f"{cls.__name__}, cache, {name_heads(heads)}"
-            rows[name], kept[name] = new_token(module, x)
-            torch.testing.assert_close(rows[name](), expected, rtol=1e-4, atol=1e-5)
+            rows[row], kept[row] = new_token(module, x)
+            assert kept[row] == 2 * heads * D // NUM_HEADS * num_tokens * 4
+            near(rows[row](), plain(x)[:, -1:])
     return rows, kept
-
-
-CHANGES = {
-    "no change": [],
-    "4 key heads": [variants.GroupedHeads(4)],
-    "1 key head": [variants.GroupedHeads(1)],
-    "Norm": [variants.Norm()],
-    "Rope": [variants.Rope()],
-    "Cap": [variants.Cap()],
-    "Alibi": [variants.Alibi()],
-    "Window(256)": [variants.Window(256)],
-    "Padding, left": None,
-    "Sinks": [variants.Sinks()],
-    "Gate": [variants.Gate()],
-    "Latent(256, 32)": [variants.Latent(256, 32), variants.Rope(width=32)],
-    "OtherSequence": None,
-}
 
 
 def change_rows(num_tokens: int) -> dict[str, Callable]:
@@ -114,23 +100,16 @@ def change_rows(num_tokens: int) -> dict[str, Callable]:
     Raises:
         AssertionError: the two are not equal.
     """
-    x, rows = torch.randn(1, num_tokens, D), {}
-    is_padding = torch.arange(num_tokens)[None] < num_tokens // 8
-    own = {"Padding, left": [variants.Padding(is_padding)]}
-    own["OtherSequence"] = [variants.OtherSequence(torch.randn(1, num_tokens, D))]
-    for name, parts in (CHANGES | own).items():
-        pair = [
-            cls(D, D, num_tokens, 0.0, NUM_HEADS, parts=parts)
-            for cls in (VariantAttention, FusedVariantAttention)
-        ]
-        pair[1].load_state_dict(pair[0].state_dict())
-        real = ~is_padding if name == "Padding, left" else slice(None)
-        torch.testing.assert_close(pair[1](x)[real], pair[0](x)[real], rtol=1e-4, atol=1e-5)
-        for module, way in zip(pair, ("eleven steps", "fused"), strict=True):
-            rows[f"{name}: {way}"] = functools.partial(module, x)
-    for cls in (MultiHeadAttention, FusedMultiHeadAttention):
-        rows[cls.__name__] = functools.partial(cls(D, D, num_tokens, 0.0, NUM_HEADS), x)
-    return rows
+    x, rows, sizes = torch.randn(1, num_tokens, D), {}, (D, D, num_tokens, 0.0, NUM_HEADS)
+    for name, build in CHANGES.items():
+        parts = build(x)
+        steps, fused = (cls(*sizes, parts=parts) for cls in BOTH)
+        fused.load_state_dict(steps.state_dict())
+        real = ~padding(x) if "Padding" in name else slice(None)
+        near(fused(x)[real], steps(x)[real])
+        rows[f"{name}: eleven steps"] = functools.partial(steps, x)
+        rows[f"{name}: fused"] = functools.partial(fused, x)
+    return rows | {cls.__name__: functools.partial(cls(*sizes), x) for cls in PLAIN}
 
 
 def measure(rows: dict[str, Callable], seconds: float) -> dict[str, tuple[float, float, float]]:
@@ -141,7 +120,7 @@ def measure(rows: dict[str, Callable], seconds: float) -> dict[str, tuple[float,
         return seconds / number * 1e3
 
     times = in_turn(list(rows), milliseconds, seconds, 3)
-    return {name: tuple(statistics.quantiles(each, n=4)) for name, each in times.items()}
+    return {name: tuple(statistics.quantiles(rounds, n=4)) for name, rounds in times.items()}
 
 
 def slope(found: dict[int, float]) -> list[str]:
@@ -159,34 +138,27 @@ def show_new_tokens(tokens: list[int], seconds: float) -> None:
         for name, quartiles in measure(rows, seconds).items():
             found.setdefault(name, {})[n] = quartiles
     cells = {
-        name: [*map(write, each.values()), *slope({n: q[1] for n, q in each.items()})]
-        for name, each in found.items()
+        name: [*map(write, row.values()), *slope({n: ms for n, (_, ms, _) in row.items()})]
+        for name, row in found.items()
     }
-    columns = [*(f"{n:,} tokens" for n in tokens), "power", "us a token"]
-    print_table("A new token, ms", columns, cells)
-    cells = {}
-    for heads in HEADS:
-        name = f"FusedVariantAttention, cache, {name_heads(heads)}"
-        for n in tokens:
-            assert kept[n][name] == 2 * heads * HEAD_DIM * n * 4
-        each = write_bytes(2 * heads * HEAD_DIM * 4)
-        cells[name_heads(heads)] = [each, *(write_bytes(kept[n][name]) for n in tokens)]
-    print_table("Bytes kept", ["a token", *(f"{n:,} tokens" for n in tokens)], cells)
+    columns = [f"{n:,} tokens" for n in tokens]
+    print_table("A new token, ms", [*columns, "power", "us a token"], cells)
+    rows = {name: f"FusedVariantAttention, cache, {name}" for name in HEADS.values()}
+    cells = {name: [write_bytes(kept[n][row]) for n in tokens] for name, row in rows.items()}
+    print_table("Bytes kept", columns, cells)
 
 
 def show_changes(num_tokens: int, seconds: float) -> None:
     """Print what each change costs, by eleven steps and fused, beside the class without it."""
     found = measure(change_rows(num_tokens), seconds)
-    plain = {"eleven steps": found["MultiHeadAttention"][1]}
-    plain["fused"] = found["FusedMultiHeadAttention"][1]
-    cells = {"MultiHeadAttention, FusedMultiHeadAttention": []}
-    for cls, way in zip(list(found)[-2:], plain, strict=True):
-        cells["MultiHeadAttention, FusedMultiHeadAttention"] += [write(found[cls]), "1.00"]
+    cells = {"MultiHeadAttention, FusedMultiHeadAttention": []} | {name: [] for name in CHANGES}
+    for cls, way in zip(PLAIN, ("eleven steps", "fused"), strict=True):
+        plain = found[cls.__name__]
+        cells["MultiHeadAttention, FusedMultiHeadAttention"] += [write(plain), "1.00"]
         for name in CHANGES:
-            quartiles = found[f"{name}: {way}"]
-            times = f"{quartiles[1] / plain[way]:.2f}"
+            row = found[f"{name}: {way}"]
             none = way == "fused" and name == "Cap"
-            cells.setdefault(name, []).extend(["", ""] if none else [write(quartiles), times])
+            cells[name] += ["", ""] if none else [write(row), f"{row[1] / plain[1]:.2f}"]
     columns = ["eleven steps, ms", "x MultiHeadAttention", "fused, ms", "x FusedMultiHeadAttention"]
     print_table(f"Each change, forward at b = 1, num_tokens = {num_tokens:,}", columns, cells)
 
@@ -200,7 +172,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     print(f"torch {torch.__version__}, processor time, one thread, d = {D}, {NUM_HEADS} heads")
-    show_new_tokens([1, 16, 64] if options.quick else TOKENS, seconds)
+    show_new_tokens(TOKENS[:3] if options.quick else TOKENS, seconds)
     show_changes(64 if options.quick else 1024, 3 * seconds)
 
 

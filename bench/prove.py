@@ -14,22 +14,21 @@ nothing in ours.
 """
 
 import contextlib
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 import transformers
-from prove_kinds import HEADS, TOKENS, D, FunctionProof, Proof, TorchProof, casts_to
-from prove_models import config_of
+from prove_models import MODEL_PROOFS, config_of
 from prove_pairs import PAIRS, torch_pairs
-from prove_rows import PROOFS
+from prove_rows import CHANGES, HEADS, TOKENS, D, FunctionProof, Proof, TorchProof, casts_to
 from torch import nn
 from transformers.models.minimax.modeling_minimax import MiniMaxCache
 
 from eleven_steps.beyond.compare import worst
 from eleven_steps.beyond.variants import BorrowedKeys, Padding, VariantAttention
 
+PROOFS = [*CHANGES, *MODEL_PROOFS]
 AnyProof = Proof | TorchProof | FunctionProof
 Pair = tuple[torch.Tensor, torch.Tensor]
 WITHIN = {torch.float32: 1e-5, torch.float64: 1e-9}
@@ -45,30 +44,34 @@ def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
     """Return ours' outputs beside those that are to be equal."""
     if isinstance(proof, FunctionProof):
         return list(proof.compare(dtype))
-    compare = compare_in_model if isinstance(proof, Proof) else compare_with_torch
-    return compare(proof, dtype, back=False) + compare(proof, dtype, back=True)
+    if isinstance(proof, TorchProof):
+        return [*compare_with_torch(proof, dtype, False), *compare_with_torch(proof, dtype, True)]
+    with casts_to(dtype):
+        model = build_model(proof).to(dtype).eval()
+    return [*compare_in_model(proof, model, False), *compare_in_model(proof, model, True)]
 
 
-def compare_in_model(proof: Proof, dtype: torch.dtype, back: bool) -> list[Pair]:
+def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
     """Run proof's model each way it is to run, and ours on what its attention was given.
 
     back: ours' weights go to the model; else the model's come to ours. A module with a norm is also
     run with small weights then, since only with them does what a norm adds to a square show.
     """
-    pairs = []
-    with casts_to(dtype):
-        model = build_model(proof).to(dtype).eval()
-    theirs = attention_of(model, proof)
-    for cls, small in itertools.product(proof.classes, (False, True) if back else (False,)):
-        ours = proof.build(cls).to(dtype)
-        if small and not any(hasattr(layer, "eps") for layer in ours.modules()):
-            continue
+    pairs, theirs = [], attention_of(model, proof)
+    dtype = next(theirs.parameters()).dtype
+    ours, *twins = (proof.build(cls).to(dtype) for cls in proof.classes)
+    has_norm = any(hasattr(layer, "eps") for layer in ours.modules())
+    for small in (False, True) if back and has_norm else (False,):
         copy_random(PAIRS[proof.model](ours, theirs), back, ours, theirs, small)
-        if proof.padding is not None:
-            ours = ours.plus(Padding(proof.padding))
+        for twin in twins:
+            twin.load_state_dict(ours.state_dict())
         for sizes, cached in proof.ways:
-            twin = ours.plus(proof.cache()) if cached else ours
-            pairs += run_both(proof, model, theirs, twin, sizes, cached, dtype)
+            parts = [Padding(proof.padding)] * (proof.padding is not None)
+            beside = [
+                module.plus(*parts, *([proof.cache()] if cached else []))
+                for module in (ours, *twins)
+            ]
+            pairs += run_beside(proof, model, theirs, beside, sizes, cached)
     return pairs
 
 
@@ -79,21 +82,22 @@ def attention_of(model: nn.Module, proof: Proof) -> nn.Module:
     return found[-1 if getattr(proof, "kind", "") == "borrowing" else 0]
 
 
-def run_both(
-    proof: Proof, model: nn.Module, theirs: nn.Module, ours, sizes, cached: bool, dtype
+def run_beside(
+    proof: Proof, model: nn.Module, theirs: nn.Module, beside: list, sizes: list[int], cached: bool
 ) -> list[Pair]:
-    """Return the outputs at real tokens when both get the tokens in pieces of the given sizes.
+    """Return the outputs at real tokens when all get the tokens in pieces of the given sizes.
 
-    In one piece the gradients are compared as well: of x, and of each weight.
+    beside: modules of ours. In one piece the gradients are compared as well: of x, and of each
+    weight.
     """
-    given, answered = [], []
+    given, answered, at_once = [], [], len(sizes) == 1
 
     def take(module, args, options):
         x = (args[0] if args else options["hidden_states"]).detach().requires_grad_()
         given.append(x)
-        if borrowed := ours.part(BorrowedKeys):
+        for borrowed in filter(None, (ours.part(BorrowedKeys) for ours in beside)):
             (lent,) = options["shared_kv_states"].values()
-            borrowed.lender.lent = tuple(each.detach() for each in lent)
+            borrowed.lender.lent = tuple(kept.detach() for kept in lent)
         return ((x, *args[1:]), options) if args else (args, options | {"hidden_states": x})
 
     def keep(module, args, options, out):
@@ -103,17 +107,19 @@ def run_both(
 
     hooks = theirs.register_forward_pre_hook(take, with_kwargs=True)
     after = theirs.register_forward_hook(keep, with_kwargs=True)
-    with casts_to(dtype), torch.set_grad_enabled(len(sizes) == 1):
+    with casts_to(next(theirs.parameters()).dtype), torch.set_grad_enabled(at_once):
         run_model(model, proof.padding, sizes, cached)
     hooks.remove()
     after.remove()
     assert [x.shape[1] for x in given] == sizes, f"pieces of {sizes} tokens were to run"
     real = torch.ones(2, TOKENS, dtype=torch.bool) if proof.padding is None else ~proof.padding
-    with torch.set_grad_enabled(len(sizes) == 1):
-        out = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
-    pairs = [tuple(each[real] for each in out)]
-    if len(sizes) == 1:
-        pairs += gradients(given[0], real, (ours, theirs), out, PAIRS[proof.model])
+    pairs = []
+    for ours in beside:
+        with torch.set_grad_enabled(at_once):
+            out = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
+        pairs.append((out[0][real], out[1][real]))
+        if at_once:
+            pairs += gradients(given[0], real, (ours, theirs), out, PAIRS[proof.model])
     return pairs
 
 
@@ -128,16 +134,18 @@ def gradients(x: torch.Tensor, real: torch.Tensor, modules, outs, pair: Callable
     pull, found, kept = pull / D**0.5 * real[..., None], [], []  # of length 1 or so for a token
     for module, out in zip(modules, outs, strict=True):
         weights = list(module.parameters())
-        first, *more = torch.autograd.grad(out, [x, *weights], pull, allow_unused=True)
+        first, *more = torch.autograd.grad(
+            out, [x, *weights], pull, allow_unused=True, retain_graph=True
+        )
         found.append(first)
         kept += [(weight, weight.data) for weight in weights]
         for weight, grad in zip(weights, more, strict=True):
             weight.data = torch.zeros_like(weight) if grad is None else grad
-    each = [tuple(found), *((one.clone(), other.clone()) for one, other, _ in pair(*modules))]
+    made = [tuple(found), *((one.clone(), other.clone()) for one, other, _ in pair(*modules))]
     for weight, data in kept:
         weight.data = data
-    sizes = [max(1.0, float(theirs.detach().abs().max())) for _, theirs in each]
-    return [(one / size, other / size) for (one, other), size in zip(each, sizes, strict=True)]
+    sizes = [max(1.0, float(theirs.detach().abs().max())) for _, theirs in made]
+    return [(one / size, other / size) for (one, other), size in zip(made, sizes, strict=True)]
 
 
 class Answered(Exception):
@@ -178,7 +186,7 @@ def compare_with_torch(proof: TorchProof, dtype: torch.dtype, back: bool) -> lis
     real = torch.ones(2, TOKENS, dtype=torch.bool) if proof.real is None else proof.real
     with torch.enable_grad():
         out = ours(x), proof.call(theirs, x)
-    pairs = [tuple(each[real] for each in out)]
+    pairs = [(out[0][real], out[1][real])]
     if out[1].isfinite().all():  # torch's answer for padding on the left is NaN, and so on back
         pairs += gradients(x, real, (ours, theirs), out, torch_pairs)
     return pairs

@@ -4,18 +4,27 @@ A configuration is the class's own defaults and, where the released model differ
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
 ratio and every switch stays; bench/prove.py then proves the two equal.
 
-GLM-5.3-Flash (glm5_next) has no row: its delta layers are Kimi Linear's with another fade, bounded
-from below, and its indexer rates pools of 16 tokens, then shows the tokens of the best; no part
-does either. That several layers use one indexer's choice is possible there and in GLM-5; in both
-configurations every layer has an indexer of its own.
+GLM-5.3-Flash (glm5_next) has no row. Its delta layers are Kimi Linear's with another fade, bounded
+from below; its latents have an eps of their own; its indexer rates pools of 16 tokens, then shows
+the tokens of the best and those after the last whole pool: a part of some 45 lines, and three
+numbers in parts there are, for one model. That several layers use one indexer's choice is possible
+there and in GLM-5; in both configurations every layer has an indexer of its own.
 """
 
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
+from prove_rows import CHUNKS, COMMON, FEW, SHARED, TOKENS, Proof
+
 from eleven_steps.beyond.since import Published, load_since
-from eleven_steps.beyond.variants import Cache, LatentCache
+from eleven_steps.beyond.variants import (
+    Cache,
+    FusedVariantAttention,
+    LatentCache,
+    Lends,
+    VariantAttention,
+)
 
 YARN = {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}
 YARN |= {"rope_theta": 10_000.0, "mscale": 1.0, "mscale_all_dim": 1.0}
@@ -43,9 +52,8 @@ class Released:
         model: the name before Config and Attention.
         differs: settings that the class has not as defaults.
         heads, features: as in Published.shrunk.
-        layers: kinds of layer that the released model has.
+        kinds: the kinds of layer that the released model has, with settings for each alone.
         tiny: settings that are made small by hand, since what they count is no width.
-        kinds: more settings, for each kind of layer.
         called: what a kind of layer is called where it is printed, if not so.
     """
 
@@ -53,9 +61,8 @@ class Released:
     differs: dict
     heads: int
     features: int
-    layers: tuple[str, ...] = ("full",)
+    kinds: dict[str, dict] = field(default_factory=lambda: {"full": {}})
     tiny: dict = field(default_factory=dict)
-    kinds: dict[str, dict] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -73,9 +80,11 @@ def config_of(model: str) -> str:
     return (text | other).get(model, model) + "Config"
 
 
-BOTH = "window", "full"
 KIMI = "linear_attention", "full_attention"
+FULL, SLIDING = {"layer_types": ["full_attention"]}, {"layer_types": ["sliding_attention"]}
+BOTH = {"window": SLIDING | {"sliding_window": 4}, "full": FULL | {"sliding_window": 4}}
 NOT_LAST = {"layer_types": ["sliding_attention", "full_attention"], "num_hidden_layers": 2}
+ROUTED = {"n_routed_experts": 4, "n_group": 1, "topk_group": 1, "index_topk": 4}
 GEMMA_4 = {"sliding_window": 4, "global_head_dim": 16}
 GEMMA_4 |= {"hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 32}
 RELEASED = {
@@ -83,63 +92,54 @@ RELEASED = {
     "BLOOM 176B": Released("Bloom", {"hidden_size": 14336, "n_head": 112, "n_layer": 70}, 8, 32),
     "LLaMA 7B": Released("Llama", default(10_000.0), 8, 16),
     "Falcon 7B": Released("Falcon", default(10_000.0), 1, 16),
-    "Mistral 7B": Released("Mistral", default(10_000.0), 8, 16, ("window",)),
+    "Mistral 7B": Released("Mistral", default(10_000.0), 8, 16, {"window": {"sliding_window": 4}}),
     "Llama 3 8B": Released("Llama", {"num_key_value_heads": 8} | default(500_000.0), 8, 16),
     "Gemma 2 9B": Released(
         "Gemma2",
         {"hidden_size": 3584, "num_hidden_layers": 42, "num_attention_heads": 16}
         | {"num_key_value_heads": 8}
         | default(10_000.0),
-        4,
-        32,
-        BOTH,
+        *(4, 32, BOTH),
     ),
     "DeepSeek-V3": Released(
-        "DeepseekV3", {"rope_parameters": YARN, "max_position_embeddings": 163_840}, 16, 8
+        "DeepseekV3",
+        {"rope_parameters": YARN, "max_position_embeddings": 163_840},
+        *(16, 8),
+        tiny=ROUTED,
     ),
     "Gemma 3 4B": Released(
         "Gemma3",
         {"hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024}
         | {"rope_parameters": {"full_attention": WIDE, "sliding_attention": LOCAL}},
-        2,
-        32,
-        BOTH,
+        *(2, 32, BOTH),
     ),
     "Qwen3 8B": Released(
-        "Qwen3",
-        {"num_hidden_layers": 36, "num_key_value_heads": 8} | default(1_000_000.0),
-        8,
-        16,
+        "Qwen3", {"num_hidden_layers": 36, "num_key_value_heads": 8} | default(1_000_000.0), 8, 16
     ),
     "gpt-oss 20B": Released(
         "GptOss", {"num_hidden_layers": 24, "rope_parameters": OSS}, 8, 4, BOTH
     ),
-    "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 16),
-    "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8),
-    "GLM-5": Released("GlmMoeDsa", default(1_000_000.0), 16, 8),
-    "Qwen3.5 9B": Released("Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16),
+    "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 16, {"full": FULL}),
+    "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8, tiny=ROUTED),
+    "GLM-5": Released("GlmMoeDsa", default(1_000_000.0), 16, 8, tiny=ROUTED),
+    "Qwen3.5 9B": Released(
+        "Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16, {"full": FULL}
+    ),
     "DiffLlama": Released("DiffLlama", {}, 8, 16),
     "Llama 4 Maverick": Released(
         "Llama4Text",
         {"use_qk_norm": False},
-        4,
-        16,
-        BOTH,
-        {"attention_chunk_size": 4, "floor_scale": 3, "intermediate_size_mlp": 16},
+        *(4, 16),
         {"window": {"no_rope_layers": [1]}, "full": {"no_rope_layers": [0]}},
+        {"attention_chunk_size": 4, "floor_scale": 3, "intermediate_size_mlp": 16},
         {"window": "chunks"},
     ),
     "Kimi Linear 48B": Released(
         "KimiLinear",
         {"layer_types": [KIMI[place in (3, 7, 11, 15, 19, 23, 26)] for place in range(27)]},
-        8,
-        16,
-        BOTH,
+        *(8, 16),
+        {"window": {"layer_types": ["linear_attention"]}, "full": FULL},
         {"n_routed_experts": 4},
-        {
-            "window": {"layer_types": ["linear_attention"]},
-            "full": {"layer_types": ["full_attention"]},
-        },
         {"window": "delta rule"},
     ),
     "Gemma 4 E2B": Released(
@@ -147,51 +147,36 @@ RELEASED = {
         {"hidden_size": 1536, "num_hidden_layers": 35, "num_key_value_heads": 1}
         | {"num_kv_shared_layers": 20}
         | {"layer_types": ([*["sliding_attention"] * 4, "full_attention"] * 7)},
-        1,
-        32,
-        ("window", "full", "borrowing"),
-        GEMMA_4,
+        *(1, 32),
         {
-            "window": {
-                "layer_types": ["sliding_attention", "full_attention"],
-                "num_hidden_layers": 2,
-            },
-            "full": {"layer_types": ["full_attention"]},
+            "window": NOT_LAST,
+            "full": FULL,
             "borrowing": {"layer_types": ["full_attention"] * 2}
             | {"num_hidden_layers": 2, "num_kv_shared_layers": 1},
         },
+        GEMMA_4,
     ),
     "Gemma 4 12B": Released(
         "Gemma4Text",
         {"hidden_size": 3840, "num_hidden_layers": 48, "num_attention_heads": 16}
         | {"num_key_value_heads": 8, "num_global_key_value_heads": 1, "attention_k_eq_v": True}
         | {"sliding_window": 1024},
-        1,
-        32,
-        BOTH,
+        *(1, 32),
+        {"window": NOT_LAST, "full": FULL},
         GEMMA_4 | {"num_global_key_value_heads": 1},
-        {
-            "window": {
-                "layer_types": ["sliding_attention", "full_attention"],
-                "num_hidden_layers": 2,
-            },
-            "full": {"layer_types": ["full_attention"]},
-        },
     ),
     "DeepSeek-V4 Flash": Released(
         "DeepseekV4",
         {"rope_parameters": V4_YARN, "layer_types": V4_LAYERS},
-        4,  # 2 groups of heads are left
-        16,
-        (*BOTH, "large"),
-        {"compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 3}}
-        | {"sliding_window": 4, "index_topk": 2, "n_routed_experts": 2, "hc_mult": 2}
-        | {"mlp_layer_types": ["moe"]},
+        *(4, 16),  # 2 groups of heads are left
         {
-            "window": {"layer_types": ["sliding_attention"]},
+            "window": SLIDING,
             "full": {"layer_types": ["compressed_sparse_attention"]},
             "large": {"layer_types": ["heavily_compressed_attention"]},
         },
+        {"compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 3}}
+        | {"sliding_window": 4, "index_topk": 2, "n_routed_experts": 2, "hc_mult": 2}
+        | {"mlp_layer_types": ["moe"]},
         {"full": "small pools", "large": "large pools"},
     ),
     "MiniMax-M3": Released(
@@ -201,15 +186,10 @@ RELEASED = {
             | {"partial_rotary_factor": 0.5},
             "layer_types": [*["full_attention"] * 3, *["minimax_m3_sparse"] * 57],
         },
-        2,
-        16,  # two pairs of features are turned: neighbours differ from halves
-        BOTH,
+        *(2, 16),  # two pairs of features are turned: neighbours differ from halves
+        {"window": {"layer_types": ["minimax_m3_sparse"]}, "full": FULL},
         {"index_block_size": 2, "index_topk_blocks": 2}
         | {"dense_intermediate_size": 16, "shared_intermediate_size": 16},
-        {
-            "window": {"layer_types": ["minimax_m3_sparse"]},
-            "full": {"layer_types": ["full_attention"]},
-        },
         {"window": "blocks"},
     ),
 }
@@ -257,15 +237,53 @@ def shrunk(name: str) -> Published:
     return replace(small, **{kind: n for kind, n in SIGHT.items() if getattr(small, kind)})
 
 
-def module_of(name: str, kind: str) -> str:
-    """Return the name of the module of a kind of layer, less Attention."""
-    released = RELEASED[name]
-    return released.model + "Delta" * (MODELS[name].delta_layers > 0 and kind == "window")
+@dataclass(frozen=True)
+class ModelProof(Proof):
+    """A row of the table of models, as its configuration in transformers says, made small.
+
+    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one,
+    where parts can keep what they made. kind: which of the model's layers it is.
+    """
+
+    kind: str = "full"
+    classes = (VariantAttention, FusedVariantAttention)
+
+    @property
+    def released(self) -> Released:
+        """The model's configuration."""
+        return RELEASED[self.change]
+
+    @property
+    def module(self) -> str:
+        """The name of the module, and of the kind of layer where there are several."""
+        called = self.released.called.get(self.kind, self.kind)
+        return super().module + f", {called}" * (len(self.released.kinds) > 1)
+
+    @property
+    def ways(self) -> list[tuple[list[int], bool]]:
+        pieces = [(sizes, True) for sizes in CHUNKS] if self.cache else []
+        return [([TOKENS], False), *pieces]
+
+    def settings(self) -> dict:
+        sizes = COMMON | FEW | SHARED | {"intermediate_size": 16} | small_settings(self.released)
+        return sizes | self.released.kinds[self.kind]
+
+    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+        lender = Lends() if self.kind == "borrowing" else None
+        model = shrunk(self.change)
+        model = model.of_large_pools() if self.kind == "large" else model
+        return model.build(16, self.kind == "window", cls, lender)
 
 
-def cache_of(name: str, kind: str) -> type[Cache] | None:
-    """Return the kind of cache that a layer's own cache is; None if ours has none for it."""
-    model = MODELS[name]
-    if model.pool or kind == "borrowing" or (model.delta_layers and kind == "window"):
-        return None
-    return LatentCache if model.latent_dim else Cache
+def model_proof(name: str, kind: str) -> ModelProof:
+    """Return the row of a kind of layer of a model, with the cache that ours has, if any."""
+    model, cache = MODELS[name], None
+    delta = model.delta_layers > 0 and kind == "window"
+    if not (model.pool or kind == "borrowing" or delta):
+        cache = LatentCache if model.latent_dim else Cache
+    return ModelProof(name, RELEASED[name].model + "Delta" * delta, kind=kind, cache=cache)
+
+
+MODEL_PROOFS = [
+    model_proof(name, kind) for name, released in RELEASED.items() for kind in released.kinds
+]

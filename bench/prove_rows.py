@@ -1,24 +1,14 @@
-"""What bench/prove.py proves: a row for each change and each module that has it."""
+"""What bench/prove.py proves of each change: what runs, beside what, with which settings."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
 
-import prove_models
 import torch
-from prove_kinds import (
-    FEW,
-    HEADS,
-    SHARED,
-    THETA,
-    TOKENS,
-    D,
-    FunctionProof,
-    ModelProof,
-    Proof,
-    TorchProof,
-    delta_pairs,
-    flex_pairs,
-)
+from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+from torch.overrides import TorchFunctionMode
 
 from eleven_steps.beyond.variants import (
     Alibi,
@@ -43,11 +33,167 @@ from eleven_steps.beyond.variants import (
     State,
     Temperature,
     TopKeys,
+    VariantAttention,
     Window,
     YarnScaling,
+    delta_rule,
 )
 from helpers.attention import future_mask
+from helpers.trace import trace
 
+D, HEADS, TOKENS = 24, 3, 9  # d_in = d_out, num_heads, num_tokens: no two alike
+CHUNKS = [[1] * TOKENS, [4, 1, 2, 2], [TOKENS]]  # tokens one by one, in chunks, all at once
+BIASED = ("GPT2", "Bloom", "GptOss", "GPTNeoX")  # in all four layers; the others have none
+COMMON = {"vocab_size": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+COMMON |= {"num_hidden_layers": 1}
+THETA = {"rope_type": "default", "rope_theta": 500.0}
+FEW = {"num_local_experts": 2, "num_experts_per_tok": 1, "num_experts": 2}
+SHARED = {"moe_intermediate_size": 8, "shared_expert_intermediate_size": 8}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is to be equal: a change, a model of transformers, the parts that make ours the same.
+
+    padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
+    transformers' own. head_dim: that of ours, if heads * head_dim is not D. biases: all four layers
+    have one, though the model has none as a rule.
+    """
+
+    change: str
+    model: str
+    parts: list[Part] = field(default_factory=list)
+    sizes: dict = field(default_factory=dict)
+    heads: int = HEADS
+    padding: torch.Tensor | None = None
+    cache: Callable[[], Part] | None = None
+    head_dim: int | None = None
+    biases: bool = False
+    classes = (VariantAttention,)
+
+    @property
+    def module(self) -> str:
+        """The name of the module."""
+        return f"transformers {self.model}Attention"
+
+    @property
+    def ways(self) -> list[tuple[list[int], bool]]:
+        """In which pieces tokens come, and whether keys and values are kept."""
+        return [(sizes, True) for sizes in CHUNKS] if self.cache else [([TOKENS], False)]
+
+    def settings(self) -> dict:
+        """Return the settings of the model's configuration."""
+        width = D // self.heads
+        sizes = COMMON | {"hidden_size": D, "num_attention_heads": self.heads, "head_dim": width}
+        sizes |= {"query_pre_attn_scalar": width}
+        if self.model not in ("GPT2", "Mpt", "Bloom"):
+            sizes |= {"intermediate_size": 16, "rope_parameters": THETA}
+        if self.model == "Gemma2":
+            sizes["attn_logit_softcapping"] = 0.5
+        if self.model == "Gemma3":
+            sizes["rope_parameters"] = {"full_attention": THETA, "sliding_attention": THETA}
+        return sizes | self.sizes
+
+    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+        """Return ours, untrained."""
+        biases, more = self.biases or self.model in BIASED, {"head_dim": self.head_dim}
+        return cls(D, D, 16, 0.0, self.heads, biases, self.parts, out_bias=biases, **more)
+
+
+@dataclass(frozen=True)
+class TorchProof:
+    """The same for torch's own module: how it is called, and with keys of which other sequence."""
+
+    change: str
+    how: dict = field(default_factory=dict)
+    parts: Callable[[torch.Tensor], list[Part]] = lambda x: []
+    other: torch.Tensor | None = None
+    real: torch.Tensor | None = None
+    module = "torch nn.MultiheadAttention"
+
+    def call(self, mha: nn.MultiheadAttention, x: torch.Tensor) -> torch.Tensor:
+        """Return torch's answer to x (b, num_tokens, D)."""
+        keys = x if self.other is None else self.other.to(x)
+        return mha(x, keys, keys, **self.how)[0]
+
+
+@dataclass(frozen=True)
+class FunctionProof:
+    """The same for a function: compare yields pairs, of ours and the function's, for a dtype."""
+
+    change: str
+    module: str
+    compare: Callable[[torch.dtype], Iterator[tuple[torch.Tensor, torch.Tensor]]]
+
+
+def delta_pairs(dtype: torch.dtype) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Compare context and table of the delta rule, in pieces of several sizes."""
+    generator = torch.Generator().manual_seed(1)
+    made = [torch.randn(2, HEADS, TOKENS, 8, generator=generator).to(dtype) for _ in range(3)]
+    gates = [torch.rand(2, HEADS, TOKENS, generator=generator).to(dtype) for _ in range(2)]
+    queries, keys, values = made
+    module = import_module("transformers.models.qwen3_next.modeling_qwen3_next")
+    rule = module.torch_recurrent_gated_delta_rule
+    for sizes in CHUNKS:
+        ours, theirs = torch.zeros(2, HEADS, 8, 8, dtype=dtype), None
+        pieces = (whole.split(sizes, dim=2) for whole in (queries, keys, values, *gates))
+        for q, k, v, share, fade in zip(*pieces, strict=True):
+            out, ours = delta_rule(q / 8**0.5, k, v, share, fade, ours)
+            given = [piece.transpose(1, 2) for piece in (q, k, v, fade.log(), share)]
+            with casts_to(dtype):
+                their_out, theirs = rule(*given, theirs, True)
+            yield from [(out, their_out.transpose(1, 2)), (ours, theirs)]
+
+
+def flex_pairs(
+    dtype: torch.dtype, parts: list[Part], modify: Callable
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Compare the context of latent keys, wider than values, with torch's flex_attention.
+
+    No model has a cap or ALiBi beside latents: torch's own kernel takes any change of the scores.
+    """
+    torch.manual_seed(1)
+    ours = VariantAttention(D, D, 16, 0.0, HEADS, parts=[Latent(10, 4), *parts]).to(dtype)
+    for weight in ours.parameters():
+        nn.init.normal_(weight, std=0.5)
+    steps = {step.name: step.tensors for step in trace(ours, torch.randn(2, TOKENS, D).to(dtype))}
+    queries, keys, values = (t.clone() for t in steps["transpose"].values())
+    hidden = future_mask(TOKENS)
+
+    def score_mod(score, b, head, query, key):
+        return torch.where(hidden[query, key], -torch.inf, modify(score, head, query - key))
+
+    yield steps["context"]["context"], flex_attention(queries, keys, values, score_mod=score_mod)
+
+
+class casts_to(TorchFunctionMode):
+    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def __enter__(self):
+        self.default = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        torch.set_default_dtype(self.default)
+        return super().__exit__(*error)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.float:
+            return args[0].to(self.dtype)
+        wider = [self.dtype if value is torch.float32 else value for value in args]
+        options = {
+            key: self.dtype if value is torch.float32 else value
+            for key, value in (kwargs or {}).items()
+        }
+        return func(*wider, **options)
+
+
+CAUSAL = {"attn_mask": future_mask(TOKENS)}
 LEFT = torch.tensor([[True] * 3 + [False] * 6, [False] * TOKENS])
 RIGHT = LEFT.flip(1)
 OTHER = torch.randn(2, 5, D, generator=torch.Generator().manual_seed(7))
@@ -63,11 +209,11 @@ SLOPES = tuple(2.0**power * (1 + 1e-5) for power in (-2, -4, -6, -8))  # MiniMax
 LIGHTNING = {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 6, "block_size": 4}
 LIGHTNING |= {"layer_types": ["linear_attention"]}
 SPARSE = LATENT | {"q_lora_rank": 6, "index_topk": 4, "index_n_heads": 4, "index_head_dim": 6}
-MLA = [Latent(10, 4), QueryLatent(6), Rope(500.0, "neighbours", 4)]
+MLA = [Latent(10, 4), Rope(500.0, "neighbours", 4)]
 LONG = {"original_max_position_embeddings": 64}
 LOW = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 HALF, FIRST = {"partial_rotary_factor": 0.5}, Rope(500.0, width=4, first=True)
-CHOOSE = TopKeys(4, 4, 6, FIRST)
+CHOOSE = [QueryLatent(6), TopKeys(4, 4, 6, FIRST)]
 
 
 def scaled(kind: str, **more: float) -> dict:
@@ -92,10 +238,11 @@ def alibi_score(score, head, back):
 
 
 BARE, NEIGHBOURS = Norm(1e-5, queries=False, keys=False), Rope(500.0, "neighbours")
+GATED = GQA | FEW | SHARED | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0}
 COOL = {"floor_scale": 3, "no_rope_layers": [0], "intermediate_size_mlp": 16} | FEW
 CHUNKED = {"attention_chunk_size": 4, "no_rope_layers": [1], "intermediate_size_mlp": 16} | FEW
-PROOFS = [
-    TorchProof("plain", lambda mha, x: mha(x, x, x, attn_mask=future_mask(TOKENS))[0]),
+CHANGES = [
+    TorchProof("plain", CAUSAL),
     Proof("plain", "GPT2"),
     Proof("gqa", "Llama", groups(), GQA, 6),
     Proof("mqa", "Llama", [GroupedHeads(1), TURN], {"num_key_value_heads": 1}),
@@ -129,67 +276,48 @@ PROOFS = [
     ),
     Proof("first turn", "GPTNeoX", [FIRST], {"rope_parameters": THETA | HALF}),
     Proof("no positions", "SmolLM3", [GroupedHeads(2)], GQA | {"no_rope_layers": [0]}, 6),
+    Proof("gate", "Qwen3Next", groups(Norm(), Gate()), GATED, 6),
     Proof(
-        "gate",
-        "Qwen3Next",
-        groups(Norm(), Gate()),
-        GQA | FEW | SHARED | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0},
-        6,
-    ),
-    Proof(
-        "gate, biases",
-        "Qwen3Next",
-        groups(Norm(), Gate()),
-        GQA
-        | FEW
-        | SHARED
-        | {"layer_types": ["full_attention"], "partial_rotary_factor": 1.0, "attention_bias": True},
-        6,
+        *("gate, biases", "Qwen3Next", groups(Norm(), Gate())),
+        *(GATED | {"attention_bias": True}, 6),
         biases=True,
     ),
-    FunctionProof(
-        "cap latent",
-        "torch flex_attention",
-        functools.partial(
-            flex_pairs, parts=[Cap(0.5)], modify=lambda s, head, back: 0.5 * (2 * s).tanh()
-        ),
+    *(
+        FunctionProof(
+            f"{part} latent",
+            "torch flex_attention",
+            functools.partial(flex_pairs, parts=parts, modify=modify),
+        )
+        for part, parts, modify in (
+            ("cap", [Cap(0.5)], lambda score, head, back: 0.5 * (2 * score).tanh()),
+            ("alibi", [Alibi()], alibi_score),
+        )
     ),
-    FunctionProof(
-        "alibi latent",
-        "torch flex_attention",
-        functools.partial(flex_pairs, parts=[Alibi()], modify=alibi_score),
-    ),
-    Proof("latent", "DeepseekV2", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
-    Proof("latent", "DeepseekV3", [Latent(10, 4), Rope(500.0, "neighbours", 4)], LATENT),
-    Proof("query latent", "DeepseekV3", MLA, LATENT | {"q_lora_rank": 6}),
-    Proof("top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE),
+    Proof("latent", "DeepseekV2", MLA, LATENT),
+    Proof("latent", "DeepseekV3", MLA, LATENT),
+    Proof("query latent", "DeepseekV3", [*MLA, QueryLatent(6)], LATENT | {"q_lora_rank": 6}),
+    Proof("top keys", "DeepseekV32", [*MLA, *CHOOSE], SPARSE),
     Proof("linear", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4),
     Proof("linear state", "MiniMaxLightning", [Linear(SLOPES), Gate()], LIGHTNING, 4, cache=State),
     Proof("temperature", "Llama4Text", [GroupedHeads(2), Temperature(0.1, 3)], GQA | COOL, 6),
     Proof("chunks", "Llama4Text", [GroupedHeads(2), BARE, NEIGHBOURS, Chunks(4)], GQA | CHUNKED, 6),
     FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),
-    TorchProof("full", lambda mha, x: mha(x, x, x)[0], lambda x: [Full()]),
-    TorchProof(
-        "other",
-        lambda mha, x: mha(x, OTHER.to(x), OTHER.to(x))[0],
-        lambda x: [OtherSequence(OTHER.to(x))],
-    ),
+    TorchProof("full", parts=lambda x: [Full()]),
+    TorchProof("other", parts=lambda x: [OtherSequence(OTHER.to(x))], other=OTHER),
     TorchProof(
         "other padding",
-        lambda mha, x: mha(x, OTHER.to(x), OTHER.to(x), key_padding_mask=OTHER_PADDING)[0],
+        {"key_padding_mask": OTHER_PADDING},
         lambda x: [OtherSequence(OTHER.to(x)), Padding(OTHER_PADDING)],
+        OTHER,
     ),
-    TorchProof(
-        "padding right",
-        lambda mha, x: mha(x, x, x, key_padding_mask=RIGHT, attn_mask=future_mask(TOKENS))[0],
-        lambda x: [Padding(RIGHT)],
-        ~RIGHT,
-    ),
-    TorchProof(
-        "padding left",
-        lambda mha, x: mha(x, x, x, key_padding_mask=LEFT, attn_mask=future_mask(TOKENS))[0],
-        lambda x: [Padding(LEFT)],
-        ~LEFT,
+    *(
+        TorchProof(
+            f"padding {side}",
+            CAUSAL | {"key_padding_mask": hidden},
+            lambda x, hidden=hidden: [Padding(hidden)],
+            real=~hidden,
+        )
+        for side, hidden in (("right", RIGHT), ("left", LEFT))
     ),
     Proof("padding left", "Llama", groups(), GQA, 6, LEFT),
     Proof("padding right", "Llama", groups(), GQA, 6, RIGHT),
@@ -201,22 +329,6 @@ PROOFS = [
     ),
     Proof("cache alibi", "Bloom", [Alibi()], cache=Cache),
     Proof("cache padding", "Llama", groups(), GQA, 6, LEFT, Cache),
-    Proof(
-        "cache latent",
-        "DeepseekV3",
-        [Latent(10, 4), Rope(500.0, "neighbours", 4)],
-        LATENT,
-        cache=LatentCache,
-    ),
-    Proof("cache top keys", "DeepseekV32", [*MLA, CHOOSE], SPARSE, cache=LatentCache),
-    *(
-        ModelProof(
-            name,
-            prove_models.module_of(name, kind),
-            kind=kind,
-            cache=prove_models.cache_of(name, kind),
-        )
-        for name, released in prove_models.RELEASED.items()
-        for kind in released.layers
-    ),
+    Proof("cache latent", "DeepseekV3", MLA, LATENT, cache=LatentCache),
+    Proof("cache top keys", "DeepseekV32", [*MLA, *CHOOSE], SPARSE, cache=LatentCache),
 ]

@@ -154,7 +154,7 @@ def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) 
     rows = [f"seed {seed}" for seed in answers]
     lines = []
     for name, meaning in ASKED.items():
-        values = [round(each[name], 2) for each in answers.values()]
+        values = [round(asked[name], 2) for asked in answers.values()]
         entry = {"value": values, "shape": [len(values)], "rows": rows}
         entry |= {"meaning": meaning, "source": source}
         lines.append(f"    {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}")

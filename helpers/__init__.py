@@ -1,4 +1,8 @@
-"""What the notebooks of Eleven Steps to Multi-Head Attention import, one file per purpose."""
+"""What the notebooks of Eleven Steps to Multi-Head Attention import, one file per purpose.
+
+The class, its trace, the examples and a table: what a lesson shows or a learner may keep. Nothing
+of eleven_steps enters, no picture, no check: whoever takes this folder alone has attention.
+"""
 
 import sys
 from importlib import import_module

@@ -35,7 +35,7 @@ def shortened(traceback: types.TracebackType) -> types.TracebackType:
     if not inside(frames[-1][0]):
         return traceback
     kept = None
-    for frame, line in reversed([each for each in frames if not inside(each[0])]):
+    for frame, line in reversed([found for found in frames if not inside(found[0])]):
         kept = types.TracebackType(kept, frame, -1, line)
     return kept or traceback
 

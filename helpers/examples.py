@@ -4,24 +4,7 @@
     load_second()                        x (2, 7, 5), for d_out = 12 in 3 heads: all sizes differ
     load_example("whiteboard")["out"]    one tensor of one example
 
-Examples and their tensors:
-    whiteboard       W, out, queries_after_view, context_after_reformat
-    journey          J, wrapper_out, out
-    batched_product  a, product
-    second           x
-    by_hand_single   X, W_q, W_k, W_v, W_o, Q, K, V, weights_rounded, weights, H, Y
-    by_hand_multi    Q, K, V, Q0, Q1, K0, K1, V0, V1, H0, H1, W_o, H, Y
-    intuition        Q, K, scores, weights
-    words            embedding, W_value
-    models           num_heads, d_out, num_layers, context_length, vocabulary,
-                     parameters_published, parameters_counted, attention_parameters
-    since            gpt2_smallest, bloom_176b, llama_7b, falcon_7b, mistral_7b, llama_3_8b,
-                     gemma_2_9b, deepseek_v3, gemma_3_4b, qwen3_8b, gpt_oss_20b, qwen3_next_80b,
-                     deepseek_v3_2, diffllama, llama_4_maverick, kimi_linear_48b, glm_5,
-                     qwen3_5_9b, gemma_4_e2b, gemma_4_12b, deepseek_v4_flash, minimax_m3
-    seeds            whole, control, without_another, without_completing, without_looking_back,
-                     keys_cut, queries_cut, values_cut, verbs, verbs_without_one, prefix,
-                     prefix_random, prefix_random_names
+What an example holds stands in its file, with meanings and sources.
 """
 
 import json

@@ -41,7 +41,7 @@ class Table:
         return f'<div style="overflow-x:auto">{table}</div>'
 
     def __str__(self) -> str:
-        columns = [(name, *each) for name, each in zip(self.header, self.columns, strict=True)]
+        columns = [(name, *texts) for name, texts in zip(self.header, self.columns, strict=True)]
         widths = [max(map(len, column)) for column in columns]
         lines = [self.title] if self.title else []
         for row in zip(*columns, strict=True):
@@ -77,7 +77,7 @@ def show_table(
     Raises:
         ValueError: there is no column, two differ in length, or share or digits name none.
     """
-    lists = {name: [_plain(each) for each in values] for name, values in columns.items()}
+    lists = {name: [_plain(value) for value in values] for name, values in columns.items()}
     share = set(share)
     by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(lists, digits)
     if unknown := (share | by_name.keys()) - lists.keys():
@@ -88,7 +88,7 @@ def show_table(
             f"columns are {lengths or 'none'}: one or more of equal length are expected"
         )
     texts = (
-        tuple(_written(each, by_name.get(name, 2), name in share) for each in values)
+        tuple(_written(value, by_name.get(name, 2), name in share) for value in values)
         for name, values in lists.items()
     )
     sides = (RIGHT if all(map(_is_amount, values)) else LEFT for values in lists.values())

@@ -1,4 +1,4 @@
-"""The three classes: published tables, torch's own attention, causality, checkpoints, errors."""
+"""The four classes: published tables, torch's own attention, causality, checkpoints, errors."""
 
 import ast
 import inspect
@@ -11,20 +11,30 @@ import torch
 from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 from torch import nn
-from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from helpers.attention import CausalAttention, MultiHeadAttention, MultiHeadAttentionWrapper
+from helpers.attention import (
+    CausalAttention,
+    FusedMultiHeadAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+)
 from helpers.examples import load_example, load_whiteboard
 from helpers.trace import STEPS, trace
 
-KINDS = {
-    "split": lambda *sizes, **options: MultiHeadAttention(*sizes, num_heads=2, **options),
-    "wrapper": lambda *sizes, **options: MultiHeadAttentionWrapper(*sizes, num_heads=2, **options),
-    "one head": CausalAttention,
+CLASSES = {
+    "split": MultiHeadAttention,
+    "fused": FusedMultiHeadAttention,
+    "wrapper": MultiHeadAttentionWrapper,
 }
-DTYPES = [torch.float32, torch.float64]
+KINDS = {
+    name: lambda *sizes, cls=cls, **options: cls(*sizes, num_heads=2, **options)
+    for name, cls in CLASSES.items()
+} | {"one head": CausalAttention}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+either = pytest.mark.parametrize("with_mask", [False, True])
 
 
 def assert_prints_as(actual, published):
@@ -41,6 +51,7 @@ def assert_prints_as(actual, published):
         (MultiHeadAttentionWrapper, (3, 2, 6), "journey", "J", "wrapper_out"),
         (MultiHeadAttention, (3, 2, 6), "journey", "J", "out"),
         (MultiHeadAttention, (6, 6, 6), "whiteboard", "W", "out"),
+        (FusedMultiHeadAttention, (6, 6, 6), "whiteboard", "W", "out"),
     ],
 )
 def test_published_tables_come_out_digit_for_digit(cls, sizes, name, given_key, out_key):
@@ -56,33 +67,45 @@ def test_published_tables_come_out_digit_for_digit(cls, sizes, name, given_key, 
 # torch's own attention
 
 
-def assert_same(ours, reference, mha, x):
-    """Compare two outputs, and the gradients of x and of every parameter through them."""
-    torch.testing.assert_close(ours, reference)
-    inputs = [x, *mha.parameters()]
+def assert_same(ours, reference, inputs, theirs=None):
+    """Compare two outputs, and the gradients of inputs (theirs for the reference) through them."""
+    torch.testing.assert_close(ours, reference, rtol=1e-5, atol=1e-5)
     pull = torch.linspace(-1, 1, ours.numel(), dtype=ours.dtype).view_as(ours)
-    for mine, theirs in zip(
+    for one, other in zip(
         torch.autograd.grad(ours, inputs, pull),
-        torch.autograd.grad(reference, inputs, pull),
+        torch.autograd.grad(reference, theirs or inputs, pull),
         strict=True,
     ):
-        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def build_both(sizes, dtype=torch.float32, **options):
+    """Return an explicit and a fused module with the same weights, and an x that needs grad."""
+    mha, x = build(sizes, dtype, **options)
+    options = {"dropout": 0.0} | options
+    fused = FusedMultiHeadAttention(
+        *sizes[2:4], mha.context_length, num_heads=sizes[4], **options
+    ).to(dtype)
+    fused.load_state_dict(mha.state_dict())
+    return mha, fused, x.requires_grad_()
 
 
 @every_dtype
 @pytest.mark.parametrize("qkv_bias", [False, True])
 @given(sizes=legal_sizes())
 @example(sizes=TELLING)
+@example(sizes=(1, 600, 8, 8, 2))  # more tokens than one block of torch's kernel
 @steady
-def test_equals_scaled_dot_product_attention(dtype, qkv_bias, sizes):
-    mha, x = build(sizes, dtype, qkv_bias=qkv_bias)
-    x.requires_grad_()
+def test_explicit_and_fused_equal_scaled_dot_product_attention(dtype, qkv_bias, sizes):
+    mha, fused, x = build_both(sizes, dtype, qkv_bias=qkv_bias)
     queries, keys, values = (
         layer(x).unflatten(2, (mha.num_heads, mha.head_dim)).movedim(2, 1)
         for layer in (mha.W_query, mha.W_key, mha.W_value)
     )
-    context = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-    assert_same(mha(x), mha.out_proj(context.movedim(1, 2).flatten(2)), mha, x)
+    context = nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    inputs, out = [x, *mha.parameters()], mha(x)
+    assert_same(out, mha.out_proj(context.movedim(1, 2).flatten(2)), inputs)
+    assert_same(fused(x), mha(x), [x, *fused.parameters()], inputs)
 
 
 @every_dtype
@@ -105,7 +128,7 @@ def test_equals_torchs_multihead_attention(dtype, qkv_bias, b, num_tokens, d, nu
     out, weights = torch.func.functional_call(
         theirs, copied, (x, x, x), {"attn_mask": future, "average_attn_weights": False}
     )
-    assert_same(mha(x), out, mha, x)
+    assert_same(mha(x), out, [x, *mha.parameters()])
     torch.testing.assert_close(trace(mha, x)[6].tensors["weights"], weights)
 
 
@@ -126,9 +149,6 @@ def test_a_changed_token_never_changes_outputs_before_it(sizes):
         assert not torch.equal(changed_out[:, t], out[:, t])
 
 
-# The wrapper
-
-
 def test_the_wrapper_equals_stacked_single_heads():
     torch.manual_seed(0)
     wrapper = MultiHeadAttentionWrapper(5, 4, 9, 0.0, num_heads=3, qkv_bias=True)
@@ -142,7 +162,66 @@ def test_the_wrapper_equals_stacked_single_heads():
     assert wrapper(x).shape == (2, 7, 12)
 
 
-# Checkpoints of the lecture's class
+# The record
+
+
+def test_record_gets_each_step_and_the_live_tensors():
+    mha, x = build(TELLING)
+    live = {}
+    out = mha(x, record=lambda name, **tensors: live.update({name: tensors}))
+    assert list(live) == list(STEPS)
+    assert live["shape"]["x"] is x
+    assert live["out_proj"]["out"] is out
+
+
+def recorded(module, x):
+    torch.manual_seed(0)
+    return trace(module, x)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_fused_class_records_the_eleven_steps_too(training):
+    mha, fused, x = build_both(TELLING, dropout=0.5)
+    for explicit, step in zip(*(recorded(m.train(training), x) for m in (mha, fused)), strict=True):
+        assert (explicit.number, explicit.name) == (step.number, step.name)
+        assert list(explicit.tensors) == list(step.tensors)
+        for name, tensor in step.tensors.items():
+            assert torch.equal(tensor, explicit.tensors[name])
+    with pytest.raises(ZeroDivisionError):
+        fused(x, record=lambda name, **tensors: 1 / 0)
+    assert fused.mask is None
+
+
+# Memory
+
+
+class Largest(TorchDispatchMode):
+    """Keep the number of elements of the largest tensor that any operation returns."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
+        self.numel = max([self.numel, *sizes])
+        return out
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_only_the_explicit_class_makes_tensors_of_the_square_of_num_tokens(training):
+    mha, fused, x = build_both((1, 256, 8, 8, 2))
+    largest = {}
+    for module in (mha, fused):
+        with Largest() as mode:
+            module.train(training)(x).sum().backward()
+        largest[module] = mode.numel
+    assert largest[fused] == x.numel() and largest[mha] >= 256**2
+    with Largest() as mode:  # a long context_length costs nothing
+        FusedMultiHeadAttention(8, 8, 1_000_000, 0.0, num_heads=2)
+    assert mode.numel == 8 * 8
+
+
+# Checkpoints
 
 
 def lecture_state_dict(context_length=6):
@@ -169,36 +248,28 @@ MASKS = {
     "four dimensions": lambda mask: mask[None, None],
     "absent": None,
 }
+PLACES = "cpu", "meta, then empty", "inside a parent"
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("assign", [False, True])
 @pytest.mark.parametrize("change", MASKS.values(), ids=MASKS.keys())
-def test_the_lectures_checkpoint_loads_and_gives_its_results(change, assign):
-    state_dict = lecture_state_dict()
+def test_the_lectures_checkpoint_loads_and_gives_its_results(change, assign, place):
+    state_dict, prefix = lecture_state_dict(), "block.0." if "parent" in place else ""
     mask = state_dict.pop("mask")
     if change:
         state_dict["mask"] = change(mask)
+    state_dict = {f"{prefix}{name}": tensor for name, tensor in state_dict.items()}
     given_keys = set(state_dict)
-    mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
-    mha.load_state_dict(state_dict, strict=True, assign=assign)
-    assert_prints_as(mha(load_whiteboard())[0], load_example("whiteboard")["out"])
-    assert torch.equal(mha.mask, mask.bool())
-    assert set(state_dict) == given_keys
-
-
-@pytest.mark.parametrize("with_mask", [False, True])
-@pytest.mark.parametrize("assign", [False, True])
-def test_the_lectures_checkpoint_loads_into_a_module_built_on_meta(with_mask, assign):
-    with torch.device("meta"):
+    with torch.device(place.split(",")[0] if "meta" in place else "cpu"):
         mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
-    if not assign:
+    if "meta" in place and not assign:
         mha = mha.to_empty(device="cpu")
-    state_dict = lecture_state_dict()
-    if not with_mask:
-        del state_dict["mask"]
-    mha.load_state_dict(state_dict, strict=True, assign=assign)
-    assert mha.mask.device.type == "cpu"
+    parent = nn.ModuleDict({"block": nn.ModuleList([mha])}) if prefix else mha
+    parent.load_state_dict(state_dict, strict=True, assign=assign)
+    assert mha.mask.device.type == "cpu" and torch.equal(mha.mask, mask.bool())
     assert_prints_as(mha(load_whiteboard())[0], load_example("whiteboard")["out"])
+    assert set(state_dict) == given_keys
 
 
 def test_the_mask_of_an_assigned_checkpoint_lies_where_its_weights_lie():
@@ -208,18 +279,7 @@ def test_the_mask_of_an_assigned_checkpoint_lies_where_its_weights_lie():
     assert mha.mask.device == mha.W_query.weight.device == torch.device("meta")
 
 
-@pytest.mark.parametrize("with_mask", [False, True])
-def test_the_lectures_checkpoint_loads_inside_a_parent(with_mask):
-    parent = nn.ModuleDict({"block": nn.ModuleList([MultiHeadAttention(6, 6, 6, 0.0, 2)])})
-    state_dict = {f"block.0.{key}": value for key, value in lecture_state_dict().items()}
-    if not with_mask:
-        del state_dict["block.0.mask"]
-    parent.load_state_dict(state_dict, strict=True)
-    out = parent["block"][0](load_whiteboard())
-    assert_prints_as(out[0], load_example("whiteboard")["out"])
-
-
-@pytest.mark.parametrize("with_mask", [False, True])
+@either
 def test_the_lectures_wrapper_checkpoint_loads(with_mask):
     journey = load_example("journey")
     torch.manual_seed(123)
@@ -235,35 +295,55 @@ def test_the_lectures_wrapper_checkpoint_loads(with_mask):
     assert_prints_as(wrapper(journey["J"][None])[0], journey["wrapper_out"])
 
 
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("qkv_bias", [False, True])
+@pytest.mark.parametrize("prefix", ["", "block."])
+def test_explicit_and_fused_exchange_checkpoints_both_ways(prefix, qkv_bias, assign):
+    pair = []
+    for cls in (MultiHeadAttention, FusedMultiHeadAttention):
+        torch.manual_seed(123)
+        pair.append(cls(5, 12, 9, 0.0, num_heads=3, qkv_bias=qkv_bias))
+    for one, other in zip(*(module.parameters() for module in pair), strict=True):
+        assert torch.equal(one, other)  # the same seed, the same weights
+    x = torch.randn(2, 7, 5)
+    for source, target in (pair, reversed(pair)):
+        for parameter in source.parameters():
+            nn.init.normal_(parameter)
+        parents = [nn.ModuleDict({"block": m}) if prefix else m for m in (source, target)]
+        parents[1].load_state_dict(parents[0].state_dict(), strict=True, assign=assign)
+        torch.testing.assert_close(target(x), source(x), rtol=1e-5, atol=1e-5)
+
+
 def test_our_state_dict_has_the_lectures_keys_and_shapes():
-    ours = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2).state_dict()
-    theirs = lecture_state_dict()
+    ours, theirs = MultiHeadAttention(6, 6, 6, 0.0, 2).state_dict(), lecture_state_dict()
     assert {key: value.shape for key, value in ours.items()} == {
         key: value.shape for key, value in theirs.items()
     }
     assert torch.equal(ours["mask"].float(), theirs["mask"])
+    fused = FusedMultiHeadAttention(6, 6, 6, 0.0, 2).state_dict()
+    assert fused.keys() == theirs.keys() - {"mask"}
 
 
-def test_a_checkpoint_with_missing_or_unknown_weights_is_still_refused():
-    mha = MultiHeadAttention(6, 6, 6, 0.0, num_heads=2)
+@pytest.mark.parametrize("cls", [MultiHeadAttention, FusedMultiHeadAttention])
+def test_a_checkpoint_with_missing_or_unknown_weights_is_still_refused(cls):
+    mha = cls(6, 6, 6, 0.0, num_heads=2)
     state_dict = lecture_state_dict()
     weight = state_dict.pop("W_key.weight")
-    with pytest.raises(RuntimeError, match="Missing key.*W_key.weight"):
+    with pytest.raises(RuntimeError, match=r"Missing key.*W_key\.weight"):
         mha.load_state_dict(state_dict)
-    with pytest.raises(RuntimeError, match="Unexpected key.*W_kee.weight"):
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*W_kee\.weight"):
         mha.load_state_dict(state_dict | {"W_key.weight": weight, "W_kee.weight": weight})
 
 
-# The module as a citizen of torch
+# The module as a citizen of torch: more in test_edges.py
 
 
 @every_kind
-@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.nightly)])
-def test_compiles_into_one_graph(kind, backend):
+def test_dynamo_sees_one_graph(kind):
     torch.manual_seed(0)
     module, x = kind(5, 12, 9, 0.0), torch.randn(2, 7, 5)
     torch._dynamo.reset()
-    compiled = torch.compile(module, fullgraph=True, backend=backend)
+    compiled = torch.compile(module, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(x), module(x))
 
 
@@ -272,20 +352,12 @@ def test_the_mask_moves_with_the_module_and_stays_boolean(kind):
     module = kind(5, 12, 9, 0.0).to(torch.float64)
     assert module(torch.randn(2, 7, 5, dtype=torch.float64)).dtype == torch.float64
     masks = dict(module.named_buffers())
-    assert masks
-    assert {mask.dtype for mask in masks.values()} == {torch.bool}
+    assert bool(masks) is not isinstance(module, FusedMultiHeadAttention)
+    assert {mask.dtype for mask in masks.values()} <= {torch.bool}
     assert not any(name.endswith("mask") for name, _ in module.named_parameters())
     moved = module.to("meta")
-    assert {mask.device.type for mask in moved.buffers()} == {"meta"}
+    assert {mask.device.type for mask in moved.buffers()} <= {"meta"}
     assert moved(torch.randn(2, 7, 5, dtype=torch.float64, device="meta")).shape[:2] == (2, 7)
-
-
-def test_autocast_takes_float32_input():
-    mha, x = build(TELLING)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = mha(x)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.float(), mha(x), rtol=0.1, atol=0.05)
 
 
 @every_kind
@@ -295,27 +367,30 @@ def test_dropout_acts_in_training_only(kind):
     plain.load_state_dict(module.state_dict())
     x = torch.randn(2, 7, 5)
     assert not torch.equal(module(x), module(x))
-    module.eval()
+    for dropout in (part for part in module.modules() if isinstance(part, nn.Dropout)):
+        dropout.eval()
     assert torch.equal(module(x), plain(x))
+    assert torch.equal(module.eval()(x), plain(x))
 
 
-def test_dropout_zeroes_weights_and_scales_the_kept_ones():
-    mha, x = build((4, 9, 5, 12, 3), dropout=0.25)
-    dropped = trace(mha, x)[6].tensors["weights"]
-    weights = trace(mha.eval(), x)[6].tensors["weights"]
-    kept = dropped != 0
-    past = weights != 0
-    torch.testing.assert_close(dropped[kept], weights[kept] / 0.75)
-    assert 0 < kept.sum() < past.sum()
+@pytest.mark.parametrize("cls", [MultiHeadAttention, FusedMultiHeadAttention])
+def test_dropout_drops_the_share_asked_for_and_scales_the_rest(cls):
+    torch.manual_seed(0)
+    mha = cls(4, 4, 3, 0.25, num_heads=1)
+    # One token attends to itself alone, so its context is its value / 0.75, or 0.
+    x, bias = torch.randn(1, 1, 4).expand(400, 1, 4), mha.out_proj.bias
+    kept, out = mha.eval()(x) - bias, mha.train()(x) - bias
+    dropped = (out == 0).all(dim=-1).squeeze()
+    torch.testing.assert_close(out[~dropped], kept[~dropped] / 0.75)
+    assert 0.15 < dropped.float().mean() < 0.35
 
 
-def test_record_gets_each_step_and_the_live_tensors():
-    mha, x = build(TELLING)
-    live = {}
-    out = mha(x, record=lambda name, **tensors: live.update({name: tensors}))
-    assert list(live) == list(STEPS)
-    assert live["shape"]["x"] is x
-    assert live["out_proj"]["out"] is out
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_computes_the_same_on_a_gpu(dtype):
+    mha, fused, x = build_both((2, 64, 32, 32, 2))
+    out = fused.to("cuda", dtype)(x.to("cuda", dtype))
+    torch.testing.assert_close(out.cpu().float(), mha(x), rtol=0.1, atol=0.05)
 
 
 # Shape comments
@@ -400,7 +475,7 @@ def test_bad_sizes_are_refused(kind, changes, error, parts):
     assert_refused(error, parts, lambda: kind(*sizes.values()))
 
 
-@pytest.mark.parametrize("cls", [MultiHeadAttention, MultiHeadAttentionWrapper])
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
 @pytest.mark.parametrize(
     ("num_heads", "error", "parts"),
     [
@@ -412,10 +487,11 @@ def test_bad_num_heads_is_refused(cls, num_heads, error, parts):
     assert_refused(error, parts, lambda: cls(6, 6, 6, 0.0, num_heads))
 
 
+@pytest.mark.parametrize("cls", [MultiHeadAttention, FusedMultiHeadAttention])
 @pytest.mark.parametrize("num_heads", [4, 12])
-def test_heads_that_do_not_divide_d_out_are_refused(num_heads):
+def test_heads_that_do_not_divide_d_out_are_refused(cls, num_heads):
     parts = ["d_out is 6", f"num_heads is {num_heads}", "multiple of num_heads", "head_dim"]
-    assert_refused(ValueError, parts, lambda: MultiHeadAttention(6, 6, 6, 0.0, num_heads))
+    assert_refused(ValueError, parts, lambda: cls(6, 6, 6, 0.0, num_heads))
 
 
 @every_kind

@@ -1,11 +1,11 @@
 """The benchmark's rows prove that they compute one function, and wrong ones are refused."""
 
 import bench_rows
-import bench_turns
 import pytest
 import torch
 from bench_rows import ROWS, prove, run
 
+import bench
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
 pytestmark = pytest.mark.nightly
@@ -68,8 +68,8 @@ def test_a_wrong_row_is_refused(build, source, reference):
 
 def test_the_limit_has_a_spread_as_each_row_has():
     times = {"a": [1.0, 2.0, 3.0], "b": [10.0, 10.0, 40.0], "row": [7.0, 7.0, 7.0]}
-    assert bench_turns.limits(times, {"a": 1, "b": 0.5}, backward=False) == [6.0, 7.0, 23.0]
-    assert bench_turns.limits(times, {"a": 1, "b": 0.5}, backward=True) == [18.0, 21.0, 69.0]
+    assert bench.limits(times, {"a": 1, "b": 0.5}, backward=False) == [6.0, 7.0, 23.0]
+    assert bench.limits(times, {"a": 1, "b": 0.5}, backward=True) == [18.0, 21.0, 69.0]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_limit_has_a_spread_as_each_row_has():
 )
 def test_a_run_under_load_says_so(high, load, words):
     forward, back = {"low": 10.0, "ms": 10.0, "high": 10.1}, {"low": 10.0, "ms": 10.0, "high": high}
-    assert words in bench_turns.warning([forward, back], load)
+    assert words in bench.warning([forward, back], load)
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,20 @@ def test_a_run_under_load_says_so(high, load, words):
 )
 def test_rows_are_level_where_their_rounds_overlap(low, ms, high, word):
     ours = {"low": 9.0, "ms": 10.0, "high": 11.0}
-    assert bench_turns.beside({"low": low, "ms": ms, "high": high}, ours) == word
+    assert bench.beside({"low": low, "ms": ms, "high": high}, ours) == word
 
 
 def test_the_page_gets_what_was_printed_and_keeps_the_rest(tmp_path, capsys):
-    page, (begin, end) = tmp_path / "page.md", bench_turns.MARKS
+    page, (begin, end) = tmp_path / "page.md", bench.MARKS
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", "utf-8")
-    with bench_turns.into_page(page, "a command"):
+    with bench.into_page(page, "a command"):
         print("| a table |")
     text = page.read_text("utf-8")
     assert text.startswith("before\n") and text.endswith(f"{end}\nafter\n") and "old" not in text
     assert "`a command` printed:" in text and "| a table |" in text
-    own = (bench_turns.Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text("utf-8")
-    assert [own.count(mark) for mark in bench_turns.MARKS] == [1, 1]
+    own = (bench.Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text("utf-8")
+    assert [own.count(mark) for mark in bench.MARKS] == [1, 1]
 
 
 def test_the_machine_is_named():
-    assert all(word in bench_turns.machine() for word in ("cores", "GiB", "commit", "Python 3"))
+    assert all(word in bench.machine() for word in ("cores", "GiB", "commit", "Python 3"))

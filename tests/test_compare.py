@@ -2,7 +2,6 @@
 
 import math
 
-import bench_processes
 import bench_rows
 import pytest
 import torch
@@ -65,32 +64,3 @@ def test_a_row_of_the_benchmark_with_nan_or_without_anything_is_refused():
             bench_rows.prove(torch.nn.Identity(), x, wrong)
     with pytest.raises(AssertionError):
         bench_rows.prove(torch.nn.Identity(), x[:0], [x[:0]])
-
-
-class FakeProcesses:
-    """Stand in for processes: each answers with what it is told to."""
-
-    answers: list[float] = []
-
-    def __init__(self, number, seconds):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def run(self, measure, size):
-        each = {"ms": 1.0, "busy": 1.0, "sent": 8}
-        return [dict.fromkeys(("heads", "tokens"), each | {"apart": a}) for a in self.answers]
-
-
-@pytest.mark.parametrize("answers", [[1e-6, math.nan], [math.nan, 1e-6], [], [1e-6], [1e-6, 1.0]])
-def test_a_process_that_answers_nan_or_nothing_is_refused(monkeypatch, answers):
-    monkeypatch.setattr(bench_processes.processes, "Processes", FakeProcesses)
-    monkeypatch.setattr(FakeProcesses, "answers", [1e-6, 1e-7])
-    assert len(bench_processes.grown([2], (1, 4, 8, 2))) == 2
-    monkeypatch.setattr(FakeProcesses, "answers", answers)
-    with pytest.raises(AssertionError, match="2 processes"):
-        bench_processes.grown([2], (1, 4, 8, 2))

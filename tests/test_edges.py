@@ -185,8 +185,8 @@ def test_one_token_and_scattered_memory(cls):
 @four
 def test_a_nested_x_gets_a_sentence_that_helps(cls):
     mha, x = made(cls)
-    each = [x[0, :3].detach(), x[1].detach()]
-    jagged = torch.nested.nested_tensor(each, layout=torch.jagged)
+    sequences = [x[0, :3].detach(), x[1].detach()]
+    jagged = torch.nested.nested_tensor(sequences, layout=torch.jagged)
     with pytest.raises(TypeError, match=r"x is nested.*torch\.nested\.to_padded_tensor"):
         mha(jagged)
     out = mha(torch.nested.to_padded_tensor(jagged, 0.0))
@@ -226,9 +226,9 @@ def test_functions_of_a_module(cls):
     for one, other in zip(found.values(), gradients(mha(x), x, mha)[1:], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     many = torch.stack([x.detach(), 2 * x.detach()])
-    torch.testing.assert_close(torch.vmap(mha)(many), torch.stack([mha(each) for each in many]))
-    each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x.detach()[:, None])
-    torch.testing.assert_close(each["W_key.weight"].sum(0), found["W_key.weight"])
+    torch.testing.assert_close(torch.vmap(mha)(many), torch.stack([mha(batch) for batch in many]))
+    rows = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x.detach()[:, None])
+    torch.testing.assert_close(rows["W_key.weight"].sum(0), found["W_key.weight"])
     rows = torch.func.jacrev(mha)(x.detach())
     assert rows.shape == (2, 7, 12, 2, 7, 5)
     assert (rows[0, 2, :, 0, 3:] == 0).all() and (rows[0, :, :, 1] == 0).all()

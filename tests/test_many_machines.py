@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import bench_processes
 import many_machines
 import pytest
 
@@ -73,9 +72,3 @@ def test_equal_is_not_said_of_nothing_or_of_nan():
     assert many_machines.equal([1e-7, 0.0])
     for aparts in ([], [1e-7, math.nan], [math.nan, 1e-7], [1.0, 0.0]):
         assert not many_machines.equal(aparts)
-
-
-def test_the_table_of_this_machine_is_measured():
-    cells = bench_processes.grown([2], (1, 16, 12, 4))
-    assert list(cells) == ["2, by heads", "2, by tokens", "2, by exchange"]
-    assert all(sent == "768 bytes" for _, _, sent in cells.values())

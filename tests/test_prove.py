@@ -1,29 +1,19 @@
 """bench/prove.py: every row is equal, and a row that is not is said so."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 
 import prove_pairs
 import pytest
 import torch
-from prove_kinds import ModelProof, Proof
-from prove_models import MODELS, RELEASED
-from prove_rows import PROOFS
+from prove_models import MODEL_PROOFS, MODELS, RELEASED
+from prove_rows import CHANGES, Proof
 
 from eleven_steps.beyond.since import load_since
-from eleven_steps.beyond.variants import (
-    Cache,
-    GroupedHeads,
-    Linear,
-    LinearScaling,
-    Rope,
-    State,
-    TopKeys,
-    Window,
-    YarnScaling,
-)
+from eleven_steps.beyond.variants import PAIRINGS, Cache
 
+PROOFS = [*CHANGES, *MODEL_PROOFS]
 pytestmark = pytest.mark.nightly  # all of it needs transformers
 
 
@@ -39,68 +29,62 @@ def test_equal_to_the_modules_people_run(prove, proof):
     assert equal, line
 
 
-def swapped(proof, new):
-    """Return a proof with new in place of the part of its kind."""
-    return replace(proof, parts=[new if type(p) is type(new) else p for p in proof.parts])
-
-
 def find(change, model):
     return next(
         p for p in PROOFS if isinstance(p, Proof) and (p.change, p.model) == (change, model)
     )
 
 
-class Tiled(GroupedHeads):
-    """Wrong: heads 0, 1, 0, 1 in place of 0, 0, 1, 1."""
-
-    def transpose(self, call, queries, keys, values):
-        repeats = (1, call.mha.num_heads // self.num_kv_heads, 1, 1)
-        return queries, keys.repeat(repeats), values.repeat(repeats)
-
-
-class Forgetful(State):
-    """Wrong: what is kept does not fade."""
-
-    def context(self, call, context):
-        before = self.kept
-        answer = super().context(call, context)
-        self.kept = self.kept if before is None else self.kept + 0.1 * before
-        return answer
-
-
-FIRST = Rope(500.0, width=4, first=True)
-WRONG = {
-    "other pairing": swapped(find("rope halves", "Llama"), Rope(500.0, "neighbours")),
-    "other pairing, latent": swapped(find("latent", "DeepseekV3"), Rope(500.0, "halves", 4)),
-    "window one short": swapped(find("window", "Mistral"), Window(3)),
-    "window one long": swapped(find("window", "Mistral"), Window(5)),
-    "tiled": replace(find("gqa", "Llama"), parts=[Tiled(2), Rope(500.0)]),
-    "no position": replace(find("alibi", "Mpt"), parts=[]),
-    "all features turn": swapped(find("latent", "DeepseekV2"), Rope(500.0, "neighbours")),
-    "last for first": swapped(find("first turn", "GPTNeoX"), Rope(500.0, width=4)),
-    "not scaled": swapped(find("linear scaling", "Llama"), Rope(500.0)),
-    "linear for llama3": swapped(
-        find("llama3 scaling", "Llama"), Rope(500.0, scaling=LinearScaling(8))
-    ),
-    "other yarn": swapped(
-        find("yarn", "Llama"), Rope(500.0, scaling=YarnScaling(8, 64, whole=False))
-    ),
-    "blunt yarn": swapped(
-        find("yarn", "Llama"), Rope(500.0, scaling=YarnScaling(8, 64, sharpens=False))
-    ),
-    "turned": replace(find("no positions", "SmolLM3"), parts=[GroupedHeads(2), Rope(500.0)]),
-    "a key too many": swapped(find("top keys", "DeepseekV32"), TopKeys(5, 4, 6, FIRST)),
-    "indexer not turned": swapped(find("top keys", "DeepseekV32"), TopKeys(4, 4, 6)),
-    "no decay": swapped(find("linear", "MiniMaxLightning"), Linear((0.0,) * 4)),
-    "forgetful": replace(find("linear state", "MiniMaxLightning"), cache=lambda: Forgetful()),
-}
+def others(value):
+    """Yield what may stand wrongly in place of a part's number, or of what is inside it."""
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, float):
+        yield value * 1.1
+    elif value in PAIRINGS:
+        yield PAIRINGS[1 - PAIRINGS.index(value)]
+    elif isinstance(value, tuple):
+        yield tuple(1.1 * number for number in value)
+    elif is_dataclass(value):
+        for at in fields(value):
+            yield from (replace(value, **{at.name: new}) for new in others(getattr(value, at.name)))
 
 
-@pytest.mark.parametrize("proof", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_not_equal(prove, proof):
-    ((line, equal),) = prove.rows([proof])
-    assert not equal
-    assert line.endswith("NOT EQUAL")
+def wrong(proof):
+    """Yield a proof without one of its parts, and with each other number in it."""
+    for place, part in enumerate(proof.parts):
+        before, after = proof.parts[:place], proof.parts[place + 1 :]
+        yield f"without {part}", replace(proof, parts=[*before, *after])
+        for new in others(part):
+            yield f"{new} for {part}", replace(proof, parts=[*before, new, *after])
+
+
+WRONG = [
+    pytest.param(lesser, id=f"{proof.change} {proof.module}: {name}")
+    for proof in CHANGES
+    if isinstance(proof, Proof)
+    for name, lesser in wrong(proof)
+]
+
+
+def differs(prove, proof):
+    """Say whether a row is red: it differs in float64, or its weights cannot be paired."""
+    try:
+        return not prove.difference(proof, torch.float64) <= 1e-9
+    except (AssertionError, AttributeError, KeyError, ValueError, RuntimeError):
+        return True
+
+
+@pytest.mark.parametrize("proof", WRONG)
+def test_a_part_that_is_missing_or_has_another_number_is_not_equal(prove, proof):
+    assert differs(prove, proof)
+
+
+def test_a_row_that_is_not_equal_says_so(prove):
+    ((line, equal),) = prove.rows([replace(find("window", "Mistral"), parts=[])])
+    assert not equal and line.endswith("NOT EQUAL")
 
 
 def test_the_exit_status_tells(prove, monkeypatch, capsys):
@@ -139,10 +123,9 @@ def test_nan_in_a_later_piece_is_not_equal(prove):
 def test_nan_in_the_second_direction_is_not_equal(prove, monkeypatch):
     right = prove.compare_in_model
 
-    def wrong(proof, dtype, back):
-        return [
-            (ours * math.nan if back else ours, other) for ours, other in right(proof, dtype, back)
-        ]
+    def wrong(proof, model, back):
+        pairs = right(proof, model, back)
+        return [(ours * math.nan if back else ours, other) for ours, other in pairs]
 
     monkeypatch.setattr(prove, "compare_in_model", wrong)
     ((_, equal),) = prove.rows([find("plain", "GPT2")])
@@ -171,7 +154,7 @@ def test_a_weight_that_is_not_copied_is_an_error(prove, monkeypatch, lost):
 
 
 def test_every_model_of_the_table_has_its_rows():
-    proven = [(proof.change, proof.kind) for proof in PROOFS if isinstance(proof, ModelProof)]
+    proven = [(proof.change, proof.kind) for proof in MODEL_PROOFS]
     wanted = []
     for model in load_since():
         other = model.window_layers + model.delta_layers
@@ -207,8 +190,8 @@ def test_the_table_says_what_the_configuration_says(name):
         latents = config.kv_lora_rank, config.q_lora_rank or 0, config.qk_rope_head_dim
         assert latents == (model.latent_dim, model.query_dim, model.rope_dim)
     else:
-        each = getattr(config, "head_dim", None) or model.d_model // model.num_heads
-        assert (model.window_head_dim or model.head_dim) == each
+        width = getattr(config, "head_dim", None) or model.d_model // model.num_heads
+        assert (model.window_head_dim or model.head_dim) == width
     if model.top_keys:
         index = config.index_topk, config.index_n_heads, config.index_head_dim
         assert index == (model.top_keys, model.index_heads, model.index_dim)
@@ -260,8 +243,8 @@ def turns(model):
 
 CHANGED = [
     pytest.param(proof, switch, id=f"{proof.change}, {switch}")
-    for proof in PROOFS
-    if isinstance(proof, ModelProof) and proof.kind == "full"
+    for proof in MODEL_PROOFS
+    if proof.kind == "full"
     for switch in (*SWITCHES, "whole")
     if (switch != "neighbours" and getattr(MODELS[proof.change], switch))
     or (switch == "neighbours" and turns(MODELS[proof.change]))
@@ -273,8 +256,4 @@ CHANGED = [
 @pytest.mark.parametrize("proof, switch", CHANGED)
 def test_every_switch_of_every_model_counts(prove, monkeypatch, proof, switch):
     monkeypatch.setitem(MODELS, proof.change, other(MODELS[proof.change], switch))
-    try:
-        apart = prove.difference(proof, torch.float64)
-    except (AssertionError, AttributeError, ValueError, RuntimeError):
-        return  # there are other weights
-    assert not apart <= 1e-9
+    assert differs(prove, proof)

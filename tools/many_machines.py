@@ -155,15 +155,16 @@ def main() -> int:
         return 3
     measured = measure(size, options.rounds)
     everywhere: list = [None] * dist.get_world_size()
-    dist.all_gather_object(everywhere, {way: each["apart"] for way, each in measured.items()})
-    same = {way: equal([each[way] for each in everywhere]) for way in measured}
+    dist.all_gather_object(everywhere, {way: found["apart"] for way, found in measured.items()})
+    same = {way: equal([aparts[way] for aparts in everywhere]) for way in measured}
     if first:
         where = f"{len(everywhere)} processes, {dist.get_backend()}, torch {torch.__version__}"
         print(where)
         for way, numbers in measured.items():
             print(
                 f"by {way:<9}equal to {NEAR:g}: {same[way]} ({numbers['apart']:.1e}), "
-                f"{numbers['ms']:,.1f} ms, {numbers['sent']:,} bytes sent in a forward"
+                f"{numbers['ms']:,.1f} ms, {numbers['busy']:,.1f} of its own processor, "
+                f"{numbers['sent']:,} bytes sent in a forward"
             )
     dist.destroy_process_group()
     return int(not same or not all(same.values()))

@@ -178,15 +178,15 @@ def measure(model: TinyModel, stories: Stories) -> Report:
         weights = patterns(model, tokens)
     name, verb = kinds == NAME, kinds == VERB
     right = following[name]  # (names,)
-    many = [NUMBERS[each] for each in VERBS_OF_MANY]
-    one = [NUMBERS[each] for each in VERBS]
+    many = [NUMBERS[verb] for verb in VERBS_OF_MANY]
+    one = [NUMBERS[verb] for verb in VERBS]
     said_many = chances[verb][:, many].sum(dim=-1) > chances[verb][:, one].sum(dim=-1)
     is_many = torch.isin(following[verb], torch.tensor(many))
     back = [w.diagonal(offset=-1, dim1=2, dim2=3).mean(dim=(0, 2)) for w in weights]
     comes_back = (kinds == NAME) | (kinds == AGAIN)
     return Report(
         prefix=[prefix_matching(w, tokens, comes_back).tolist() for w in weights],
-        back=[each.tolist() for each in back],
+        back=[heads.tolist() for heads in back],
         names=(chances[name].argmax(dim=-1) == right).float().mean().item(),
         agreement=(said_many == is_many).float().mean().item(),
         loss=-chances[name].gather(1, right[:, None]).log().mean().item(),

@@ -1,4 +1,7 @@
-"""Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them."""
+"""Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them.
+
+Tensors and texts enter, never models, nothing that moves, and no randomness.
+"""
 
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source

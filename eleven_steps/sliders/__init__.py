@@ -1,4 +1,7 @@
-"""Sliders over pictures: explore_* return films, in files by what they show."""
+"""Sliders over pictures: explore_* return films, in files by what they show.
+
+What moves enters, Python with its scripts. Checks never do: what they say is handed in.
+"""
 
 from eleven_steps.sliders.arcs import explore_arcs, explore_sentence
 from eleven_steps.sliders.breaking import Break, break_step

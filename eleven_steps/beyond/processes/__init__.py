@@ -1,6 +1,7 @@
 """Attention over several processes: cut by heads, by tokens, or by each in turn.
 
 Only torch.distributed is used, on the CPU (gloo) or, where every process has one, on GPUs (nccl).
+Attention enters, and what starts processes and ends them; training over processes never does.
 """
 
 from eleven_steps.beyond.processes.exchange import attend_by_exchange, forward_by_exchange
@@ -20,22 +21,3 @@ from eleven_steps.beyond.processes.traffic import (
     bytes_of_ring,
     bytes_sent,
 )
-
-__all__ = [
-    "Processes",
-    "SharedHeads",
-    "Traffic",
-    "add_up_copies",
-    "attend_by_exchange",
-    "attend_in_ring",
-    "bytes_of_exchange",
-    "bytes_of_heads",
-    "bytes_of_ring",
-    "bytes_sent",
-    "check_shares",
-    "forward_by_exchange",
-    "forward_in_ring",
-    "parallelize",
-    "share_heads",
-    "share_tokens",
-]

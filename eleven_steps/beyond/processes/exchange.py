@@ -29,8 +29,8 @@ def attend_by_exchange(
     num_processes, num_heads = dist.get_world_size(), queries.shape[1]
     check_shares(num_heads, num_processes, keys.shape[1])
     copies = max(1, num_processes // keys.shape[1])  # so that every process gets a head of keys
-    keys, values = (each.repeat_interleave(copies, dim=1) for each in (keys, values))
-    queries, keys, values = (Exchanged.apply(each, 1, 2) for each in (queries, keys, values))
+    keys, values = (heads.repeat_interleave(copies, dim=1) for heads in (keys, values))
+    queries, keys, values = (Exchanged.apply(t, 1, 2) for t in (queries, keys, values))
     context = torch.nn.functional.scaled_dot_product_attention(
         queries, keys, values, is_causal=True, enable_gqa=True
     )  # (b, heads here, num_tokens, head_dim), block by block

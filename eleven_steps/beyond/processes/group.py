@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ class Processes:
             self.close()
             raise
         finally:
-            for place, line in sorted(printed, key=lambda each: each[0]):
+            for place, line in sorted(printed, key=itemgetter(0)):
                 print(f"process {place}: {line}")
         return [answers[place] for place in range(self.num_processes)]
 

@@ -80,9 +80,9 @@ def scores_of(
     Few heads of keys are copied here, so that only few have to travel.
     """
     place, num_processes = dist.get_rank(), dist.get_world_size()
-    each = torch.arange(queries.shape[2], device=queries.device)
-    token = place * len(each) + each
-    key = (place - turn) % num_processes * len(each) + each  # whose keys are here now
+    here = torch.arange(queries.shape[2], device=queries.device)
+    token = place * len(here) + here
+    key = (place - turn) % num_processes * len(here) + here  # whose keys are here now
     k, v = block.repeat_interleave(queries.shape[1] // block.shape[2], dim=2)
     scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
     return scaled.masked_fill(key > token[:, None], -torch.inf), v

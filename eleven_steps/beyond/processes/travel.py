@@ -51,14 +51,14 @@ def pack(function: Callable) -> Luggage:
         return luggage
     waiting, seen = [function], set()
     while waiting:
-        each = waiting.pop()
-        if each.__name__ in seen:
+        sent = waiting.pop()
+        if sent.__name__ in seen:
             continue
-        seen.add(each.__name__)
-        source = textwrap.dedent(inspect.getsource(each))
+        seen.add(sent.__name__)
+        source = textwrap.dedent(inspect.getsource(sent))
         luggage.sources.append(source)
-        for name in sorted(set(named(compile(source, "", "exec"))) & set(each.__globals__)):
-            value = each.__globals__[name]
+        for name in sorted(set(named(compile(source, "", "exec"))) & set(sent.__globals__)):
+            value = sent.__globals__[name]
             if isinstance(value, FunctionType) and value.__module__ == NOTEBOOK:
                 waiting.append(value)
             elif isinstance(value, ModuleType):

@@ -1,4 +1,8 @@
-"""What models since the lecture changed: MultiHeadAttention with one step, or a few, made new."""
+"""What models since the lecture changed: MultiHeadAttention with one step, or a few, made new.
+
+A part enters once a released model has it, with a row in bench/prove.py. A whole model never does,
+nor what lies around attention.
+"""
 
 from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
 from eleven_steps.beyond.variants.delta import Delta
@@ -33,51 +37,3 @@ from eleven_steps.beyond.variants.share import (
 )
 from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, Temperature, rotate
 from eleven_steps.beyond.variants.weigh import Differential, Gate, Sinks, Unscaled
-
-__all__ = [
-    "PAIRINGS",
-    "Alibi",
-    "BorrowedKeys",
-    "Cache",
-    "Call",
-    "Cap",
-    "Chunks",
-    "Delta",
-    "Differential",
-    "FirstPairs",
-    "Full",
-    "FusedVariantAttention",
-    "Gate",
-    "GroupedHeads",
-    "GroupedOut",
-    "KeysAsValues",
-    "Latent",
-    "LatentCache",
-    "Lends",
-    "Linear",
-    "LinearScaling",
-    "Llama3Scaling",
-    "Norm",
-    "OtherSequence",
-    "Padding",
-    "Part",
-    "Pool",
-    "QueryLatent",
-    "Rope",
-    "Sinks",
-    "State",
-    "Temperature",
-    "TopBlocks",
-    "TopKeys",
-    "TopPools",
-    "TurnedBack",
-    "Unscaled",
-    "ValueNorm",
-    "VariantAttention",
-    "Window",
-    "YarnScaling",
-    "alibi_slopes",
-    "delta_rule",
-    "distances",
-    "rotate",
-]

@@ -33,17 +33,17 @@ class Delta(Part):
             raise ValueError(f"Delta does steps 2 to 10 of all of x: no {others[0]} is expected")
 
     def learn(self, mha):  # noqa: D102
-        d_in, width, each = mha.d_in, mha.d_out, mha.head_dim
+        d_in, width, head_dim = mha.d_in, mha.d_out, mha.head_dim
         for name in LAYERS:
             convolution = nn.Conv1d(width, width, 4, padding=3, groups=width, bias=False)
             setattr(mha, f"{name}_mix", convolution)
         mha.W_share = nn.Linear(d_in, mha.num_heads, bias=False)
         for name in ("fade", "gate"):
-            low = nn.Linear(d_in, each, bias=False), nn.Linear(each, width, bias=False)
+            low = nn.Linear(d_in, head_dim, bias=False), nn.Linear(head_dim, width, bias=False)
             setattr(mha, f"W_{name}", nn.Sequential(*low))
         mha.fade_bias = nn.Parameter(torch.zeros(width))
         mha.fade_log = nn.Parameter(torch.zeros(mha.num_heads))
-        mha.head_norm = nn.RMSNorm(each, eps=1e-5)
+        mha.head_norm = nn.RMSNorm(head_dim, eps=1e-5)
 
     def project(self, call: Call):
         """Mix what the three layers make with the three tokens before, and bend it."""
@@ -56,7 +56,7 @@ class Delta(Part):
 
     def transpose(self, call: Call, queries, keys, values):
         """Bring queries and keys (b, num_heads, num_tokens, head_dim) to length 1."""
-        lengths = [(each.square().sum(-1, keepdim=True) + 1e-6).sqrt() for each in (queries, keys)]
+        lengths = [(t.square().sum(-1, keepdim=True) + 1e-6).sqrt() for t in (queries, keys)]
         call.notes[self] = queries / lengths[0], keys / lengths[1]
         return *call.notes[self], values
 

@@ -54,12 +54,11 @@ class FusedVariantAttention(VariantAttention):
         causal = not changed and queries.shape[2] == keys.shape[2]
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
-            keys, values = (nn.functional.pad(each, (0, 0, 0, 1)) for each in (keys, values))
+            keys, values = (nn.functional.pad(t, (0, 0, 0, 1)) for t in (keys, values))
         if self.key_dim != self.head_dim:  # torch's kernel wants values as wide as keys
             wide = max(self.key_dim, self.head_dim)
             queries, keys, values = (
-                nn.functional.pad(each, (0, wide - each.shape[-1]))
-                for each in (queries, keys, values)
+                nn.functional.pad(t, (0, wide - t.shape[-1])) for t in (queries, keys, values)
             )
         context = nn.functional.scaled_dot_product_attention(
             queries,

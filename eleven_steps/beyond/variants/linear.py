@@ -125,7 +125,7 @@ def delta_rule(queries, keys, values, shares, fades, state):
     if fades.dim() == 3:
         fades = fades.unsqueeze(-1)  # one for all features
     for token in range(queries.shape[2]):
-        query, key, value = (each[:, :, token, None] for each in (queries, keys, values))
+        query, key, value = (t[:, :, token, None] for t in (queries, keys, values))
         state = state * fades[:, :, token, :, None]
         wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
         state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])

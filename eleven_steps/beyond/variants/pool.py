@@ -79,8 +79,8 @@ def pooled(call: Call, name: str, size: int, overlap: bool) -> torch.Tensor:
     """Return the pools of x, (b, pools, width), normed and not turned."""
     whole = call.x[:, : call.x.shape[1] // size * size]
     offered, rates = (
-        getattr(call.mha, each)(whole).unflatten(1, (-1, size))  # (b, pools, size, width)
-        for each in (f"W_{name}", f"W_{name}_gate")
+        getattr(call.mha, layer)(whole).unflatten(1, (-1, size))  # (b, pools, size, width)
+        for layer in (f"W_{name}", f"W_{name}_gate")
     )
     rates = rates + getattr(call.mha, f"{name}_bias")
     if overlap:  # half of the features speak for the next pool, the others for their own
@@ -170,8 +170,8 @@ class GroupedOut(Part):
             )
 
     def learn(self, mha):  # noqa: D102
-        each, out = mha.d_out // self.groups, mha.out_proj
-        mha.W_groups = nn.Parameter(torch.randn(self.groups, self.rank, each) / each**0.5)
+        width, out = mha.d_out // self.groups, mha.out_proj
+        mha.W_groups = nn.Parameter(torch.randn(self.groups, self.rank, width) / width**0.5)
         bias = out.bias is not None
         mha.out_proj = nn.Linear(self.groups * self.rank, out.out_features, bias=bias)
 

@@ -121,7 +121,7 @@ class BorrowedKeys(Part):
     def project(self, call: Call):
         """Make queries only."""
         check_lent(self.lender.lent, call.x)
-        keys, values = (each.transpose(1, 2).flatten(2) for each in self.lender.lent)
+        keys, values = (t.transpose(1, 2).flatten(2) for t in self.lender.lent)
         return call.mha.W_query(call.x), keys, values
 
     def transpose(self, call: Call, queries, keys, values):
