@@ -42,7 +42,7 @@ assignment: $(CLASS)/installed    ## write the course as an nbgrader assignment 
 	$(CLASS)/bin/python tools/grade/assignment.py $(OPTIONS)
 
 assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to assignment_otter/
-	$(CLASS)/bin/python tools/grade/assignment_otter.py $(OPTIONS)
+	$(CLASS)/bin/python tools/grade/assignment.py --otter $(OPTIONS)
 
 questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
 	$(BIN)/python tools/bank/questions.py $(OPTIONS)

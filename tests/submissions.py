@@ -362,10 +362,6 @@ BROKEN = {
     "odd_cells": '{"cells": [3]}',
     "deep": "[" * 100_000,
 }
-ODD_TAGS = {  # these are read as if there were no tags
-    "null": WHOLE.replace('"metadata": {"tags": []}', '"metadata": null'),
-    "a_text": WHOLE.replace('"tags": []', '"tags": "no solution"'),
-}
 UNREADABLE = "huge", "link", "pipe"
 NONE = "folder", "none", "link_to_folder"
 
@@ -383,8 +379,6 @@ def hand_in_unreadable(folder):
     for name, text in BROKEN.items():
         (folder / name).mkdir()
         (folder / name / "work.ipynb").write_text(text, "utf-8", errors="surrogatepass")
-    for name, text in ODD_TAGS.items():
-        (folder / f"{name}__05_scores.ipynb").write_text(text)
     for name in (*UNREADABLE, *NONE[:2]):
         (folder / name).mkdir()
     secret = folder.parent / "secret.ipynb"
@@ -412,3 +406,39 @@ def attempts(places):
         f"assert not reached, reached\n{checks('scores.2', 43)}",
         checks("scores.1", RIGHT),
     )
+
+
+def of_format_3(notebook):
+    """Return a notebook as it was written before 2015."""
+    cells = [
+        {"cell_type": "code", "language": "python", "outputs": [], "collapsed": False}
+        | {"input": cell["source"], "metadata": cell["metadata"]}
+        for cell in notebook["cells"]
+    ]
+    return {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
+
+
+def hand_in_for_a_class(folder, students):
+    """Hand in step 5 as Canvas packs it, every seventh late; return by number the points of each.
+
+    Of ten students five are right, one of them with 12 MB of stored output and one in an old
+    format; two are wrong, one has done nothing, one file is cut off and one is empty. Every
+    fiftieth has an endless loop in one of three exercises.
+    """
+    right, untouched = solutions_of([COURSE["05_scores"]]), read(COURSE["05_scores"])
+    output = {"output_type": "stream", "name": "stdout", "text": "x" * 12_000_000}
+    much = right | {"cells": [cell | {"outputs": [output]} for cell in right["cells"][:1]]}
+    much["cells"] += right["cells"][1:]
+    wrong = cells(SETUP, checks("scores.1", WRONG), checks("scores.2", 3), "1 / 0")
+    loop = cells(
+        SETUP, checks("scores.1", RIGHT), f"while True:\n    pass\n{checks('scores.2', 43)}"
+    )
+    every = [(json.dumps(each), 3) for each in (right, right, right, much, of_format_3(right))]
+    every += [(json.dumps(wrong), 0)] * 2 + [(json.dumps(untouched), 0), (WHOLE[:99], 0), ("", 0)]
+    points = {}
+    for number in range(1, students + 1):
+        text, points[number] = every[number % 10] if number % 50 else (json.dumps(loop), 1)
+        late = "_LATE" * (number % 7 == 0)
+        path = folder / f"student{number}{late}_{number}_{9000 + number}_05_scores.ipynb"
+        path.write_text(text)
+    return points

@@ -1,11 +1,13 @@
 """The bank of questions: wrong options are computed with mistakes, and none equals another."""
 
+import re
 import zipfile
 from xml.etree import ElementTree
 
 import bank
 import pytest
 import questions
+import torch
 from bank import KINDS, WRITTEN, make
 from looks import look
 from paper import key
@@ -21,7 +23,7 @@ MANY = pytest.mark.nightly
 def checked(name, seed):
     question = make(name, seed)
     texts = [option.text for option in question.options]
-    assert len(texts) == len({*texts}) == 4, (name, seed)
+    assert len(texts) == len({*map(bank.coarse, texts)}) == 4, (name, seed)
     assert all(option.why and option.text.strip() for option in question.options)
     assert "{" not in question.text.replace("{*", "") and "{" not in "".join(texts)
     wrong = [each for each in question.options if each is not question.options[question.right]]
@@ -54,18 +56,47 @@ def test_the_right_option_is_what_the_class_computes(name, monkeypatch):
     )
     question = make.__wrapped__(name, 1)
     kind, right = KINDS[name], question.options[question.right]
-    seen = {
-        each.mistake: look(kind.show, cases[-1], [each.mistake] if each.mistake else [])
-        for each in question.options
-    }
+    with bank.as_printed(kind):
+        seen = {
+            each.mistake: look(kind.show, cases[-1], [each.mistake] if each.mistake else [])
+            for each in question.options
+        }
     assert list(seen.values()).count(seen[right.mistake]) == 1
     if not kind.lines:
         assert [each.text for each in question.options] == list(seen.values())
     assert right.mistake in kind.subjects
 
 
+def numbers(block):
+    return torch.tensor([[float(each) for each in row.split()] for row in block.splitlines()])
+
+
+FOLLOWS = {  # what one works out from the tables that a question prints, by their names
+    "project.queries": lambda x, W_query, W_key, W_value: x @ W_query.T,
+    "project.keys": lambda x, W_query, W_key, W_value: x @ W_key.T,
+    "view.table": lambda queries: queries[:, 2:],
+    "scores.table": lambda queries, keys: queries @ keys.T,
+    "mask.table": lambda scores: scores.masked_fill(torch.ones(3, 3).triu(1) > 0, -torch.inf),
+    "softmax.table": lambda masked: (masked / 3**0.5).softmax(-1),
+    "context.table": lambda weights, values, queries, keys: weights @ values,
+    "combine.table": lambda *heads: torch.cat(heads, -1),
+    "out_proj.table": lambda context, weight, bias: context @ weight.T + bias,
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWS)
+def test_the_right_table_follows_to_the_last_digit_from_the_numbers_that_are_printed(name):
+    for seed in range(SEEDS):
+        question = make(name, seed)
+        given = re.findall(r"(?m)^.+:\n\n((?:    .+\n)+)", question.text)
+        assert len(given) == len(KINDS[name].given)
+        right = numbers(question.options[question.right].text)
+        worked_out = FOLLOWS[name](*map(numbers, given))
+        torch.testing.assert_close(worked_out.mul(100).round().div(100), right, msg=question.name)
+
+
 def test_a_seed_makes_the_same_question_and_another_seed_another():
-    for name in ("scores.table", "class.first", "view.straight"):
+    for name in ("scores.table", "class.symptom", "view.straight"):
         assert make.__wrapped__(name, 5) == make(name, 5) != make(name, 6)
 
 
@@ -94,6 +125,9 @@ def test_both_tests_ask_the_same_of_other_numbers():
     }
     for one, other in zip(before, after, strict=True):
         assert one.kind == other.kind and one.tells == other.tells != ""
+        assert not any(
+            "Error" in option.text for option in one.options
+        )  # torch's words diagnose nothing
         assert {o.mistake for o in one.options} == {o.mistake for o in other.options}, one.kind
         assert (one.text, {o.text for o in one.options}) != (
             other.text,

@@ -34,11 +34,10 @@ class Page(HTMLParser):
             self.answers[-1] += data
 
 
-def page_of(cells, said, exercises=None, late=False, student="ada", site=SITE):
+def page_of(cells, said, exercises=None, late="", student="ada", site=SITE):
     """Return the page of one student who handed in one notebook, and the name of its file."""
-    one = Submission(
-        student, "05_scores.ipynb", tuple(cells), person=Person(student, "Lovelace, Ada"), late=late
-    )
+    person = Person(student, "Lovelace, Ada", late=late)
+    one = Submission(student, "05_scores.ipynb", tuple(cells), person=person)
     exercises = exercises or [*said]
     missing = Said("missing", "no notebook is handed in.")
     judged = [(one, {name: said.get(name, missing) for name in exercises})]
@@ -76,12 +75,13 @@ def test_what_was_never_handed_in_is_one_line():
     assert [tag for tag, _ in page.tags].count("section") == 3 and "mask.1" not in page.text
 
 
-@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize("late", ["", "late", "3 mins 31 secs late"])
 def test_what_came_late_is_marked(late):
-    page, _ = page_of(
-        ['check("scores.1", f)'], {"scores.1": Said("right", "right.", True)}, late=late
-    )
-    assert ("handed in late" in page.text) is late
+    said = {"scores.1": Said("right", "right.", True)}
+    page, _ = page_of(['check("scores.1", f)'], said, late=late)
+    assert [line for line in page.text.splitlines() if "handed in" in line] == [
+        f"This was handed in {late}."
+    ] * bool(late)
 
 
 def test_no_name_leads_out_of_the_folder_or_to_the_page_of_another():

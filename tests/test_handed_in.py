@@ -51,18 +51,68 @@ def roster(tmp_path):
 def test_downloads_are_known_by_the_roster(roster, name, login):
     student, person = roster.student(person_of(name, "." in name))
     assert student == login
-    assert (person in roster.people) is (login in {each.login for each in roster.people})
+    assert (person.late == "late") is ("_LATE" in name)
+    logins = {each.login for each in roster.people}
+    assert (person.login in logins) is (login in logins)
 
 
 def test_a_number_of_moodles_is_none_of_canvas():
     told = person_of("Ada Lovelace_72_assignsubmission_file_", False)
-    assert (told.number, told.label) == ("", "Ada Lovelace_72")
+    assert (told.number, told.participant, told.label) == ("", "72", "Ada Lovelace_72")
 
 
-def test_a_roster_without_logins_is_refused(tmp_path):
-    (tmp_path / "names.csv").write_text("name\nAda\n")
-    with pytest.raises(ValueError, match="login"):
-        Roster.read(tmp_path / "names.csv")
+# As Moodle and Canvas write them: participants, a grading worksheet; New Analytics' reports.
+PARTICIPANTS = """"First name","Last name","Email address",Groups
+Ada,Lovelace,ada@x.edu,
+Ada,Lovelace,ada2@x.edu,"Group A"
+"""
+WORKSHEET = """Identifier,"Full name","Email address",Status,Grade,"Maximum grade"
+"Participant 2214","Ada Lovelace",ada@x.edu,"Submitted for grading - 3 mins 31 secs late",,10.00
+"Participant 2215","Ada Lovelace",ada2@x.edu,"Submitted for grading",,10.00
+"""
+CLASS_ROSTER = """Student Name,Student ID,Student SIS ID,Email,Section Name
+Ada Lovelace,71,SIS-1,ada@x.edu,A
+Ada Lovelace,71,SIS-1,ada@x.edu,B
+"""
+LATE_REPORT = """Student Name,Student ID,Assignment Name,Due Date,Submitted Date
+"Lovelace, Ada",71,Step 5,2026-11-02,2026-11-03T09:12:00Z
+"""
+
+
+def tables(tmp_path, *texts):
+    paths = [tmp_path / f"{number}.csv" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text, encoding="utf-8-sig")  # both begin with a BOM
+    return Roster.read(*paths)
+
+
+@pytest.mark.parametrize("separator", ",;\t")
+@pytest.mark.parametrize("texts", [[PARTICIPANTS, WORKSHEET], [WORKSHEET]])
+def test_moodles_tables_say_who_and_how_late(tmp_path, texts, separator):
+    roster = tables(tmp_path, *(text.replace(",", separator) for text in texts))
+    names = "Ada Lovelace_2214_assignsubmission_file_x", "Ada Lovelace_2215_assignsubmission_file_x"
+    found = [roster.student(person_of(name, False)) for name in names]
+    assert [login for login, _ in found] == ["ada@x.edu", "ada2@x.edu"]  # two of one name
+    assert [person.late for _, person in found] == ["3 mins 31 secs late", ""]
+    # The number is of one assignment: in another it may be somebody else's.
+    assert roster.found(person_of("Carl Gauss_2214_assignsubmission_file_x", False)) is None
+
+
+def test_canvas_reports_say_who_and_when_a_late_one_came(tmp_path):
+    roster = tables(tmp_path, CLASS_ROSTER, LATE_REPORT)
+    assert [each.login for each in roster.people] == ["ada@x.edu"]
+    for mark, late in ("_LATE", "late, on 2026-11-03T09:12:00Z"), ("", ""):
+        _, person = roster.student(person_of(f"lovelaceada{mark}_71_99_work.ipynb", True))
+        assert (person.late, person.number) == (late, "71")
+
+
+@pytest.mark.parametrize(
+    "texts, said",
+    [(["name\nAda\n"], "login"), ([CLASS_ROSTER, LATE_REPORT, LATE_REPORT], "Lovelace twice")],
+)
+def test_a_roster_that_cannot_be_is_refused(tmp_path, texts, said):
+    with pytest.raises(ValueError, match=said):
+        tables(tmp_path, *texts)
 
 
 def test_who_is_on_the_roster_is_never_without_a_result(tmp_path, roster):
@@ -205,6 +255,12 @@ def test_a_notebook_of_format_3_is_read_and_its_solutions_are_not(tmp_path):
     assert "old format" in read_as(tmp_path, "work.ipynb", json.dumps(old)).broken
 
 
+@pytest.mark.parametrize("odd", ["null", '{"tags": "no solution"}'])
+def test_odd_metadata_are_read_as_if_there_were_no_tags(tmp_path, odd):
+    text = WHOLE.replace('{"tags": []}', odd)
+    assert text != WHOLE and len(read_as(tmp_path, "work.ipynb", text).cells) == 2
+
+
 def test_what_is_no_notebook_is_told_by_its_name_unless_the_notebook_is_there(tmp_path):
     told = read_as(tmp_path, "05_scores.py", "print()")
     assert "05_scores.py is not a notebook" in told.broken
@@ -220,7 +276,7 @@ def test_what_canvas_marks_as_late_is_late_in_the_results(tmp_path):
         (tmp_path / name).write_text(WHOLE)
     said = {"scores.1": SOLVED, "view.1": Said("missing", "none.")}
     found = list(results([(each, said) for each in submissions(tmp_path)[0]], [*said]))
-    assert [each.late for each in found] == [True, False, False, False]
+    assert [each.late for each in found] == ["late", "", "", ""]
 
 
 def test_nothing_is_known_of_a_plain_folder_but_its_name(tmp_path):

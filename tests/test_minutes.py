@@ -6,16 +6,15 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 BOTH = minutes.both()
 
 
-def test_the_readme_states_the_minutes():
-    text = minutes.README.read_text("utf-8")
-    assert len(minutes.ROW.findall(text)) == len(BOTH) and len(minutes.SUM.findall(text)) == 1
-    assert minutes.in_readme(text, BOTH) == text, "run: python tools/minutes.py --write"
-
-
-def test_the_plan_states_the_minutes():
-    text = minutes.TEACHING.read_text("utf-8")
-    assert len(minutes.PLAN.findall(text)) == 6 + 12
-    assert minutes.in_plan(text, BOTH) == text, "run: python tools/minutes.py --write"
+def test_readme_and_plan_state_the_minutes():
+    readme, plan = (page.read_text("utf-8") for page in minutes.PAGES)
+    assert len(minutes.ROW.findall(readme)) == len(BOTH) and len(minutes.WEEK.findall(plan)) == 18
+    assert len(minutes.PART.findall(plan)) == 6
+    for text in readme, plan:
+        assert len(minutes.SUM.findall(text)) == 1
+        assert minutes.in_page(text, BOTH) == text, "run: python tools/minutes.py --write"
+    evening = plan.partition("| from |")[2].partition("\n\n")[0]
+    assert set(minutes.NAME.findall(evening)) == {name for name, (some, _) in BOTH.items() if some}
 
 
 def test_folded_headings_state_theirs():
@@ -32,7 +31,8 @@ def test_an_evening_is_one():
 
 def taken(*cells):
     """The minutes of a notebook of these cells, behind a set-up cell."""
-    return minutes.minutes([new_code_cell("import torch\n" * 9), *cells])
+    set_up = new_code_cell("import torch\n" * 9, metadata={"tags": ["set-up"]})
+    return minutes.minutes([set_up, *cells])
 
 
 def shown(**data):
@@ -68,5 +68,5 @@ def test_a_solution_takes_no_time():
 def test_what_is_written_is_read_again():
     row = "| [01_shape](notebooks/01_shape.ipynb) | what |  | 15 |\nOne evening, 3 minutes"
     expected = row.replace("|  | 15 |", "| 9 | 30 |").replace("3 minutes", "9 minutes")
-    assert minutes.in_readme(row, {"01_shape": (9, 30)}) == expected
-    assert minutes.in_readme(expected, {"01_shape": (9, 30)}) == expected
+    assert minutes.in_page(row, {"01_shape": (9, 30)}) == expected
+    assert minutes.in_page(expected, {"01_shape": (9, 30)}) == expected

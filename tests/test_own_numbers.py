@@ -6,6 +6,7 @@ import assignment
 import grade
 import nbformat
 import pytest
+from handed_in import Submission
 from nbformat.v4 import new_code_cell, new_notebook
 from own_numbers import FOUND, own
 from renew import COURSE, read
@@ -92,25 +93,34 @@ def test_nbgraders_test_judges_by_the_folder(released, tmp_path, monkeypatch, wh
 
 
 def test_the_grader_takes_each_by_their_own_numbers(tmp_path):
-    mine, theirs = (own("week6", who, OWN)["by_hand.5"] for who in ("ada", "carol"))
-    right, relabelled = f"check({mine!r}, {answer(mine)})", f"check({theirs!r}, {answer(mine)})"
-    every = {"ada": [right], "blaise": [right], "carol": [relabelled], "dora": [f"# {right}"]}
-    every["ada"].append(f"check('by_hand.5', {answer(mine)})")  # hers stays right
-    for who, cells in every.items():
-        (tmp_path / "in" / who).mkdir(parents=True)
-        cells = ["from eleven_steps.checks import check", *cells]
-        notebook = new_notebook(cells=[new_code_cell(each) for each in cells])
-        nbformat.write(notebook, tmp_path / "in" / who / "15_by_hand.ipynb")
-    for numbers in ["--own-numbers", "week6"], []:
-        where = [str(tmp_path / "in"), "--json", str(tmp_path / "out.json"), "--trusted"]
-        assert grade.main([*where, "--processes", "1", *numbers]) == 0
-        found = json.loads((tmp_path / "out.json").read_text())["results"]
-        said = {each["student"]: (each["points"], each["message"]) for each in found}
-        if not numbers:
-            assert {points for points, _ in said.values()} == {0}
-            continue
-        assert said["ada"][0] == 2
-        expected = own("week6", "blaise", OWN)["by_hand.5"]
-        assert said["blaise"] == (0, f"these are not your own numbers: those are {expected}.")
-        assert said["carol"][0] == 0 and "other numbers" in said["carol"][1]
-        assert said["dora"][0] == 0
+    mine, theirs = own("week6", "ada", OWN), own("week6", "blaise", OWN)
+    handed_in = [  # a right one, then the sheet's; a copied one; one whose numbers are not its own
+        f"check({mine['by_hand.3']!r}, {answer(mine['by_hand.3'])})",
+        f"check('by_hand.3', {answer(mine['by_hand.3'])})",
+        f"check({theirs['by_hand.4']!r}, {answer(theirs['by_hand.4'])})",
+        f"check({mine['by_hand.5']!r}, {answer(theirs['by_hand.5'])})",
+    ]
+    cells = ["from eleven_steps.checks import check", *handed_in]
+    (tmp_path / "in" / "ada").mkdir(parents=True)
+    notebook = new_notebook(cells=[new_code_cell(each) for each in cells])
+    nbformat.write(notebook, tmp_path / "in" / "ada" / "15_by_hand.ipynb")
+    where = [str(tmp_path / "in"), "--json", str(tmp_path / "out.json"), "--trusted"]
+    assert grade.main([*where, "--processes", "1", "--own-numbers", "week6"]) == 0
+    found = json.loads((tmp_path / "out.json").read_text())["results"]
+    said = {each["exercise"]: (each["points"], each["message"]) for each in found}
+    assert len(said) == 7, "all exercises of the notebook count"
+    assert said["by_hand.3"][0] == 2
+    expected = f"these are not your own numbers: those are {mine['by_hand.4']}."
+    assert said["by_hand.4"] == (0, expected)
+    assert said["by_hand.5"][0] == 0 and "other numbers" in said["by_hand.5"][1]
+
+
+def test_a_notebook_that_few_hand_in_raises_nobodys_total(capsys):
+    every = [
+        Submission(name, "", (f'check("{exercise}", 3)',))
+        for name, exercise in zip("abcde", ["scores.1"] * 4 + ["mask.1"], strict=True)
+    ]
+    assert grade.notebooks_asked(every) == ["05_scores"]
+    assert "06_mask: handed in by 1 of 5, so it does not count" in capsys.readouterr().err
+    assert grade.notebooks_asked(every[3:]) == ["05_scores", "06_mask"]
+    assert set(grade.notebooks_asked([])) == set(grade.course_exercises().values())

@@ -11,7 +11,7 @@ import renew
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from paper import questions_page
 from questions import by_step
-from site_front import ASKED, front_page, launch
+from site_front import TEXTS, front_page, launch
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
@@ -145,8 +145,8 @@ def test_index_begins_with_a_sentence_and_the_stage_and_leads_to_every_notebook(
     assert index.links[0] == min(PAGES), "the first link is to the first notebook"
     assert html.index('class="begin"') < html.index(renew.VIEW) < html.index('class="cards"')
     assert html.count("<li><a href=") == len(PATHS) == html.count(" minutes</small>")
-    assert set(ASKED) == {path.stem for path in PATHS}
-    assert all(question in html for question in ASKED.values())
+    assert set(TEXTS["asked"]) == {path.stem for path in PATHS}
+    assert all(question in html for question in TEXTS["asked"].values())
     assert "sliders.explore_stage(" not in html, "the code stays out of sight"
 
 

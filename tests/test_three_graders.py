@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import assignment
-import assignment_otter
 import grade
 import nbformat
 import pytest
@@ -121,7 +120,7 @@ def by_nbgrader(folder):
 
 def by_otter(folder, solutions):
     """Let otter make and grade its own assignments; return its tests by student and exercise."""
-    run(folder, assignment_otter.__file__, "--folder", folder, *PATHS)
+    run(folder, assignment.__file__, "--otter", "--folder", folder, *PATHS)
     names, jobs, found = {name.replace(".", "_"): name for name in solutions}, [], {}
     for path in PATHS:
         (archive,) = (folder / path.stem / "dist" / "autograder").glob("*.zip")

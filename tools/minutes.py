@@ -26,8 +26,7 @@ import renew
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-TEACHING = ROOT / "docs" / "teaching.md"
+PAGES = ROOT / "README.md", ROOT / "docs" / "teaching.md"
 WORDS = 200  # a minute
 LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
 MOST = 12  # lines of an output that are read
@@ -38,17 +37,20 @@ FOLD = "## Deeper"
 SAID = re.compile(r", \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
+# In the README each notebook; in the plan for teachers each week, and each part of the evening.
 ROW = re.compile(
     r"^(\| \[(\w+)\]\(notebooks/(?:beyond/)?\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE
 )
-PLAN = re.compile(r"^(\| week \d+ \| (.*) \| )\d+ \| \d+( \|)$", re.MULTILINE)
+WEEK = re.compile(r"^(\| week \d+ \| (.*) \| )\d+ \| \d+( \|)$", re.MULTILINE)
+PART = re.compile(r"^\| \d:\d\d \| (\d+)( \| (.*?) \| .*)$", re.MULTILINE)
 SUM = re.compile(r"(One evening, )\d+( minutes)")
+NAME = re.compile(r"\b\d\d_\w+")
 
 
 def main() -> None:
     """Print the minutes of every notebook; write them down where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="into README and headings")
+    parser.add_argument("--write", action="store_true", help="into pages and headings")
     options, every = parser.parse_args(), both()
     print("evening  whole")
     for name, (evening, whole) in every.items():
@@ -57,8 +59,8 @@ def main() -> None:
         f"{sum(evening for evening, _ in every.values()):7} {sum(w for _, w in every.values()):6}"
     )
     if options.write:
-        README.write_text(in_readme(README.read_text("utf-8"), every), "utf-8")
-        TEACHING.write_text(in_plan(TEACHING.read_text("utf-8"), every), "utf-8")
+        for page in PAGES:
+            page.write_text(in_page(page.read_text("utf-8"), every), "utf-8")
         for path, notebook in in_headings():
             path.write_text(renew.normal_form(notebook), "utf-8")
 
@@ -87,10 +89,9 @@ def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
     """Go through the notebooks whose folded headings say other minutes, with the right ones."""
     for path, notebook, known in course():
         cells, before = notebook.cells, [cell.source for cell in notebook.cells]
-        set_up = next(cell for cell in cells if cell.cell_type == "code")
         folds = [i for i, cell in enumerate(cells) if "deeper" in cell.metadata.get("tags", [])]
         for start, end in pairwise([*folds, len(cells)]):
-            count = minutes([set_up, *cells[start:end]], known)
+            count = minutes(cells[start:end], known)
             heading = SAID.sub("", cells[start].source)
             cells[start].source = f"{heading}, {count} minute{'s' * (count > 1)}"
         if [cell.source for cell in cells] != before:
@@ -98,20 +99,22 @@ def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
 
 
 def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: bool = False) -> int:
-    """Return the minutes that cells of a notebook take, the set-up first.
+    """Return the minutes that cells of a notebook take.
 
     Args:
         cells: of one notebook.
         known: lines of code that have been read before.
         evening: whether these cells are an evening's.
     """
-    cells = [c for c in cells if "solution" not in c.metadata.get("tags", [])]
-    code = [cell for cell in cells if cell.cell_type == "code"]
-    words = sum(len(words_of(c.source)) for c in cells if c.cell_type == "markdown")
-    lines = [line for cell in code[1:] for line in lines_of(cell)]
+    cells = [
+        cell for cell in cells if not {"solution", "set-up"} & {*cell.metadata.get("tags", [])}
+    ]
+    words = sum(len(words_of(cell.source)) for cell in cells if cell.cell_type == "markdown")
+    lines = [line for cell in cells for line in lines_of(cell)]
     seconds = sum(PRINTED if line in (known or ()) else LINE for line in lines)
-    seconds += sum(seconds_of(each) for cell in code for each in cell.outputs)
-    asked = sum(minutes_of(each, evening) for each in exercises(code))
+    seconds += sum(seconds_of(each) for cell in cells for each in cell.get("outputs", []))
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    asked = sum(minutes_of(each, evening) for each in {*CHECKED.findall(code)})
     return max(1, round(words / WORDS + seconds / 60 + asked))
 
 
@@ -138,11 +141,6 @@ def seconds_of(output: NotebookNode) -> int:
     return PRINTED * min(MOST, len(text.splitlines()))
 
 
-def exercises(code: list[NotebookNode]) -> set[str]:
-    """Return the identifiers of the exercises that cells hand to check."""
-    return {name for cell in code for name in CHECKED.findall(cell.source)}
-
-
 def minutes_of(identifier: str, evening: bool = False) -> int:
     """Return the minutes of an exercise."""
     group = identifier.partition(".")[0]
@@ -151,31 +149,32 @@ def minutes_of(identifier: str, evening: bool = False) -> int:
     return LONGER.get(group, EXERCISE)
 
 
-def in_readme(text: str, every: dict[str, tuple[int, int]]) -> str:
-    """Return the README with these minutes in its table, and the sum of the evening."""
+def in_page(text: str, every: dict[str, tuple[int, int]]) -> str:
+    """Return a page with these minutes in its tables, and the sum of the evening.
+
+    In class is the evening; of a notebook that belongs to none, half. Of what stands after "or"
+    one takes the same. The evening's parts begin where those before them end.
+    """
+    now = 0
 
     def row(match: re.Match) -> str:
         evening, whole = every[match[2]]
         return f"{match[1]}{evening or ''} | {whole}{match[3]}"
 
-    total = sum(evening for evening, _ in every.values())
-    return SUM.sub(rf"\g<1>{total}\g<2>", ROW.sub(row, text))
+    def week(match: re.Match) -> str:
+        both = [every[name] for name in NAME.findall(match[2].partition(" or ")[0])]
+        in_class = sum(evening or round(whole / 2) for evening, whole in both)
+        return f"{match[1]}{in_class} | {sum(whole for _, whole in both) - in_class}{match[3]}"
 
+    def part(match: re.Match) -> str:
+        nonlocal now
+        start = f"{now // 60}:{now % 60:02}"
+        took = sum(every[name][0] for name in NAME.findall(match[3])) or int(match[1])  # a break
+        now += took
+        return f"| {start} | {took}{match[2]}"
 
-def in_plan(text: str, every: dict[str, tuple[int, int]]) -> str:
-    """Return the plan with the minutes of its weeks, in class and at home.
-
-    In class is the evening; of a notebook that belongs to none, half. Of what stands after "or"
-    one takes the same.
-    """
-
-    def row(match: re.Match) -> str:
-        names = re.findall(r"\d\d_\w+", match[2].partition(" or ")[0])
-        in_class = sum(evening or round(whole / 2) for evening, whole in map(every.get, names))
-        at_home = sum(whole for _, whole in map(every.get, names)) - in_class
-        return f"{match[1]}{in_class} | {at_home}{match[3]}"
-
-    return PLAN.sub(row, text)
+    text = PART.sub(part, WEEK.sub(week, ROW.sub(row, text)))
+    return SUM.sub(rf"\g<1>{sum(evening for evening, _ in every.values())}\g<2>", text)
 
 
 if __name__ == "__main__":

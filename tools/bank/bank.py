@@ -4,8 +4,10 @@ KINDS holds the kinds of kinds.toml by name, WRITTEN the questions of understand
 no numbers. make(kind, seed) returns a question; the same seed, the same question.
 """
 
+import contextlib
 import functools
 import random
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from typing import Any
 
 import torch
 from looks import grid, look, table
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
 from eleven_steps.checks.know.catalogue import LINES, MISTAKES
 from eleven_steps.checks.know.right import play
@@ -143,17 +147,33 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
         told = WRITTEN[name]
         options = [Option(*each) for each in (told["right"], *told["wrong"])]
         return shuffled(name, seed, told["ask"], options, draw)
-    kind = KINDS[name]
-    for subject, others in choices(
-        kind, random.Random(f"{name} {seed if slips is None else slips}")
-    ):
+    kind, slips = KINDS[name], seed if slips is None else slips
+    for subject, others in choices(kind, random.Random(f"{name} {slips}")):
         for _ in range(DRAWS):
             case = drawn(kind, draw)
-            options = case and options_of(kind, case, subject, others)
-            play.cache_clear()
+            with as_printed(kind):
+                options = case and options_of(kind, case, subject, others)
+                text = text_of(kind, case, subject) if options else ""
             if options:
-                return shuffled(name, seed, text_of(kind, case, subject), options, draw, kind.tells)
+                return shuffled(name, seed, text, options, draw, kind.tells)
     raise ValueError(f"{name}: no four options differ with seed {seed}")
+
+
+@contextlib.contextmanager
+def as_printed(kind: Kind) -> Iterator[None]:
+    """Let classes go on with the weights that are printed, where what follows from them is asked.
+
+    Dropout is where weights pass: at 0 it changes none, and here it rounds them to two decimals.
+    """
+
+    def rounded(module: nn.Module, given: tuple, weights: torch.Tensor) -> torch.Tensor | None:
+        return weights.mul(100).round().div(100) if isinstance(module, nn.Dropout) else None
+
+    after = any(at.startswith(("softmax", "context", "combine")) for at in kind.given)
+    with register_module_forward_hook(rounded) if after else contextlib.nullcontext():
+        play.cache_clear()
+        yield
+    play.cache_clear()
 
 
 def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
@@ -190,12 +210,17 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
     if kind.lines:
         lines = () if kind.lines == "planted" else kind.lines
         seen = [code(name, lines) for name in (subject, *others)]
-    if len({*seen}) < OPTIONS:
+    if len({*map(coarse, seen)}) < OPTIONS:
         return None
     because = MISTAKES[subject].told if subject else filled(kind.because, case)
     beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
     told = [because, *(beside + MISTAKES[name].told for name in others)]
     return [Option(*each) for each in zip(seen, told, (subject, *others), strict=True)]
+
+
+def coarse(text: str) -> str:
+    """Return a text with its numbers rounded: what is equal then is too near to be told apart."""
+    return re.sub(r"-?\d+\.\d\d", lambda found: str(round(float(found[0]), 1) + 0.0), text)
 
 
 def readable(at: str, case: Drawn) -> bool:

@@ -7,7 +7,6 @@ The lines are those of helpers/attention.py, the sentences those of the checks.
 import argparse
 import inspect
 import re
-import sys
 import textwrap
 from pathlib import Path
 
@@ -17,9 +16,6 @@ from matplotlib.figure import Figure
 from eleven_steps.checks.know.catalogue import MISTAKES
 from helpers.attention import CausalAttention, MultiHeadAttention
 from helpers.trace import STEPS
-
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from course import NOTEBOOKS
 
 PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}  # inches
 WIDTH, HEIGHT = 7.5, 10.2  # of what is drawn, on either
@@ -107,7 +103,9 @@ def draw(paper: str) -> Figure:
 def main() -> None:
     """Write the page for every paper."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--to", type=Path, default=NOTEBOOKS.parent / "sheet", metavar="FOLDER")
+    parser.add_argument(
+        "--to", type=Path, default=Path(__file__).parents[2] / "sheet", metavar="FOLDER"
+    )
     to = parser.parse_args().to
     to.mkdir(parents=True, exist_ok=True)
     matplotlib.rcParams |= {"svg.hashsalt": "sheet", "pdf.fonttype": 42}

@@ -9,7 +9,6 @@ The same seed gives the same files.
 """
 
 import argparse
-import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -17,11 +16,9 @@ from bank import KINDS, WRITTEN, Question, make
 from paper import key, sheet
 from written import moodle, package
 
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from course import NOTEBOOKS
-
 from helpers.trace import STEPS
 
+ROOT = Path(__file__).parents[2]
 TOP = "Eleven Steps"
 MOST = 900  # variants of a kind; the seeds after them are the tests'
 TESTS = {"pre-test": MOST, "post-test": MOST + 1}
@@ -73,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="of all numbers (%(default)s)")
     parser.add_argument("--variants", type=int, default=10, help="of each kind (%(default)s)")
-    parser.add_argument("--to", type=Path, default=NOTEBOOKS.parent / "questions", metavar="FOLDER")
+    parser.add_argument("--to", type=Path, default=ROOT / "questions", metavar="FOLDER")
     options = parser.parse_args()
     if not 1 <= options.variants <= MOST:
         parser.error(f"--variants is {options.variants}: 1 to {MOST} are expected")

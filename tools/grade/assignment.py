@@ -1,71 +1,51 @@
-"""Write an nbgrader assignment, and let nbgrader make the students' version of it.
+"""Write the course as an assignment of nbgrader or otter-grader, who make the students' version.
 
 Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment]
        [--name week3] [--due "2027-03-01 18:00"] [--own-numbers logins.csv]
        [NOTEBOOK ...], 05_scores for one; all unless named
+       make assignment-otter, or: python tools/grade/assignment.py --otter
+       [--folder assignment_otter] [NOTEBOOK ...]
 
-The folder is an nbgrader course, and may hold many assignments. source/NAME holds the notebooks
-with their exercises, each with its solution and, after it, a locked cell in which our check is the
-autograder test. release/NAME is what students get, once `nbgrader generate_assignment` has run. The
-test fails with the sentence that check says, so that nbgrader's feedback is the course's. Unlike
-tools/grade/grade.py, nbgrader runs what students hand in beside the answers, and believes it.
+Our check is the only test of an exercise, and fails with the sentence that it says, so that their
+feedback is the course's. Unlike tools/grade/grade.py, both run what students hand in beside the
+answers, and believe it.
 
-With --own-numbers each student on the roster gets problems of 15_by_hand with numbers that nobody
-else has: own/NAME/LOGIN holds their notebooks, and the tests judge by the folder's login.
+For nbgrader the folder is a course, and may hold many assignments. source/NAME holds the notebooks
+with their exercises, each with its solution and, after it, a locked cell with its test.
+release/NAME is what students get. With --own-numbers each student on the roster gets problems of
+15_by_hand with numbers that nobody else has: own/NAME/LOGIN holds their notebooks, and the tests
+judge by the folder's login.
+
+For otter each notebook has a folder with a master, from which otter makes student/ and autograder/,
+with the zip that `otter run` and Gradescope take.
 """
 
 import argparse
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
 from named import Roster
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from own_numbers import cells_of, for_one, found_there, own
-from results import BY_STEPS, possible
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from own_numbers import cells_of, for_one, found_there, own
 from renew import COURSE, NOTEBOOKS, read
+from results import BY_STEPS, possible
 
-FOLDER = NOTEBOOKS.parent / "assignment"
 NAME = "eleven_steps"
 CHECKED = re.compile(r"\bcheck\(\s*f?[\"']")
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-
-CONFIG = f'''"""An nbgrader course: run nbgrader in this folder."""
-
-import os
-import shutil
-import tempfile
-from pathlib import Path
-
-import nbformat
-
-# What students did is no progress of the one who grades them.
-os.environ["ELEVEN_STEPS_PROGRESS"] = os.path.join(tempfile.gettempdir(), "{NAME}_graded.json")
-
-c = get_config()  # noqa: F821
-c.CourseDirectory.course_id = "{NAME}"
-c.ClearSolutions.code_stub = {{"python": ""}}  # the stub stands before the solution
-c.ExecutePreprocessor.timeout = 30  # seconds a cell
-c.OverwriteCells.add_missing_cells = True  # tests that a student has deleted
-
-# nbgrader grades nothing of a student of whom one file is cut off.
-for path in sorted(Path("submitted").glob("*/*/*.ipynb")):
-    try:
-        nbformat.read(path, 4)
-    except Exception as error:
-        aside = path.with_suffix(".unreadable")
-        path.replace(aside)
-        shutil.copy(Path("release", *path.parts[-2:]), path)
-        print(f"{{aside}} cannot be read ({{type(error).__name__}}): an empty one takes its place")
-'''
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # as nbgrader marks what it takes out
+OTTERS = "# BEGIN SOLUTION NO PROMPT", "# END SOLUTION"
 PROGRESS = """# What you have done is kept beside this notebook.
 import os
 
@@ -80,6 +60,25 @@ told = f"the cell of this exercise raises {{type(raised).__name__}}: {{raised}}.
 assert "{name}" in {names}, told
 said = check("{identifier}", {names}["{name}"], record=False)
 """
+# Of otter: what Gradescope installs is what notebooks import, and the course from beside the tests.
+OTTER = """# ASSIGNMENT CONFIG
+init_cell: true
+check_all_cell: false
+export_cell: false
+solutions_pdf: false
+template_pdf: false
+generate: true
+tests:
+  ok_format: false
+run_tests: false
+python_version: "{python}"
+requirements: [{requirements}, ./files/{wheel}]
+autograder_files: [{wheel}]
+"""
+PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
+
+
+# What a notebook asks, and what solves it
 
 
 def asked(source: str) -> tuple[str, str, int] | None:
@@ -98,41 +97,87 @@ def asked(source: str) -> tuple[str, str, int] | None:
     return None
 
 
+def asks(cell: NotebookNode) -> tuple[str, str, int] | None:
+    """Return what a cell asks for, if it is one of code."""
+    return asked(cell.source) if cell.cell_type == "code" else None
+
+
 def solved(sources: list[str], name: str) -> str:
     """Return solutions as code that leaves the answer under its name, and does not check it."""
     lines = []
     for source in sources:
         kept = source.splitlines()
         for line in reversed(ast.parse(source).body):
-            answer = proven(line)
-            if answer is None:
-                continue
-            written = ast.get_source_segment(source, answer)
-            kept[line.lineno - 1 : line.end_lineno] = [f"{name} = {written}"] * (written != name)
+            match line:
+                case ast.Assert(test=ast.Call(func=ast.Name("check"), args=[_, answer])):
+                    written = ast.get_source_segment(source, answer)
+                    instead = [f"{name} = {written}"] * (written != name)
+                    kept[line.lineno - 1 : line.end_lineno] = instead
         lines += kept
     return "\n".join(lines).strip("\n")
 
 
-def proven(line: ast.stmt) -> ast.expr | None:
-    """Return what a line asserts to be a right answer, if it does."""
-    match line:
-        case ast.Assert(test=ast.Call(func=ast.Name("check"), args=[_, answer])):
-            return answer
-    return None
+def solutions_of(cells: list[NotebookNode]) -> list[str]:
+    """Return the code that solves the exercise before these cells: up to the next, or a problem."""
+    found = []
+    for cell in cells:
+        if "solution" in cell.metadata.get("tags", []):
+            found += [cell.source] * (cell.cell_type == "code")
+        elif cell.cell_type == "code" and CHECKED.search(cell.source):
+            break
+    return found
+
+
+def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
+    """Read the notebooks that ask for something."""
+    every = {path: read(path) for path in paths}
+    return {path: each for path, each in every.items() if any(map(asks, each.cells))}
+
+
+def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
+    """Return the cells of a notebook without outputs, each exercise as written in a grader's way.
+
+    Args:
+        written: takes the cell that asks and the code that solves it, and returns cells.
+    """
+    cells = [new_code_cell(PROGRESS)]
+    for number, cell in enumerate(notebook.cells):
+        if "solution" in cell.metadata.get("tags", []):
+            continue
+        cell = nbformat.from_dict(cell)
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        following = notebook.cells[number + 1 :]
+        cells += written(cell, solutions_of(following)) if asks(cell) else [cell]
+    return cells
+
+
+def answer_of(cell: NotebookNode, solutions: list[str], begin: str, end: str) -> NotebookNode:
+    """Return the cell that asks, with its solution between two marks."""
+    _, name, place = asked(cell.source)
+    lines = cell.source.splitlines()
+    region = [begin, *solved(solutions, name).splitlines(), end]
+    return new_code_cell("\n".join([*lines[: place - 1], *region, *lines[place - 1 :]]))
+
+
+# nbgrader
 
 
 def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     """Return an exercise as nbgrader's: what is asked, with its solution, and the test of it."""
-    identifier, name, place = asked(cell.source)
-    lines = cell.source.splitlines()
-    before, call = lines[: place - 1], lines[place - 1 :]
-    region = [BEGIN, *solved(solutions, name).splitlines(), END]
-    answer = new_code_cell("\n".join([*before, *region, *call]))
-    answer.metadata.nbgrader = told(identifier, "answer", grade=False, solution=True, locked=False)
-    test = new_code_cell(test_of(identifier, name))
-    test.metadata.nbgrader = told(identifier, "test", grade=True, solution=False, locked=True)
+    identifier, name, _ = asked(cell.source)
+    answer, test = answer_of(cell, solutions, BEGIN, END), new_code_cell(test_of(identifier, name))
+    for each, kind in (answer, "answer"), (test, "test"):
+        about = {"schema_version": 3, "grade_id": called(identifier, kind), "task": False}
+        flags = {"grade": each is test, "solution": each is answer, "locked": each is test}
+        each.metadata.nbgrader = about | flags
     test.metadata.nbgrader["points"] = possible(identifier)
     return [answer, test]
+
+
+def called(identifier: str, kind: str) -> str:
+    """Return what nbgrader calls the answer or the test of an exercise."""
+    return f"{identifier.replace('.', '-')}-{kind}"
 
 
 def test_of(identifier: str, name: str) -> str:
@@ -143,16 +188,6 @@ def test_of(identifier: str, name: str) -> str:
     else:
         said += "assert said, said.message"
     return f"# The test of {identifier}, {possible(identifier)} point(s)\n{said}"
-
-
-def told(identifier: str, kind: str, **flags: bool) -> dict:
-    """Return what nbgrader wants to know of a cell."""
-    return {"schema_version": 3, "grade_id": called(identifier, kind), "task": False, **flags}
-
-
-def called(identifier: str, kind: str) -> str:
-    """Return what nbgrader calls the answer or the test of an exercise."""
-    return f"{identifier.replace('.', '-')}-{kind}"
 
 
 def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode:
@@ -170,8 +205,7 @@ def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode
 
 def identifiers(cells: list[NotebookNode]) -> list[str]:
     """Return the exercises that cells ask for."""
-    found = [asked(cell.source) for cell in cells if cell.cell_type == "code"]
-    return [each[0] for each in found if each]
+    return [each[0] for each in map(asks, cells) if each]
 
 
 def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:
@@ -187,91 +221,125 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
     told = WHOSE.format(which=", ".join(instead), name=whose)
     cells = [new_markdown_cell(told)] * bool(instead)
     for cell in copy.cells:
-        question = asked(cell.source) if cell.cell_type == "code" else None
+        question = asks(cell)
         if question and question[0] in instead:
             given, cell.source = cells_of(instead[question[0]], question[1])
             cells.append(new_code_cell(given))
         elif SHEET in cell.metadata.get("tags", []):
             continue
-        for identifier, asks in instead.items():
-            cell.source = for_one(identifier, asks, cell.source)
+        for identifier, asked_of_one in instead.items():
+            cell.source = for_one(identifier, asked_of_one, cell.source)
         cells.append(cell)
     copy.cells = cells
     return copy
 
 
-def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
-    """Return the cells of a notebook without outputs, each exercise as written in a grader's way.
-
-    Args:
-        written: takes the cell that asks and the code that solves it, and returns cells.
-    """
-    cells = [new_code_cell(PROGRESS)]
-    for number, cell in enumerate(notebook.cells):
-        if "solution" in cell.metadata.get("tags", []):
-            continue
-        cell = nbformat.from_dict(cell)
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-        if cell.cell_type == "code" and asked(cell.source):
-            cells += written(cell, solutions_of(notebook.cells[number + 1 :]))
-        else:
-            cells.append(cell)
-    return cells
+def nbgrader(folder: Path, *words: str) -> int:
+    """Run a command of nbgrader in a course; it calls others that stand beside this Python."""
+    beside = str(Path(sys.executable).parent)
+    path = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    command = [sys.executable, "-m", "nbgrader", *words]
+    return subprocess.run(command, cwd=folder, env=os.environ | path).returncode
 
 
-def solutions_of(cells: list[NotebookNode]) -> list[str]:
-    """Return the code that solves the exercise before these cells: up to the next, or a problem."""
-    found = []
-    for cell in cells:
-        if "solution" in cell.metadata.get("tags", []):
-            found += [cell.source] * (cell.cell_type == "code")
-        elif cell.cell_type == "code" and CHECKED.search(cell.source):
-            break
-    return found
-
-
-def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
-    """Read the notebooks that ask for something."""
-    every = {path: read(path) for path in paths}
-    return {
-        path: notebook
-        for path, notebook in every.items()
-        if any(cell.cell_type == "code" and asked(cell.source) for cell in notebook.cells)
-    }
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--name", default=NAME, help="of the assignment (%(default)s)")
-    parser.add_argument("--due", metavar="DATE", help="as nbgrader reads it: '2027-03-01 18:00'")
-    parser.add_argument("--own-numbers", type=Path, metavar="ROSTER", help="for each who is on it")
-    parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
-    options = parser.parse_args()
+def for_nbgrader(asking: dict[Path, NotebookNode], options: argparse.Namespace) -> int:
+    """Write the sources, and let nbgrader release them; return its exit status."""
     roster = Roster.read(options.own_numbers) if options.own_numbers else Roster()
-    sources = options.folder / "source" / options.name
+    folder, name = options.folder or NOTEBOOKS.parent / "assignment", options.name
+    sources, config = folder / "source" / name, folder / "nbgrader_config.py"
     sources.mkdir(parents=True, exist_ok=True)
-    config = options.folder / "nbgrader_config.py"
     if not config.exists():  # the instructor's own settings stay
-        config.write_text(CONFIG, "utf-8")
-    asking = with_exercises(map(path_of, options.notebooks or COURSE))
+        shutil.copy(Path(__file__).with_name(config.name), config)
     for path, notebook in asking.items():
         nbformat.write(source_version(notebook, bool(options.own_numbers)), sources / path.name)
     print(f"{len(asking)} notebooks in {sources}")
-    status = nbgrader(options.folder, "generate_assignment", options.name, "--force")
+    status = nbgrader(folder, "generate_assignment", name, "--force")
     for person in roster.people if not status else ():
-        place = options.folder / "own" / options.name / person.login
+        place = folder / "own" / name / person.login
         place.mkdir(parents=True, exist_ok=True)
         for path in asking:
-            released = read(options.folder / "release" / options.name / path.name)
+            released = read(folder / "release" / name / path.name)
             whose = f"{person.name} ({person.login})" if person.name else person.login
-            written = with_own(released, options.name, person.login, whose)
-            nbformat.write(written, place / path.name)
+            nbformat.write(with_own(released, name, person.login, whose), place / path.name)
     if not status and options.due:
-        due = f"--duedate={options.due}"
-        status = nbgrader(options.folder, "db", "assignment", "add", options.name, due)
+        status = nbgrader(folder, "db", "assignment", "add", name, f"--duedate={options.due}")
     return status
+
+
+# otter-grader
+
+
+def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
+    """Return an exercise as otter's cells: what is asked with its solution, and the test of it."""
+    identifier, name, _ = asked(cell.source)
+    about = f"name: {identifier.replace('.', '_')}\npoints: {possible(identifier)}"
+    return [
+        new_raw_cell(f"# BEGIN QUESTION\n{about}"),
+        new_raw_cell("# BEGIN SOLUTION"),
+        answer_of(cell, solutions, *OTTERS),
+        new_raw_cell("# END SOLUTION"),
+        new_raw_cell("# BEGIN TESTS"),
+        *map(new_code_cell, tests_of(identifier, name)),
+        new_raw_cell("# END TESTS"),
+        new_raw_cell("# END QUESTION"),
+    ]
+
+
+def tests_of(identifier: str, name: str) -> list[str]:
+    """Return otter's tests of an exercise: one, or one for each step of a class."""
+    plain, spaces = identifier.replace(".", "_"), " " * 4
+    said = SAY.format(identifier=identifier, name=name, names="env")
+    if not identifier.startswith(BY_STEPS):
+        return [f"def test_{plain}(env):\n{indent(said + 'assert said, said.message', spaces)}"]
+    # Each test asks for one step more of the same verdict.
+    said = said.replace(
+        "said = check(",
+        f"kept = env.get('{plain}')\n"
+        f"if kept is None or kept[0] is not env['{name}']:\n"
+        f"    kept = env['{plain}'] = env['{name}'], check(",
+    ).replace("record=False)", "record=False)\nsaid = kept[1]")
+    return [
+        f"def test_{plain}_step_{step}(env):\n"
+        + indent(f"{said}assert said.reached >= {step}, said.message", spaces)
+        for step in range(1, possible(identifier) + 1)
+    ]
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the course's wheel in an empty folder, from a copy: no old build gets into it."""
+    (folder / "course").mkdir()
+    for part in PARTS:
+        place = NOTEBOOKS.parent / part
+        (shutil.copytree if place.is_dir() else shutil.copy)(place, folder / "course" / part)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
+    subprocess.run([*pip, str(folder / "course")], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def for_otter(asking: dict[Path, NotebookNode], top: Path) -> None:
+    """Write the master of each notebook to a folder of its own, and let otter assign it."""
+    from otter.assign import main as otter_assign  # in the class's environment alone
+
+    lines = (NOTEBOOKS.parent / "requirements.txt").read_text("utf-8").splitlines()
+    pinned = [line for line in lines if "==" in line and not line.startswith("jupyter")]
+    about = {"python": ".".join(map(str, sys.version_info[:2])), "requirements": ", ".join(pinned)}
+    with tempfile.TemporaryDirectory() as place:
+        wheel = build_wheel(Path(place))
+        config = OTTER.format(wheel=wheel.name, **about)
+        for path, notebook in asking.items():
+            folder = top / path.stem
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(wheel, folder)
+            cells = [new_raw_cell(config), *rewritten(notebook, question)]
+            for cell in cells:  # where a wheel is installed, helpers is a package of the library
+                cell.source = re.sub(
+                    r"(?m)^from helpers\b", "from eleven_steps.helpers", cell.source
+                )
+            master = new_notebook(cells=cells, metadata=notebook.metadata)
+            nbformat.write(master, folder / path.name)
+            otter_assign(str(folder / path.name), str(folder / "dist"))
+            print(folder / "dist", flush=True)
 
 
 def path_of(notebook: str) -> Path:
@@ -280,12 +348,20 @@ def path_of(notebook: str) -> Path:
     return COURSE.get(path.name.removesuffix(".ipynb"), path)
 
 
-def nbgrader(folder: Path, *words: str) -> int:
-    """Run a command of nbgrader in a course; it calls others that stand beside this Python."""
-    beside = str(Path(sys.executable).parent)
-    own = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
-    command = [sys.executable, "-m", "nbgrader", *words]
-    return subprocess.run(command, cwd=folder, env=os.environ | own).returncode
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--otter", action="store_true", help="for otter-grader, not nbgrader")
+    parser.add_argument("--folder", type=Path, help="assignment, or assignment_otter")
+    parser.add_argument("--name", default=NAME, help="of nbgrader's assignment (%(default)s)")
+    parser.add_argument("--due", metavar="DATE", help="as nbgrader reads it: '2027-03-01 18:00'")
+    parser.add_argument("--own-numbers", type=Path, metavar="ROSTER", help="for each who is on it")
+    parser.add_argument("notebooks", nargs="*", help="names or paths; all unless named")
+    options = parser.parse_args()
+    asking = with_exercises(map(path_of, options.notebooks or COURSE))
+    if options.otter:
+        for_otter(asking, options.folder or NOTEBOOKS.parent / "assignment_otter")
+        return 0
+    return for_nbgrader(asking, options)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,18 @@ notebook whose tags are lost the cells that hand nothing in are left out.
 """
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
+from course import COURSE
 from handed_in import IDENTIFIER, Submission
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results import Result, course_exercises
 
 from eleven_steps.checks.run.failure import visible
-
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from course import COURSE
 
 LONGEST = 10_000  # characters of an answer; the class of notebook 13 has 1500
 STEP = re.compile(r"step (\d+):")  # with which begins what is said of a class

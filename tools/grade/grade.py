@@ -4,34 +4,28 @@ Usage: python tools/grade/grade.py FOLDER --json out.json [--csv out.csv]
 
 FOLDER, or a zip file, holds a folder for each student with notebooks in it, at any depth, or files
 named STUDENT__NOTEBOOK.ipynb, or what Canvas or Moodle hand out as it comes; zip files in it are
-opened. With --roster LOGINS.csv (login, name, id; or Canvas's own export) students are called by
-their logins, and all on it get results. There is one result for each student and exercise: of the
-exercises that any submission names, or of all where none is named. Of several notebooks with an
-exercise the newest with an answer counts, and the result says which.
+opened. With --roster LOGINS.csv (login, name, id; or as Canvas or Moodle exports it) students are
+called by their logins, and all on it get results. A second --roster, Moodle's grading worksheet or
+Canvas's report of late assignments, says how late they were.
+
+There is one result for each student and exercise: of the notebooks that at least half of those who
+handed in anything worked in, or of the notebooks and exercises that --exercises names. Of several
+notebooks with an exercise the newest with an answer counts, and the result says which. With
+--own-numbers NAME exercises are judged by the numbers that `make assignment` gave each student in
+the assignment of that name. With --feedback FOLDER each student gets a page there, one file that
+can be mailed: answers, what is said of them, points; with --site it links the course's pages.
 
 Nothing that a notebook stores or prints is believed. Its cells, solutions aside, run in order in a
-process that knows no answer. Whatever they hand to `check` is judged in another: it sends inputs,
-and what comes back is read as plain data and never unpickled. The last answer to an exercise
-counts. The sentence is the one that the learner sees.
-
-Each notebook is shut in by bubblewrap (Linux; Debian and Ubuntu: apt install bubblewrap): it sees
-the system's programs, this Python and the course without its answers, and nothing else of this
-machine: no home, no other submission, no result. It can write to one empty folder in memory and
-reach no network. At a limit it is ended with all that it started. What takes too long costs its
-own exercise: the notebook runs again without it. Results are written when everything has ended.
-
-With --own-numbers NAME the exercises that have numbers of one's own are judged by those that
-`make assignment` gave each student in the assignment of that name: a copied answer is wrong.
+process that knows no answer, shut in by bubblewrap (Linux; Debian and Ubuntu: apt install
+bubblewrap): it sees the system's programs, this Python and the course without its answers, can
+write to one empty folder in memory, and reaches no network. Whatever it hands to `check` is judged
+in another process: that sends inputs, and reads what comes back as plain data. At a limit a
+notebook is ended with all that it started; what takes too long costs its own exercise, and the
+notebook runs again without it. Results are written when everything has ended.
 
 Where bubblewrap cannot, the grader says so and stops; with --trusted it goes on and limits time and
-memory, and submissions can do whatever you can do.
-
-That an answer is the student's own work, rather than a copied solution, no grader can tell: the
-course holds the right class, so do notebooks that import it. A class that looks whether it is
-being graded sees that it is.
-
-With --feedback FOLDER each student gets a page there, one file that can be mailed: their answers,
-what is said of them, and the points. With --site ADDRESS it links the course's pages.
+memory, and submissions can do whatever you can do. That an answer is the student's own work, no
+grader can tell, and a class that looks whether it is being graded sees that it is.
 """
 
 import argparse
@@ -50,20 +44,19 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+from course import NOTEBOOKS
 from feedback import pages
 from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
 from judge import Judge
 from named import Person, Roster
 from own_numbers import own
-from results import Result, course_exercises, known, results
+from results import Result, course_exercises, results
 from sandbox import Isolation, find_isolation
 from stage import stage
 
 from eleven_steps.checks.run.failure import visible
-
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from course import NOTEBOOKS
 
 
 def grade(
@@ -122,9 +115,9 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
     parser.add_argument("--feedback", type=Path, help="a folder for a page for each student")
     parser.add_argument("--site", metavar="ADDRESS", default="", help="which these pages link")
-    parser.add_argument("--roster", type=Path, help="a table of logins, names and Canvas's ids")
+    parser.add_argument("--roster", type=Path, action="append", help="a table of who takes part")
     parser.add_argument("--own-numbers", metavar="NAME", help="as make assignment gave them out")
-    parser.add_argument("--exercises", nargs="+", metavar="ID", help="(all that are named)")
+    parser.add_argument("--exercises", nargs="+", metavar="NAME", help="notebooks, or exercises")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one notebook (60)")
     parser.add_argument("--cell-seconds", type=float, default=10.0, help="for one cell (10)")
@@ -137,10 +130,10 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         if not out.absolute().parent.is_dir():
             parser.error(f"{out.parent} is not a folder")
     for name in options.exercises or ():
-        if not known(name):
-            parser.error(f"{name} is not an exercise")
+        if name not in {*course_exercises()} | {*course_exercises().values()}:
+            parser.error(f"{name} is neither an exercise nor a notebook that has any")
     try:
-        roster = Roster.read(options.roster) if options.roster else Roster()
+        roster = Roster.read(*options.roster) if options.roster else Roster()
     except (OSError, ValueError) as error:
         parser.error(str(error))
     options.every, unread = submissions(options.folder, roster)
@@ -172,9 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.trusted:
             print("Go on with --trusted, if you trust every submission.", file=sys.stderr)
             return 2
-    named = options.exercises or {name for each in options.every for name in each.exercises}
-    every = course_exercises()
-    exercises = [name for name in every if name in named] or every
+    asked = options.exercises or notebooks_asked(options.every)
+    exercises = [name for name, of in course_exercises().items() if {name, of} & {*asked}]
     limits = Limits(options.seconds, options.cell_seconds, options.memory * 1_000_000)
     found = grade(options.every, exercises, isolation, max(1, options.processes), limits)
     people = {each.student: each.person for each in options.every}
@@ -190,6 +182,24 @@ def main(arguments: list[str] | None = None) -> int:
     students = len({each.student for each in options.every})
     print(f"{students} students, {len(found)} results, {right} of them right: {options.json}")
     return 0
+
+
+def notebooks_asked(every: list[Submission]) -> list[str]:
+    """Return the notebooks that at least half of those with any worked in; say which are left out.
+
+    One that few hand in was not asked for, and must not raise the total of all the others.
+    """
+    handed_in: dict[str, set[str]] = {}
+    for submitted in every:
+        for name in {*submitted.exercises} & {*course_exercises()}:
+            handed_in.setdefault(course_exercises()[name], set()).add(submitted.student)
+    students = len(set().union(*handed_in.values()))
+    for name, some in sorted(handed_in.items()):
+        if 2 * len(some) < students:
+            said = f"{name}: handed in by {len(some)} of {students}, so it does not count"
+            print(f"{said} (--exercises says what does)", file=sys.stderr)
+    asked = [name for name, some in handed_in.items() if 2 * len(some) >= students]
+    return asked or [*course_exercises().values()]
 
 
 def show_progress(done: int, total: int) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import stat
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,10 +14,8 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import nbformat
-from named import Person, Roster, is_late, person_of
-
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from course import COURSE
+from named import Person, Roster, person_of
 
 LARGEST_FILE = 30_000_000  # bytes that are read of a file, unpacked, whatever it stores
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
@@ -44,7 +41,6 @@ class Submission:
     broken: str = ""
     changed: int = 0  # when, in seconds of time.time
     person: Person = field(default_factory=Person)
-    late: bool = False  # says the name of the download
     own: Mapping[str, str] = field(default_factory=dict)  # what is asked in place of exercises
 
     @property
@@ -94,7 +90,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         notebooks += [each for each in files if called(each.name) not in known]
         student, person = roster.student(told)
         mine = found.setdefault(student, [])
-        mine += [submission(student, person, each, is_late(name)) for each in notebooks]
+        mine += [submission(student, person, each) for each in notebooks]
         if not mine:
             mine.append(Submission(student, "", person=person))
     return [each for _, mine in sorted(found.items()) for each in mine], unread
@@ -177,7 +173,7 @@ def called(name: str) -> str:
     return max((each for each in COURSE if each in PurePosixPath(name).name), key=len, default="")
 
 
-def submission(student: str, person: Person, file: File, late: bool) -> Submission:
+def submission(student: str, person: Person, file: File) -> Submission:
     """Read a notebook, whatever state it is in."""
     try:
         if not is_notebook(file.name):
@@ -185,7 +181,7 @@ def submission(student: str, person: Person, file: File, late: bool) -> Submissi
         cells, broken = tuple(read_cells(file.read())), ""
     except Broken as error:
         cells, broken = (), f"{PurePosixPath(file.name).name} {error}"
-    return Submission(student, file.name, cells, broken, file.changed, person, late)
+    return Submission(student, file.name, cells, broken, file.changed, person)
 
 
 def read_cells(content: bytes) -> Iterator[str]:

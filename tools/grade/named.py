@@ -3,31 +3,43 @@
 import csv
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 # lastfirst_USER_SUBMISSION_work.ipynb, late ones with a mark; Full Name_NUMBER_assignsubmission_...
 CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_.+")
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_\w+?(?:_.*)?")
 GROUP = re.compile(r"[^-]*[\s\d][^-]*-")  # before the name, where Moodle's assignment is of teams
-COLUMNS = {  # of a roster: as somebody writes them, as Canvas and as Moodle export them
-    "login": ("login", "sis login id", "username"),
-    "name": ("name", "student", "full name"),
-    "number": ("id",),
+# A roster's columns: as somebody writes them, as Canvas exports a gradebook and New Analytics'
+# reports, and as Moodle exports its participants and an assignment's grading worksheet.
+COLUMNS = {
+    "login": ("login", "sis login id", "username", "email address", "email"),
+    "name": ("name", "student", "student name", "full name"),
+    "number": ("id", "student id"),
+    "participant": ("identifier",),
 }
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in a course: a login, a name, and the number that Canvas knows them by.
+    """Somebody in a course, as far as they are known.
 
-    Of whom only a download tells, label is what to call them.
+    Args:
+        login: what they are graded under.
+        name: first name first, or last name first with a comma.
+        number: that Canvas knows them by.
+        label: what to call them of whom only a download tells.
+        participant: the number that Moodle gives them in one assignment.
+        late: how late they handed in, in the words of Canvas or Moodle.
     """
 
     login: str = ""
     name: str = ""
     number: str = ""
     label: str = ""
+    participant: str = ""
+    late: str = ""
 
 
 def plain(text: str) -> str:
@@ -38,62 +50,94 @@ def plain(text: str) -> str:
 def person_of(name: str, is_file: bool) -> Person:
     """Return whom the name of a folder stands for, or of a file, which may be STUDENT__REST."""
     name = plain(name)
-    if found := MOODLE.fullmatch(name):  # its number is of no use elsewhere
-        return Person(name=found["name"], label=f"{found['name']}_{found['number']}")
-    if found := CANVAS.fullmatch(name):
+    if found := MOODLE.fullmatch(name):
         label = f"{found['name']}_{found['number']}"
-        return Person(name=found["name"], number=found["number"], label=label)
+        return Person(name=found["name"], participant=found["number"], label=label)
+    if found := CANVAS.fullmatch(name):
+        label, late = f"{found['name']}_{found['number']}", "late" * bool(found["late"])
+        return Person(name=found["name"], number=found["number"], label=label, late=late)
     login = name.partition("__")[0] if is_file else name
     return Person(login.rpartition(".")[0] or login if is_file and login == name else login)
 
 
-def is_late(name: str) -> bool:
-    """Say whether the name of a download says that it was handed in late: Canvas's names do."""
-    found = CANVAS.fullmatch(plain(name))
-    return bool(found and found["late"])
+def people_of(path: Path) -> Iterator[Person]:
+    """Yield those that a table names; comma, semicolon or tab stands between its columns."""
+    lines = path.read_text("utf-8-sig").splitlines(keepends=True)
+    separator = max(",;\t", key=(lines or [""])[0].count)
+    for row in csv.DictReader(lines, delimiter=separator):
+        if None in row:  # more cells than columns
+            continue
+        told = {plain(name).lower(): plain(value or "") for name, value in row.items()}
+        known = {
+            what: next((told[name] for name in names if told.get(name)), "")
+            for what, names in COLUMNS.items()
+        }
+        two = told.get("first name", ""), told.get("last name", "") or told.get("surname", "")
+        known["name"] = known["name"] or " ".join(two).strip()
+        known["participant"] = known["participant"].rpartition(" ")[2]  # "Participant 2214"
+        yield Person(**known, late=how_late(told))
+
+
+def how_late(row: dict[str, str]) -> str:
+    """Return what a row says of being late: Moodle's worksheet how much, Canvas's report when."""
+    if row.get("submitted date"):
+        return f"late, on {row['submitted date']}"
+    parts = row.get("status", "").split(" - ")
+    return next((part for part in parts if part.endswith(" late")), "")
 
 
 class Roster:
-    """The logins of a course, found by login, by Canvas's number, or by name."""
+    """The logins of a course, found by login, by Canvas's or Moodle's number, or by name."""
 
     def __init__(self, people: list[Person] = ()):
         self.people = list(people)
 
     @classmethod
-    def read(cls, path: Path) -> "Roster":
-        """Read a table with the columns login, name and id; Canvas's own export will do.
+    def read(cls, path: Path, *more: Path) -> "Roster":
+        """Read who takes the course, and from further tables what else is known of them.
 
         Raises:
-            ValueError: no column holds logins.
+            ValueError: no column holds logins, or somebody is late twice.
         """
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [
-                {plain(name or "").lower(): plain(value or "") for name, value in row.items()}
-                for row in csv.DictReader(file)
-                if None not in row
-            ]
-        people = [
-            Person(**{what: _first(row, names) for what, names in COLUMNS.items()}) for row in rows
-        ]
-        people = [each for each in people if each.login]
+        people = {each.login: each for each in people_of(path) if each.login}
         if not people:
-            raise ValueError(f"{path} has no column {' or '.join(COLUMNS['login'])} with logins")
-        return cls(people)
+            raise ValueError(f"{path} has no column {', '.join(COLUMNS['login'])} with logins")
+        roster = cls(list(people.values()))
+        for table in more:
+            for told in people_of(table):
+                if known := roster.found(told):
+                    if known.late and told.late:
+                        raise ValueError(
+                            f"{table} has {known.name} twice: keep one assignment's rows"
+                        )
+                    kept = {what: text for what, text in asdict(known).items() if text}
+                    place = roster.people.index(known)
+                    roster.people[place] = Person(**asdict(told) | kept)
+        return roster
 
     def student(self, person: Person) -> tuple[str, Person]:
         """Return the name to grade somebody under, and all that is known of them."""
-        found = self._found(person)
-        if found:
-            return found.login, found
+        if found := self.found(person):
+            on_time = person.number and not person.late  # says Canvas; Moodle's names do not tell
+            return found.login, replace(found, late="" if on_time else found.late or person.late)
         return person.login or person.label, person
 
-    def _found(self, person: Person) -> Person | None:
+    def found(self, person: Person) -> Person | None:
+        """Return whom of the course somebody is; None where that is nobody, or may be two.
+
+        A participant's number is of one assignment: it needs the name beside it, if there is one.
+        """
         alone = GROUP.match(person.name)
         wanted = _letters(person.name)
         member = _letters(person.name[alone.end() :]) if alone else ""
         for fits in (
             lambda each: person.login and each.login.lower() == person.login.lower(),
             lambda each: person.number and each.number == person.number,
+            lambda each: (
+                person.participant
+                and each.participant == person.participant
+                and (not each.name or wanted in _orders(each.name))
+            ),
             lambda each: wanted and wanted in _orders(each.name),
             lambda each: member and member in _orders(each.name),
         ):
@@ -101,10 +145,6 @@ class Roster:
             if len(found) == 1:
                 return found[0]
         return None
-
-
-def _first(row: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((row[name] for name in names if row.get(name)), "")
 
 
 def _letters(name: str) -> str:

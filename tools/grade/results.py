@@ -3,19 +3,15 @@
 import functools
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from course import COURSE
 from handed_in import Submission, called
 from judge import Said
 
 from eleven_steps.checks import check
-
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
-from course import COURSE
 
 POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 BY_STEPS = "your_class"  # of which each step that is right counts
@@ -41,7 +37,7 @@ class Result:
     notebook: str
     points: int
     possible: int
-    late: bool
+    late: str  # how late, in words; "" is on time
 
 
 @functools.cache
@@ -90,7 +86,7 @@ def results(
                 (rank(one, said[name], name) for one, said in notebooks), key=lambda each: each[0]
             )
             told = said.passed, said.kind, said.mistake, said.message, taken.notebook
-            late = taken.late and said.kind != "missing"
+            late = taken.person.late * (said.kind != "missing")
             yield Result(student, name, *told, points(name, said), possible(name), late)
 
 

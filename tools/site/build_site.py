@@ -34,6 +34,8 @@ ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
 ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
+# Every cell's code and every output stops nbconvert's Tab; stills.js lets stop what is scrolled.
+STOP = re.compile(r'(<div class="[^"]*\bjp-(?:Cell-inputWrapper|OutputArea-output)\b[^>]*) tabindex="0"')
 TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#])')
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
@@ -140,6 +142,7 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
     close_folds(notebook.cells)
     about = {"metadata": {"name": name, **around(name)}}
     html, _ = exporter().from_notebook_node(notebook, about)
+    html = STOP.sub(r"\1", html)
     html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)
     html = re.sub(r'href="(?:notebooks/|\.\./)*glossary\.md', 'href="glossary.html', html)
     return TO_NOTEBOOK.sub(r'href="\1.html', html)

@@ -27,12 +27,19 @@ function drawing(image) {
   return new TextDecoder().decode(bytes);
 }
 
-const scrolling = "main :is([style*='overflow-x:auto'], table, math, .jp-RenderedHTML, .jp-RenderedMarkdown, pre)";
+const SAYS = "Wider than the page: the arrow keys scroll it";
+const scrolling = "main :is([style*='overflow-x:auto'], table, p, .jp-RenderedHTML, .jp-RenderedMarkdown, pre)";
 new ResizeObserver(() => {
   for (const part of document.querySelectorAll(scrolling)) {
     const wide = part.scrollWidth > part.clientWidth + 1 &&
       /auto|scroll/.test(getComputedStyle(part).overflowX);
-    if (wide) part.tabIndex = 0;
-    else if (part.tabIndex === 0) part.removeAttribute("tabindex");
+    if (wide) {
+      if (!part.ariaLabel) part.ariaLabel = SAYS;
+      if (!part.role && part.tagName !== "TABLE") part.role = "group";
+      part.tabIndex = 0;
+    } else if (part.tabIndex === 0) {
+      part.removeAttribute("tabindex");
+      if (part.ariaLabel === SAYS) part.ariaLabel = part.role = null;
+    }
   }
 }).observe(document.querySelector("main"));
