@@ -8,7 +8,6 @@ import torch
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.contract import called
-from helpers.trace import STEPS
 
 
 def look(show: str, case, names: Sequence[str]) -> str:
@@ -112,16 +111,6 @@ def learns(scene: Scene) -> str:
     return ", ".join(n for n in LAYERS if getattr(module, n).weight.grad is not None) or "none"
 
 
-def first(scene: Scene) -> str:
-    """Return the first step whose tensors are other ones than the right class's."""
-    right = play(scene.case)
-    for place, step in enumerate(STEPS, start=1):
-        pairs = zip(right.at(step), scene.at(step), strict=False)
-        if not all(close(one, other) for one, other in pairs):
-            return f"step {place}, {step}"
-    return "at none"
-
-
-_EVERY = shape, last, table, cell, sums, sees, changed, parameters, stored, learns, first
+_EVERY = shape, last, table, cell, sums, sees, changed, parameters, stored, learns
 LOOKS = {each.__name__: each for each in _EVERY}
 NEEDS = {"sums": "softmax", "sees": "softmax", "changed": "out_proj", "learns": "out_proj"}

@@ -13,6 +13,7 @@ import argparse
 import csv
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from grade import harmless, replacing
@@ -46,31 +47,25 @@ def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int | str
     return most, reached
 
 
-def write_canvas(path: Path, most: dict, reached: dict, people: dict) -> None:
-    """Write a table that Canvas imports; what stands in ID it fills in itself, if that is empty."""
-    with replacing(path) as file:
-        table = csv.writer(file)
-        table.writerow([*CANVAS, *most])
-        table.writerow([POSSIBLE, *[""] * (len(CANVAS) - 1), *most.values()])
-        for student, row in reached.items():
-            person = people.get(student, {})
-            who = person.get("name") or student, person.get("number", ""), ""
-            login = person.get("login", student)
-            table.writerow([*map(harmless, (*who, login)), "", *row.values()])
+def canvas_rows(most: dict, reached: dict, people: dict) -> Iterator[list]:
+    """Yield a table that Canvas imports; what stands in ID it fills in itself, if that is empty."""
+    yield [*CANVAS, *most]
+    yield [POSSIBLE, *[""] * (len(CANVAS) - 1), *most.values()]
+    for student, row in reached.items():
+        person = people.get(student, {})
+        who = person.get("name") or student, person.get("number", ""), ""
+        login = person.get("login", student)
+        yield [*map(harmless, (*who, login)), "", *row.values()]
 
 
-def write_moodle(path: Path, most: dict, reached: dict, people: dict) -> None:
-    """Write a table that Moodle imports: in percent, since its new items have a maximum of 100."""
-    with replacing(path) as file:
-        table = csv.writer(file)
-        table.writerow(["username", *most])
-        for student, row in reached.items():
-            if login := people.get(student, {}).get("login", student):
-                table.writerow(
-                    [harmless(login), *(percent(row[name], most[name]) for name in most)]
-                )
-            else:
-                print(f"without a login, so not in {path}: {visible(student)}", file=sys.stderr)
+def moodle_rows(most: dict, reached: dict, people: dict) -> Iterator[list]:
+    """Yield a table that Moodle imports: in percent, since its new items have a maximum of 100."""
+    yield ["username", *most]
+    for student, row in reached.items():
+        if login := people.get(student, {}).get("login", student):
+            yield [harmless(login), *(percent(row[name], most[name]) for name in most)]
+        else:
+            print(f"without a login, so not in Moodle's table: {visible(student)}", file=sys.stderr)
 
 
 def percent(reached: int | str, most: int) -> float | str:
@@ -88,10 +83,11 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error("say where to: --canvas FILE, --moodle FILE, or both")
     content = json.loads(options.results.read_text("utf-8"))
     most, reached = totals(content)
-    if options.canvas:
-        write_canvas(options.canvas, most, reached, content["students"])
-    if options.moodle:
-        write_moodle(options.moodle, most, reached, content["students"])
+    tables = (options.canvas, canvas_rows), (options.moodle, moodle_rows)
+    for path, rows in tables:
+        if path:
+            with replacing(path) as file:
+                csv.writer(file).writerows(rows(most, reached, content["students"]))
     print(f"{len(reached)} students, {len(most)} notebooks")
 
 

@@ -15,12 +15,8 @@ from eleven_steps.checks import check
 
 POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 BY_STEPS = "your_class"  # of which each step that is right counts
-RANKS = {
-    "missing": 0,
-    "broken": 1,
-    "unfinished": 2,
-    "other_numbers": 2,
-}  # of what is said; all else is an answer
+# Of what is said; all else is an answer.
+RANKS = {"missing": 0, "broken": 1, "unfinished": 2, "other_numbers": 2}
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
 

@@ -74,10 +74,10 @@ def cards(rows: list[tuple[str, str, str]]) -> str:
 
 def card(name: str, minutes: str) -> str:
     """Return the card of one notebook: its title, what it answers, its minutes."""
-    title = title_of(COURSE[name])
+    title, asked = title_of(COURSE[name]), TEXTS["asked"][name]
     return (
         f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
-        f"<span>{marked(TEXTS["asked"][name])}</span><small>{minutes} minutes</small></a></li>"
+        f"<span>{marked(asked)}</span><small>{minutes} minutes</small></a></li>"
     )
 
 
