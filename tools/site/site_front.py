@@ -19,6 +19,7 @@ ROW = re.compile(
 STATE = "application/vnd.jupyter.widget-state+json"
 KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
+
 def front_page(root: Path) -> NotebookNode:
     """Return index.html as a notebook: prose, the stage, a card a notebook.
 
