@@ -6,18 +6,22 @@ and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as 
 
 import contextlib
 import os
+import re
 import signal
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 # Reading a notebook asks for no address's syntax, but jsonschema builds 39 grammars for it, in each
 # process, where it finds this.
 sys.modules.setdefault("rfc3987_syntax", None)
 
+import nbformat
 import nbval.plugin
 import pytest
 from kernels import Kernel
 from nbval.plugin import IPyNbCell, IPyNbFile
-from renew import VIEW, as_shipped, merge_streams
+from renew import VIEW, as_shipped, merge_streams, read
 
 # Tests run beside each other, and tiny tensors are slower on several threads: one for each process,
 # said before anybody imports torch.
@@ -25,6 +29,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["nbval.plugin"]
 nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
+# tests/test_notebooks.py validates each notebook; nbval would once more in every process.
+unchecked = {"read": lambda path, **_: read(Path(path))}
+nbval.plugin.nbformat = SimpleNamespace(**vars(nbformat) | unchecked)
+
+NIGHT = re.compile(r"^pytestmark = pytest\.mark\.nightly\b", re.MULTILINE)
 
 
 def pytest_configure(config):
@@ -37,6 +46,16 @@ def pytest_configure(config):
     stack = contextlib.ExitStack()
     stack.enter_context(as_shipped())
     config.add_cleanup(stack.close)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Import no file whose tests the marks leave out anyway, in any of the processes."""
+    marks = config.option.markexpr
+    if collection_path.name == "browser":
+        return "not browser" in marks or None
+    if collection_path.suffix == ".py" and "not nightly" in marks:
+        return bool(NIGHT.search(collection_path.read_text("utf-8"))) or None
+    return None
 
 
 @pytest.fixture(scope="module")

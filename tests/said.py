@@ -1,13 +1,22 @@
 """What the checks say to known answers, whole, as a person has read it: a TOML file for each test.
 
-RENEW_SAID=1 in the environment writes the files anew; what has changed is read in `git diff`.
+An answer stands there as a learner types it, and behind it what is said. A new one gets any text;
+RENEW_SAID=1 in the environment writes down what is said now, and `git diff` is read.
 """
 
+import itertools
+import linecache
 import os
 import tomllib
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "said"
+numbers = itertools.count()
+
+
+def answers(name):
+    """The answers of a file, each with what was read."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 def as_read(name, said):
@@ -17,7 +26,7 @@ def as_read(name, said):
         path.parent.mkdir(exist_ok=True)
         lines = (f"{quoted(answer)} = {quoted(message)}\n" for answer, message in said.items())
         path.write_text("".join(lines), "utf-8")
-    return tomllib.loads(path.read_text("utf-8"))
+    return answers(name)
 
 
 def quoted(text):
@@ -26,3 +35,10 @@ def quoted(text):
         return f"'{text}'"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def typed(source, scope, mode="exec"):
+    """Run what a learner types in a cell; tracebacks know its lines, as IPython keeps them."""
+    file = f"<cell {next(numbers)}>"
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    return eval(compile(source, file, mode), scope)

@@ -1,7 +1,7 @@
 """Classes with a change since the lecture, as learners write them: without parts, in two styles.
 
 PLAIN write the steps out. FUSED hand them to torch, or take another way to the same numbers.
-with_slip(name, old, new) is a class of these with one text replaced.
+with_slip(name, edits) is a class of these with other lines.
 """
 
 import inspect
@@ -54,15 +54,11 @@ class Fused(Plain):
         return F.scaled_dot_product_attention(q, k, v, self.seen(q, k), p, enable_gqa=True)
 
 
-def of_few_heads(self, d_in, num_kv_heads, bias):
-    for name in ("W_key", "W_value"):
-        setattr(self, name, nn.Linear(d_in, num_kv_heads * self.width, bias=bias))
-
-
 class PlainGqa(Plain):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, bias=False, num_kv_heads=1):
         super().__init__(d_in, d_out, context_length, dropout, num_heads, bias)
-        of_few_heads(self, d_in, num_kv_heads, bias)
+        for name in ("W_key", "W_value"):
+            setattr(self, name, nn.Linear(d_in, num_kv_heads * self.width, bias=bias))
 
     def project(self, x):
         q, k, v = super().project(x)
@@ -72,10 +68,9 @@ class PlainGqa(Plain):
         return q, k, v
 
 
-class FusedGqa(Fused):
-    def __init__(self, *sizes, qkv_bias=False, num_kv_heads):
-        super().__init__(*sizes, qkv_bias)
-        of_few_heads(self, sizes[0], num_kv_heads, qkv_bias)
+class FusedGqa(Fused, PlainGqa):
+    def project(self, x):
+        return Plain.project(self, x)
 
 
 class PlainNorm(Plain):
@@ -151,13 +146,9 @@ class PlainAlibi(Plain):
         return super().scores(q, k) - self.slopes * (place[:, None] - place)
 
 
-class FusedAlibi(Fused):
-    def __init__(self, *sizes, qkv_bias=False, slopes):
-        super().__init__(*sizes, qkv_bias)
-        self.register_buffer("slopes", slopes)
-
+class FusedAlibi(Fused, PlainAlibi):
     def seen(self, q, k):
-        bias = self.slopes[:, None, None] * torch.arange(k.shape[-2], device=q.device)
+        bias = self.slopes * torch.arange(k.shape[-2], device=q.device)
         hidden = torch.full((q.shape[-2],) * 2, -torch.inf, device=q.device).triu(1)
         return (bias + hidden).to(q)[None]  # a number for each row changes nothing
 
@@ -191,11 +182,7 @@ class PlainWindow(Plain):
         return super().hidden(scores) | far
 
 
-class FusedWindow(Fused):
-    def __init__(self, *sizes, qkv_bias=False, window):
-        super().__init__(*sizes, qkv_bias)
-        self.window = window
-
+class FusedWindow(Fused, PlainWindow):
     def seen(self, q, k):
         place = torch.arange(q.shape[-2], device=q.device)
         back = place[:, None] - place
@@ -281,11 +268,7 @@ class PlainGate(Plain):
         return self.out_proj(self.W_gate(x).sigmoid() * context)
 
 
-class FusedGate(Fused):
-    def __init__(self, d_in, d_out, *sizes, **bias):
-        super().__init__(d_in, d_out, *sizes, **bias)
-        self.W_gate = nn.Linear(d_in, d_out, bias=False)
-
+class FusedGate(Fused, PlainGate):
     def forward(self, x):
         context = self.attend(*self.project(x)) * self.split(1 / (1 + (-self.W_gate(x)).exp()))
         return self.out_proj(context.transpose(1, 2).flatten(2))
@@ -414,10 +397,11 @@ def of_style(style):
     }
 
 
-def with_slip(name, old, new):
-    """A class of this file with one text replaced, wherever in the file it stands."""
+def with_slip(name, edits):
+    """A class of this file with other lines, wherever in the file they stand."""
     source = inspect.getsource(sys.modules[__name__])
-    assert old in source, old
-    names = {"__name__": "slips"}
-    exec(source.replace(old, new), names)
+    for old, new in edits.items():
+        assert old in source, old
+        source = source.replace(old, new)
+    exec(source, names := {"__name__": "slips"})
     return names[name]

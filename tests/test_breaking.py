@@ -93,8 +93,3 @@ def test_random_numbers_are_left_alone():
     before = torch.random.get_rng_state()
     repr(sliders.break_step(wrong_lines("reformat")))
     assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_another_step_is_refused():
-    with pytest.raises(ValueError, match="one of view, scores"):
-        wrong_lines("shape")

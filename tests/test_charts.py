@@ -86,12 +86,6 @@ def test_squares_have_the_area_of_their_amounts():
     assert chart.description == "Squares to scale: one: 1 bytes; sixteen: 16 bytes."
 
 
-@pytest.mark.parametrize("amounts", [{}, {"none": 0}, {"one": 1, "debt": -1}])
-def test_squares_need_something_to_draw(amounts):
-    with pytest.raises(ValueError, match="one or more positive ones are expected"):
-        draw_squares(amounts, "Nothing")
-
-
 def test_growth_starts_at_zero_and_says_its_ends():
     drawn = []
     lines = {"layers": [1, 2, 3], "scores": [1, 4, 9]}
@@ -106,8 +100,6 @@ def test_growth_starts_at_zero_and_says_its_ends():
     assert chart.description == "From 10 to 30 tokens, millions: layers 1 to 3; scores 1 to 9."
     texts = re.findall("<text[^>]*>([^<]+)", draw_growth([1, 2, 3], lines, "millions", "It").svg)
     assert {"layers", "scores", "num_tokens", "millions", "It"} <= set(texts)
-    with pytest.raises(ValueError):
-        draw_growth([10], {"alone": [1]}, "millions", "It grows")
 
 
 def test_dots_tell_each_share_of_each_row():
@@ -116,15 +108,3 @@ def test_dots_tell_each_share_of_each_row():
         "names right, one dot for each of 2 models. whole: 1.00, 0.50; cut: 0.00, 0.25."
     )
     assert {"whole", "cut", "names right"} <= set(re.findall(r">([^<>]+)</text>", drawn.svg))
-
-
-@pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [1.0], "b": [1.0, 0.0]}])
-def test_dots_that_are_missing_are_refused(rows):
-    with pytest.raises(ValueError, match="one number, not 0, is expected"):
-        draw_dots(rows, "names right", "T")
-
-
-@pytest.mark.parametrize("share", [float("nan"), 1.5, -0.1])
-def test_dots_off_the_scale_are_refused(share):
-    with pytest.raises(ValueError, match="not from 0 to 1"):
-        draw_dots({"a": [share]}, "names right", "T")

@@ -1,4 +1,4 @@
-"""Whatever a class does, check_attention answers and leaves everything as it was."""
+"""Whatever a class does, the checks answer, leave everything as it was, and time it alone."""
 
 import functools
 import os
@@ -6,21 +6,27 @@ import random
 import signal
 import sys
 import threading
+import time
 import warnings
 import weakref
+from importlib import import_module
 
 import numpy as np
 import pytest
 import torch
-from attention_variants import Base, CallsItself, NeverEnds, Sleeps
+from attention_variants import Base, carrier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch._tensor_str import get_printoptions
 
-from eleven_steps.checks import check_attention
+from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge.say import Outcome
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.run import isolate
 from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
+
+every = pytest.mark.parametrize
 
 
 def state():
@@ -137,13 +143,43 @@ def test_no_exception_comes_out(first, later, turn, where):
     assert verdict.step is None or 1 <= verdict.step <= 11
 
 
-@pytest.mark.parametrize("cls", [NeverEnds, Sleeps, CallsItself])
+class NeverEnds(Base):
+    def forward(self, x):
+        while True:
+            pass
+
+
+class CallsItself(Base):
+    def forward(self, x):
+        return self.forward(x)
+
+
+class Sleeps(Base):
+    def forward(self, x):
+        time.sleep(30)
+
+
+class NeverAnswers(Base):
+    def __getattribute__(self, name):
+        while True:
+            pass
+
+
+class NeverBuilt(Base):
+    def __init__(self, *args, **options):
+        while True:
+            pass
+
+
+@every("cls", [NeverEnds, Sleeps, CallsItself, NeverAnswers, NeverBuilt])
 def test_what_does_not_end_is_stopped(cls, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.4)
+    for place in ("classes", "answers"):
+        monkeypatch.setattr(f"eleven_steps.checks.judge.{place}.SECONDS", 0.3)
     before = state()
-    verdict = check_attention(cls)
-    assert not verdict.passed
-    assert state() == before
+    verdict, said = check_attention(cls), check("your_class.1", cls, record=False)
+    assert not verdict.passed and not said.passed and state() == before
+    if cls is not CallsItself:
+        assert "does not end" in verdict.message and "no end" in said.message
 
 
 class Thing:
@@ -270,3 +306,91 @@ def test_a_strange_metaclass_is_answered():
             raise RuntimeError("closed")
 
     assert not check_attention(Closed("Shut", (), {})).passed
+
+
+@every("error", [isolate.TimeUp, isolate.Stopped, KeyboardInterrupt, SystemExit])
+@every("where", ["__init__", "forward"])
+def test_an_exception_of_ours_that_the_class_raises_stays_inside(error, where):
+    def raising(*args, **options):
+        raise error
+
+    cls = type("Raises", (Base,), {where: raising})
+    verdict = check_attention(cls)
+    assert not verdict.passed and "raises" in verdict.message, verdict
+    assert check("your_class.1", cls, record=False).kind == "error"
+    assert check("scores.1", raising, record=False).kind == "error"
+
+
+# The clock
+
+
+def work(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+def slowed(function, seconds):
+    def slow(*args, **options):
+        work(seconds)
+        return function(*args, **options)
+
+    return slow
+
+
+@every(
+    ("cls", "places", "seconds", "limit"),
+    [
+        (Base, ["judge.match.play"], 0.2, 2),  # asked for every case
+        (
+            carrier("functional", "scores_transposed"),
+            ["judge.blame.walk", "judge.blame.differ"],
+            0.35,
+            0.5,
+        ),
+        (carrier("functional", "scores_transposed"), ["run.recording.copy_of"], 0.02, 0.5),
+    ],
+    ids=["right", "wrong", "while it runs"],
+)
+def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, limit, monkeypatch):
+    expected = check_attention(cls)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", limit)
+    for place in places:
+        module, _, name = place.rpartition(".")
+        owner = import_module(f"eleven_steps.checks.{module}")
+        monkeypatch.setattr(owner, name, slowed(getattr(owner, name), seconds))
+    began = time.process_time()
+    assert check_attention(cls) == expected
+    assert time.process_time() - began > limit
+
+
+def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
+    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.functions.play", slowed(play, 0.15))
+    assert check("scores.1", lambda q, k: q @ k.transpose(2, 3), record=False).passed
+
+
+def test_work_of_the_class_itself_is_stopped(monkeypatch):
+    class Slow(Base):
+        def forward(self, x):
+            work(0.2)
+            return super().forward(x)
+
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.5)
+    verdict = check_attention(Slow)
+    assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
+
+
+@every(("act", "seconds"), [(lambda: time.sleep(0.6), 0.6), (lambda: work(0.2), 0.2)])
+def test_the_clock_counts_work_and_idling(act, seconds):
+    with isolate.timed(9) as clock:
+        isolate.attempt(act)
+    assert seconds * 0.8 <= clock.passed < seconds + 0.3
+
+
+def test_waiting_for_a_processor_does_not_count(monkeypatch):
+    wall = time.monotonic  # as if this process had a quarter of a processor, or less
+    monkeypatch.setattr(isolate.time, "monotonic", lambda: 4 * wall())
+    with isolate.timed(9) as clock:
+        isolate.attempt(work, 0.5)
+    assert 0.4 < clock.passed < 0.7

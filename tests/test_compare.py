@@ -39,20 +39,6 @@ def test_inf_is_not_equal(number):
     assert not worst([(torch.tensor([number]), torch.zeros(1))]) <= 1e9
 
 
-@pytest.mark.parametrize(
-    "pairs, words",
-    [
-        ([], "nothing was compared"),
-        ([SAME, (torch.ones(0), torch.ones(0))], r"shapes are \(0,\)"),
-        ([(torch.ones(2), torch.ones(1))], r"\(2,\) and \(1,\)"),
-        ([(torch.ones(2, 3), torch.tensor(1.0))], r"\(2, 3\) and \(\)"),
-    ],
-)
-def test_nothing_compared_is_an_error(pairs, words):
-    with pytest.raises(ValueError, match=words):
-        worst(pairs)
-
-
 # Those who compare
 
 

@@ -11,7 +11,6 @@ import renew
 import torch
 
 from eleven_steps import sliders
-from eleven_steps.pictures import Arrow, Handle, draw_vectors
 from eleven_steps.pictures.svg import CHARACTER, TITLE_HEIGHT, number
 from eleven_steps.sliders.words import SENTENCES, meaning_at
 from helpers.examples import load_example
@@ -137,12 +136,6 @@ def test_no_name_stands_over_another_wherever_a_tip_is(name):
         assert len(names(svg)) > 1 and not over_each_other(svg), tip
 
 
-def test_no_name_stands_over_another_at_tips_that_are_near():
-    arrows = [Arrow("bank alone", (1, 1), "dashed"), Arrow("bank", (1.67, 1.14), "strong")]
-    svg = draw_vectors(arrows, "near").svg
-    assert len(names(svg)) == 2 and not over_each_other(svg)
-
-
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_no_name_stands_over_another_while_a_sentence_is_read(sentence):
     for words_read in range(len(SENTENCES[sentence].split())):
@@ -203,15 +196,6 @@ def test_a_page_that_asks_for_nothing_gets_what_stands_there(ask):
 
 
 @every_one
-def test_what_was_dragged_goes_back(ask, name):
-    drag = MAKE[name]()
-    first = drawn(ask(drag))
-    moved = ask(drag, [list(handle.high) for handle in drag.handled.handles])
-    assert moved["svg"] != first["svg"]
-    assert drawn(ask(drag, [list(handle.value) for handle in drag.handled.handles])) == first
-
-
-@every_one
 def test_what_is_stored_is_the_beginning_and_a_hash_over_its_places(name):
     drag = MAKE[name]()
     bundle = drag._repr_mimebundle_()
@@ -227,14 +211,3 @@ def test_what_is_stored_is_the_beginning_and_a_hash_over_its_places(name):
     drag.draw = other  # other at one end alone
     drag.places = drag.alone()
     assert repr(drag) != bundle["text/plain"]
-
-
-def test_what_cannot_be_dragged_is_named():
-    with pytest.raises(ValueError, match="'pond' is to be one of the words"):
-        sliders.explore_mix(DUCKS, X, "pond")
-    with pytest.raises(ValueError, match=r"x \(3, 2\) to have a row"):
-        sliders.explore_mix(DUCKS, X[:3], "bank")
-    with pytest.raises(ValueError, match=r"tip of ducks is at \[4.0, 0.0\]: expected from"):
-        sliders.explore_mix(DUCKS, X, "ducks")
-    with pytest.raises(ValueError, match="h is at"):
-        Handle("h", (1, 2), (0, 0), (1, 1), (0, 0), (1, 1), "")

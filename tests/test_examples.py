@@ -1,6 +1,5 @@
 """The data files say what is true, and a bad one is refused with its name."""
 
-import json
 import math
 
 import pytest
@@ -11,20 +10,6 @@ from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example, load_whiteboard
 
 NAMES = sorted(file.stem for file in examples.DATA.glob("*.json"))
-GOOD = {"value": [[1, 2.5], [3, 4]], "shape": [2, 2], "meaning": "a matrix", "source": "here"}
-
-
-@pytest.fixture
-def write(tmp_path, monkeypatch):
-    """Write text as the only data file, broken.json."""
-    monkeypatch.setattr(examples, "DATA", tmp_path)
-    return (tmp_path / "broken.json").write_text
-
-
-def entry(**changes):
-    """Return a data file's text with one entry, t: GOOD with changes; None drops a field."""
-    changed = {key: value for key, value in (GOOD | changes).items() if value is not None}
-    return json.dumps({"about": "a test", "tensors": {"t": changed}})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,62 +99,6 @@ def test_models_are_counted():
     assert t["attention_parameters"][0] == 2_360_064
     assert t["parameters_published"][0] == 117_000_000
     assert t["parameters_counted"][0] // 1_000_000 == 124
-
-
-def test_an_optional_dtype_is_kept(write):
-    write(entry(dtype="float64"))
-    assert load_example("broken")["t"].dtype == torch.float64
-    write(entry(dtype="int64", value=[[2**40, 2], [3, 4]]))
-    assert load_example("broken")["t"][0, 0] == 2**40
-
-
-def test_a_missing_file_names_those_that_exist(write):
-    write(entry())
-    with pytest.raises(FileNotFoundError, match=r"absent\.json.*examples in .* are broken"):
-        load_example("absent")
-
-
-def test_a_missing_tensor_names_those_that_exist():
-    with pytest.raises(KeyError, match="'batched_product' has no 'b': it has a, product"):
-        load_example("batched_product")["b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("{", ["is not JSON"]),
-        ("[]", ["list", "object is expected"]),
-        ('{"about": "a test"}', ["no tensors"]),
-        ('{"about": "a test", "tensors": [1]}', ["tensors is [1]", "object is expected"]),
-        ('{"about": 5, "tensors": {}}', ["about is 5", "text is expected"]),
-        ('{"about": "a test", "tensors": {"t": 7}}', ["'t'", "int", "object is expected"]),
-        (entry(value=None), ["'t'", "no value"]),
-        (entry(shape=None, source=None), ["'t'", "no shape, source"]),
-        (entry(units="m"), ["'t'", "units", "dtype, meaning, rows, shape, source, value"]),
-        (entry(meaning=""), ["'t'", "meaning is ''", "text is expected"]),
-        (entry(shape=[4]), ["'t'", "[2, 2]", "[4] is declared"]),
-        (entry(shape="2x2"), ["'t'", "[2, 2]", "2x2 is declared"]),
-        (entry(value=[[1, 2], [3]]), ["'t'", "ragged", "[2], [1]"]),
-        (entry(value=[[1, 2], 3]), ["'t'", "ragged", "[2], []"]),
-        (entry(value=[[1, 2], [3, "4"]]), ["'t'", "'4'", "finite torch.float32"]),
-        (entry(value=[[1, 2], [3, True]]), ["'t'", "True", "finite torch.float32"]),
-        (entry(value=[[1, 2], [3, math.nan]]), ["'t'", "nan", "finite torch.float32"]),
-        (entry(value=[[1, 2], [3, 1e300]]), ["'t'", "1e+300", "finite torch.float32"]),
-        (entry(dtype="int64"), ["'t'", "2.5", "finite torch.int64"]),
-        (entry(dtype="int64", value=[[2**70, 1], [1, 1]]), ["'t'", str(2**70), "torch.int64"]),
-        (entry(dtype="half"), ["'t'", "'half'", "float32, float64, int64"]),
-        (entry(dtype=["float64"]), ["'t'", "['float64']", "float32, float64, int64"]),
-        (entry(rows=["only one"]), ["'t'", "only one", "[2, 2]", "one text for each row"]),
-        (entry(rows=[1, 2]), ["'t'", "[1, 2]", "one text for each row"]),
-        (entry(rows=["one"], value=1, shape=[]), ["'t'", "shape []", "one text for each row"]),
-    ],
-)
-def test_a_bad_file_is_named_with_its_fault(write, text, parts):
-    write(text)
-    with pytest.raises(ValueError) as caught:
-        load_example("broken")
-    for part in ["broken.json", *parts]:
-        assert part in str(caught.value)
 
 
 def assert_prints_as(actual, published):

@@ -8,7 +8,7 @@ import torch
 from sizes import TELLING, build
 
 from eleven_steps import sliders
-from eleven_steps.pictures import draw_linked, draw_map, steps_of
+from eleven_steps.pictures import draw_map, steps_of
 from eleven_steps.sliders.source import run_by_line, shown_code, tell
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
@@ -133,10 +133,3 @@ def test_what_is_stored_is_the_code_the_map_and_a_hash_over_all_that_is_told():
     assert "def forward(self" in words and bundle["text/html"].count("<img alt=") == 1
     linked.lit = linked.lit | {'.part[data-told="step 8"]': {}}
     assert repr(linked) != bundle["text/plain"]
-
-
-def test_code_and_trace_have_to_have_the_same_steps():
-    mha, _ = sliders.run()
-    steps = trace(mha, sliders.tokens())
-    with pytest.raises(ValueError, match=r"the code has the steps \[1\]: those of the trace are"):
-        draw_linked("# 1 shape\nb = 1", steps, {})

@@ -107,13 +107,3 @@ def test_a_wrong_class_still_shows_its_steps():
 def test_two_mistakes_can_be_planted_at_once():
     source = show_lines("no_scale", "no_mask")
     assert "+ scaled = masked" in source and "+ masked = scores" in source
-
-
-def test_mistakes_on_the_same_line_do_not_go_together():
-    with pytest.raises(ValueError, match="scale_head_dim changes"):
-        wrong_class("no_scale", "scale_head_dim")
-
-
-def test_an_unknown_name_is_a_key_error():
-    with pytest.raises(KeyError, match="no_such_mistake"):
-        wrong_class("no_such_mistake")

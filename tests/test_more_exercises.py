@@ -6,13 +6,12 @@ from itertools import permutations
 import pytest
 import renew
 import torch
-from test_exercises import cells, run, tried
+from test_exercises import tried
 from torch import nn
 
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.kinds import Choose, Explain
 from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
@@ -22,20 +21,9 @@ from helpers.attention import MultiHeadAttention
 every = pytest.mark.parametrize
 ORDER = "IGMDBPKOLAF"
 FORWARD = QUIZZES["the_order.1"]
-EXPLAIN = [name for name, task in QUIZZES.items() if isinstance(task, Explain)]
-CHOOSE = [name for name, task in QUIZZES.items() if isinstance(task, Choose)]
 
 
 # The notebooks
-
-
-@every("identifier", QUIZZES)
-def test_every_exercise_ships_open_and_its_solution_proves_itself(identifier):
-    asked, solved = cells(identifier)
-    (output,) = asked.outputs
-    assert output.data["text/plain"] == f"○ {identifier}: not answered yet."
-    assert f'assert check("{identifier}", ' in solved.source and "record=False)" in solved.source
-    assert tried(identifier, run(f"from torch import nn\n{solved.source}")).passed
 
 
 @every("identifier", [name for name in QUIZZES if name != "the_test.1"])
@@ -48,14 +36,6 @@ def test_whatever_is_handed_in_gets_a_sentence(identifier, answer):
 @every("identifier", QUIZZES)
 def test_nothing_is_not_answered(identifier):
     assert check(identifier).kind == tried(identifier, None).kind == "unfinished"
-
-
-@every("identifier", EXPLAIN)
-def test_a_wrong_number_gets_its_sentence(identifier):
-    for number, sentence in QUIZZES[identifier].slips.items():
-        outcome = tried(identifier, number)
-        assert outcome.kind == "mistake" and outcome.message == sentence
-    assert tried(identifier, QUIZZES[identifier].answer).passed
 
 
 def test_the_numbers_to_foresee_are_true():
@@ -121,18 +101,6 @@ def test_a_fresh_problem_does_not_show_its_answers(kind):
 
 
 # To choose
-
-
-@every("identifier", CHOOSE)
-def test_each_line_but_one_gets_its_sentence(identifier):
-    task = QUIZZES[identifier]
-    assert sorted([task.answer, *task.slips]) == list("ABCD")
-    assert tried(identifier, f" {task.answer.lower()} ").passed
-    for letter, said in task.slips.items():
-        sentence, mistake = (said, None) if isinstance(said, str) else said
-        outcome = tried(identifier, letter)
-        assert (outcome.kind, outcome.message, outcome.mistake) == ("mistake", sentence, mistake)
-    assert "A, B, C, D" in tried(identifier, "E").message
 
 
 def asked_about(identifier):
@@ -220,52 +188,7 @@ def test_what_passes_runs_and_two_lines_out_of_order_do_not():
                 assert close(forward(letters)(play(BIASED).module, BIASED.x), play(BIASED).out)
 
 
-EARLY = "`scores = queries @ keys.transpose(2, 3)`: this comes too early: step 4 (transpose)"
-WANTED = 'a text of letters in order, such as "ABC", is expected; this is'
-
-
-@every(
-    ("answer", "kind", "message"),
-    [
-        ("i g m d", "so far", "right so far: 4 of 11 lines. 7 are missing."),
-        ("IB", "value", f"place 2, B, {EARLY} must stand above it."),
-        (
-            "IGMDBPKOAF",
-            "value",
-            "place 9, A, `context = context.contiguous().view(b, num_tokens, self.d_out)`: "
-            "this comes too early: step 9 (reformat) must stand above it.",
-        ),
-        (
-            "F",
-            "value",
-            "place 1, F, `return self.out_proj(context)`: this comes too early: step 10 (combine) "
-            "must stand above it.",
-        ),
-        (
-            "A",
-            "value",
-            "place 1, A, `context = context.contiguous().view(b, num_tokens, self.d_out)`: this "
-            "comes too early: steps 1 (shape) and 9 (reformat) must stand above it.",
-        ),
-        (
-            "IGMDBPKK",
-            "value",
-            "place 8, K, `weights = torch.softmax(masked / self.head_dim**0.5, dim=-1)`: "
-            "a line above has taken step 7 (softmax) already.",
-        ),
-        ("IGZ", "value", "place 3, Z: there is no such line; they are A to Q."),
-        (7, "type", f"{WANTED} of type int."),
-        (["I", "G"], "type", f"{WANTED} a list with a str in it."),
-        ("", "unfinished", "not answered yet."),
-    ],
-)
-def test_the_first_misplaced_line_is_named(answer, kind, message):
-    outcome = tried("the_order.1", answer)
-    assert (outcome.kind, outcome.message) == (kind, message)
-
-
 def test_the_notebook_shows_the_lines_that_are_judged():
-
     texts = [c.source for c in renew.read(renew.NOTEBOOKS / "12_the_class.ipynb").cells]
     lines = [f"{letter}  {line.code}" for letter, line in FORWARD.lines.items()]
     assert any("\n".join(lines) in text for text in texts)
@@ -348,22 +271,6 @@ def test_a_right_class_that_is_rejected_is_described():
     assert "Of 10 wrong ones it rejects 10." in outcome.message
     assert "whatever comes" in tried("the_test.1", lambda cls: False).message
     assert "raises ZeroDivisionError" in tried("the_test.1", lambda cls: 1 / 0).message
-
-
-@every(
-    ("test", "kind"),
-    [
-        (..., "unfinished"),
-        (lambda cls: ..., "unfinished"),
-        ("test", "type"),
-        (lambda: True, "value"),
-        (lambda cls: None, "mistake"),
-        (lambda cls: torch.tensor(False), "value"),
-        (lambda cls: torch.ones(2), "value"),
-    ],
-)
-def test_whatever_a_test_returns_is_taken_for_what_it_says(test, kind):
-    assert tried("the_test.1", test).kind == kind
 
 
 def test_a_test_that_does_not_end_is_stopped(monkeypatch):

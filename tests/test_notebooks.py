@@ -90,29 +90,10 @@ def test_links_lead_somewhere_and_to_the_neighbours(path):
     assert last[:1] == (NAMES[place + 1 : place + 2] or last[:1]), "Next leads on"
 
 
-def words_in(text):
-    return set(re.findall("[a-z]+", text.lower().replace("'", "")))
-
-
-@every_notebook
-def test_file_title_and_links_say_the_same(path):
-    titles = {each.name: HEADING.search(prose(each))[2] for each in PATHS}
-    assert words_in(path.stem) <= words_in(titles[path.name])
-    for text, target in re.findall(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)\)", prose(path)):
-        words = words_in(text) - {"step", "steps", "what", "that", "is"}
-        assert words <= words_in(titles.get(Path(target).name, text)), text
-
-
 def test_a_notebook_begins_with_a_question_and_ends_with_what_was_learned():
     for path in PATHS[2:]:
         headings = [text for marks, text in HEADING.findall(prose(path)) if marks == "##"]
         assert headings[0] == "Predict" and "Recap" in headings[-3:], path.name
-
-
-@every_notebook
-def test_the_english_is_plain(path):
-    cells = [cell.source for cell in read(path).cells]
-    assert not re.findall(r"(?i)\b(?:foretell|whoever|shall|foresee)\b(?!\.)", "\n".join(cells))
 
 
 @every_notebook

@@ -139,11 +139,6 @@ def test_a_picture_can_stand_many_times_in_a_page_and_runs_nothing(name):
 
 
 @every_picture
-def test_a_picture_is_the_same_every_time(name):
-    assert picture_of(name).svg == PICTURES[name]().svg
-
-
-@every_picture
 def test_a_picture_shows_its_html_its_svg_and_its_words(name):
     picture = picture_of(name)
     bundle = picture._repr_mimebundle_()
@@ -283,8 +278,6 @@ def test_large_maps_need_no_numbers_and_name_the_first_and_the_last():
 
 def test_a_map_wants_the_eleven_steps():
     assert tuple(OPERATIONS) == STEPS
-    with pytest.raises(ValueError, match="steps are shape, project: the eleven of a trace"):
-        draw_map(whiteboard()[:2])
 
 
 RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])
@@ -308,13 +301,6 @@ def test_running_numbers_are_those_of_a_loop_over_blocks(scaled, size, block):
     labels |= {"context", "context / total", "all keys at once"}
     drawn = [t for t in texts(draw_running(scaled, values, size, block))[1:] if t not in labels]
     assert drawn == [number(v) for row in expected for v in row.tolist()]
-
-
-def test_running_needs_a_block_that_is_there_and_few_keys():
-    with pytest.raises(ValueError, match="block is 3: one from 0 to 2 is expected"):
-        draw_running(RISING, tensor(5, 2), size=2, block=3)
-    with pytest.raises(ValueError, match="scaled has 13 scores: at most 12 can be drawn"):
-        draw_running(torch.zeros(13), tensor(13, 2), size=2, block=0)
 
 
 STRIDED = {
@@ -356,13 +342,6 @@ def test_memory_frames_the_places_of_one_head():
         assert sum(path.get("d").count("M") for path in frames) == 9
 
 
-def test_memory_refuses_what_it_cannot_draw():
-    with pytest.raises(ValueError, match="queries has no head 2"):
-        draw_memory([Shown(tensor(1, 3, 2, 3), "queries", LETTERS)], "Memory", head=2)
-    with pytest.raises(ValueError, match="x has 400 places in storage: at most 360 can be drawn"):
-        draw_memory([Shown(tensor(20, 20), "x", "num_tokens d_in")], "Memory")
-
-
 @pytest.mark.parametrize(
     ("value", "written"),
     [
@@ -391,21 +370,6 @@ def test_odd_names_are_written_as_they_are():
     }
 
 
-def test_wrong_letters_and_sizes_are_said():
-    with pytest.raises(ValueError, match=r"x has shape \(2, 3\), but its letters are \(b\)"):
-        Shown(tensor(2, 3), "x", "b")
-    with pytest.raises(ValueError, match="two to four axes"):
-        Shown(tensor(1, 1, 1, 1, 1), "x", "a b c d e")
-    with pytest.raises(ValueError, match=r"x has shape \(2, 19\): at most 18 columns"):
-        draw_tensors([Shown(tensor(2, 19), "x", "num_tokens d_in")], "Wide")
-    with pytest.raises(ValueError, match="at most 18 columns and 160 rows"):
-        draw_tensors([Shown(tensor(161, 1), "x", "num_tokens d_in")], "Long")
-    square = Shown(tensor(2, 2), "c", "num_tokens d_out")
-    for row, column in ((2, 0), (0, 2), (-1, 0)):
-        with pytest.raises(ValueError, match=f"row {row}, column {column} is not in c"):
-            draw_product(square, square, square, row, column)
-
-
 def test_columns_have_their_numbers_where_heads_have_names():
     shown = Shown(tensor(1, 2, 6), "queries", "b num_tokens d_out", num_heads=2)
     above = texts(draw_tensors([shown], "A"))
@@ -421,8 +385,6 @@ def test_a_number_keeps_the_colour_of_its_owner():
     for head, runs in ((0, 3), (1, 3)):
         (boxes,) = re.findall(f'<g fill="{HEAD_COLOURS[head]}".*?<path d="(.*?)"', drawn)
         assert boxes.count("M") == runs
-    with pytest.raises(ValueError, match=r"the owners of queries have shape \(3, 2\): .*\(2, 3\)"):
-        Shown(tensor(2, 3), "queries", "num_heads head_dim", owners=owners.T)
 
 
 def test_a_column_and_what_it_makes_stand_in_one_line():
@@ -525,8 +487,6 @@ def test_heads_over_processes_say_who_holds_what():
     # Each head's number stands once in three rows of weights, in its context and its columns.
     for head in range(6):
         assert texts(drawn).count(str(head)) == 5
-    with pytest.raises(ValueError, match="num_heads is 6 and num_processes is 4"):
-        draw_heads_over_processes(6, 2, 4)
 
 
 def test_a_ring_brings_every_block_to_every_process():
@@ -535,5 +495,3 @@ def test_a_ring_brings_every_block_to_every_process():
     turns = ["0 to 1", "2 to 3", "4 to 5", "(4 to 5)", "0 to 1", "2 to 3"]
     turns += ["(2 to 3)", "(4 to 5)", "0 to 1"]
     assert sorted(each for each in drawn if " to " in each) == sorted(turns)
-    with pytest.raises(ValueError, match="num_tokens is 7 and num_processes is 2"):
-        draw_ring(7, 2)

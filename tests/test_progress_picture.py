@@ -44,8 +44,3 @@ def test_every_box_has_its_own_place_inside_the_picture(groups):
     corners = [(int(x) + int(w), int(y) + int(h)) for x, y, w, h in boxes]
     assert len(set(corners)) == len(corners) == sum(map(len, groups.values()))
     assert all(right <= picture.width and low <= picture.height for right, low in corners)
-
-
-def test_something_must_be_asked():
-    with pytest.raises(ValueError, match="one identifier or more are expected"):
-        draw_progress([], {"view": []})

@@ -91,28 +91,6 @@ def public(name):
     return module or name.rpartition(".")[0] in GRAPH and not rest[-1].startswith("_")
 
 
-def test_a_room_has_a_public_face():
-    for name in (
-        "eleven_steps.checks.check",
-        "eleven_steps.sliders",
-        "eleven_steps.sliders.run",
-        "eleven_steps.pictures.charts.draw_growth",
-        "eleven_steps.beyond.variants.Rope",
-    ):
-        assert public(name), name
-    for name in (
-        "eleven_steps.checks",
-        "eleven_steps.checks.progress",
-        "eleven_steps.checks.progress.draw_progress",
-        "eleven_steps.sliders.film.controls",
-        "eleven_steps.pictures.storage.place",
-        "eleven_steps.beyond.nowhere.anything",
-        "helpers.attention._Causal",
-        "helpers.nowhere.anything",
-    ):
-        assert not public(name), name
-
-
 def test_notebooks_and_tools_import_the_public_face():
     for path in TOOLS + NOTEBOOKS:
         ours = {name for name in imports_of(path) if name.split(".")[0] in draw_imports.PACKAGES}
@@ -235,11 +213,6 @@ def test_the_address_that_is_printed_opens_the_first_notebook(tmp_path):
     root, url = lab.opening(tmp_path / "00_start_here.ipynb")
     assert root == f"--ServerApp.root_dir={tmp_path}"
     assert url == "--LabApp.default_url=/lab/tree/00_start_here.ipynb"
-
-
-def test_git_ignores_what_learners_and_students_get():
-    ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
-    assert {f"{lab.MINE.name}/", f"{student.STUDENT.name}/", ".venv/"} <= set(ignored)
 
 
 def test_student_copies_have_no_solutions():

@@ -52,14 +52,6 @@ def test_the_drawing_of_imports_is_current_and_no_arrow_points_up():
     assert now.count("marker-end") == len(arrows)
 
 
-def test_an_arrow_that_points_up_is_seen():
-    graph = {
-        "helpers.trace": {"eleven_steps.checks"},
-        "eleven_steps.checks": {"eleven_steps.pictures.svg"},
-    }
-    assert draw_imports.arrows(graph) == [("checks", "pictures"), ("helpers", "checks")]
-
-
 def test_every_notebook_is_in_the_table():
     listed = re.findall(r"^\| \[(\w+)\]\(notebooks/(?:beyond/)?\1\.ipynb\)", README, re.MULTILINE)
     assert listed == list(renew.COURSE)

@@ -45,8 +45,6 @@ def test_what_a_layer_adds_raises_the_score_of_a_word_by_that_much(real):
 
 def test_the_head_that_completes_is_found_on_other_sentences_too():
     assert load_sentence("Cleo saw Dora . the dogs run . Cleo saw").head == load_sentence().head
-    with pytest.raises(ValueError, match="does not know Zoe"):
-        load_sentence("Zoe met Anna")
 
 
 def test_two_heads_ask_two_questions(real):
@@ -106,13 +104,6 @@ def test_words_stand_at_rows_and_columns():
     assert drawn.svg.count('stroke-width="3"') == 1  # the last row's largest number
     assert "(num_tokens, num_tokens) = (2, 2)" in drawn.description
     assert drawn.description.endswith("Anna at Anna 1.50, met at met 12.25.")
-
-
-def test_tables_that_do_not_fit_their_words_are_refused():
-    with pytest.raises(ValueError, match=r"shape \(3, 3\), but there are 2 words"):
-        draw_words(torch.zeros(3, 3), ["a", "b"], "A title")
-    with pytest.raises(ValueError, match="13 words: at most 12"):
-        draw_words(torch.zeros(13, 13), ["a"] * 13, "A title")
 
 
 # The second example

@@ -103,21 +103,3 @@ def test_the_explicit_class_holds_its_weights_twice_and_the_fused_never():
 def test_bytes_are_written_in_the_largest_unit_that_fits():
     written = [write_bytes(n) for n in (0, 1023, 1024, 1536, 48 * 2**20, 3 * 2**30, 2**52)]
     assert written == ["0 bytes", "1023 bytes", "1 KiB", "1.5 KiB", "48 MiB", "3 GiB", "4096 TiB"]
-
-
-@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "6"])
-@pytest.mark.parametrize(
-    ("formula", "sizes"),
-    [
-        (attention_parameters, ("d_in", "d_out")),
-        (attention_multiplications, ("b", "num_tokens", "d_in", "d_out")),
-        (weights_memory, ("b", "num_heads", "num_tokens", "bytes_each")),
-        (model_parameters, ("vocabulary", "context_length", "d_out", "num_layers")),
-    ],
-)
-def test_bad_sizes_are_refused(formula, sizes, bad):
-    for name in sizes:
-        with pytest.raises(
-            (TypeError, ValueError), match=f"{name} is {bad!r}.*a positive int is expected"
-        ):
-            formula(**dict.fromkeys(sizes, 2) | {name: bad})

@@ -137,29 +137,6 @@ def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):
     assert len(state["svgs"]) == len(state["positions"]) == 7
 
 
-def test_a_slider_has_a_name_of_its_own():
-    for taken in ("svgs", "keys", "layout", "observe"):
-        with pytest.raises(ValueError, match=f"cannot be called {taken}: a film has this name"):
-            sliders.film(say, **{taken: (1, 2)})
-
-
-@pytest.mark.parametrize(
-    ("positions", "says"),
-    [
-        ({"head": ()}, "head have 0 positions: from 1 to 40 make a film"),
-        ({"head": range(41)}, "head have 41 positions"),
-        ({"d_out": (1, 2), "head": lambda d_out: ()}, "d_out, head have 0 positions"),
-    ],
-)
-def test_too_few_or_too_many_positions_make_no_film(positions, says):
-    with pytest.raises(ValueError, match=says):
-        sliders.film(say, **positions)
-
-
-def test_forty_positions_make_a_film():
-    assert len(sliders.film(say, head=range(40)).pictures) == 40
-
-
 def test_one_position_that_cannot_be_drawn_fails_the_film():
     def draw(head):
         return say(head=1 // (head - 2))

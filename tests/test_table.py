@@ -43,17 +43,3 @@ def test_html_and_text_hold_the_same_and_the_html_escapes():
     assert re.sub(r"<[^>]+>", " ", table.html).split() == escape(str(table)).split()
     assert table.html.count('scope="col"') == 2 and "<caption>1 &lt; 2</caption>" in table.html
     assert table._repr_mimebundle_() == {"text/html": table.html, "text/plain": str(table)}
-
-
-@pytest.mark.parametrize(
-    ("columns", "options", "says"),
-    [
-        ({}, {}, "columns are none: one or more of equal length are expected"),
-        ({"a": [1], "b": [1, 2]}, {}, "columns are {'a': 1, 'b': 2}"),
-        ({"a": [1]}, {"share": ["b"]}, "there is no column 'b': they are a"),
-        ({"a": [1]}, {"digits": {"c": 1}}, "there is no column 'c': they are a"),
-    ],
-)
-def test_columns_that_do_not_fit_are_refused(columns, options, says):
-    with pytest.raises(ValueError, match=re.escape(says)):
-        show_table(columns, **options)

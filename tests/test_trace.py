@@ -73,9 +73,3 @@ def test_random_numbers_are_drawn_for_dropout_only(dropout, training, moves):
     before = torch.get_rng_state()
     trace(mha, x)
     assert torch.equal(torch.get_rng_state(), before) is not moves
-
-
-def test_errors_of_the_module_come_through():
-    mha, x = build(TELLING)
-    with pytest.raises(ValueError, match=r"4 features per token, but d_in is 5"):
-        trace(mha, x[..., :4])

@@ -7,6 +7,7 @@ an empty namespace, and the course's own helpers not imported yet.
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -63,10 +64,64 @@ class Kernel(RunningKernel):
         self.folder.cleanup()
 
 
+class Started(subprocess.Popen):
+    """A process as a notebook starts it; one of our workers is forked like the kernel itself."""
+
+    def __new__(cls, command, **options):
+        ours = command[1:3] == ["-P", "-c"] and "beyond.processes.worker" in command[3]
+        return Forked(command[3:], **options) if ours else super().__new__(cls)
+
+
+class Forked:
+    """What a notebook's processes need of Popen, without importing torch in each of them."""
+
+    def __init__(self, command: list[str], stderr, env: dict[str, str], **_):
+        (taken, stdin), (stdout, given) = (multiprocessing.Pipe(duplex=False) for _ in range(2))
+        own = {"taken": taken, "given": given, "said": stderr.name, "command": command, "env": env}
+        self.process = processes.Process(target=exec, args=(WORKER, own))
+        self.process.start()
+        self.stdin = os.fdopen(os.dup(stdin.fileno()), "wb")
+        self.stdout = os.fdopen(os.dup(stdout.fileno()), "rb")
+        for end in (taken, given, stdin, stdout):
+            end.close()
+        self.pid, self.kill = self.process.pid, self.process.kill
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs."""
+        return self.process.exitcode
+
+    returncode = property(poll)
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit status."""
+        self.process.join()
+        return self.process.exitcode
+
+
+# It is executed where this file cannot be imported: a notebook sees no tools.
+WORKER = """
+import os, sys
+os.setsid()
+os.environ.clear()
+os.environ.update(env)
+for number, end in enumerate((taken.fileno(), given.fileno(), os.open(said, os.O_WRONLY))):
+    os.dup2(end, number)
+taken.close(), given.close()
+sys.stdin, sys.stdout, sys.stderr = (open(n, "rw"[n > 0], closefd=False) for n in range(3))
+code, *rest = command
+sys.argv = ["-c", *rest]
+exec(code, {"__name__": "__main__"})
+"""
+
+
 def serve(connection_file: str, cwd: str) -> None:
     """Be a kernel; runs in the kernel's own process."""
     from ipykernel.kernelapp import IPKernelApp  # only a kernel needs it
 
+    if FORKS:
+        multiprocessing.current_process()._config["daemon"] = False  # it may start processes
+        processes.set_forkserver_preload(["torch", "torch.distributed.tensor"])
+        subprocess.Popen = Started
     os.chdir(cwd)
     # A notebook of this checkout imports this checkout, wherever another one is installed; tools
     # and tests, which pytest sees, it does not.

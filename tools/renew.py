@@ -121,7 +121,7 @@ def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
 
 def read(path: Path) -> NotebookNode:
     """Read a notebook; a cell that has no id yet gets one from its place."""
-    notebook = nbformat.reads(path.read_text("utf-8"), as_version=nbformat.NO_CONVERT)
+    notebook = nbformat.v4.reads(path.read_text("utf-8"))
     notebook.nbformat_minor = 5
     for place, cell in enumerate(notebook.cells):
         cell.setdefault("id", f"cell-{place}")
