@@ -291,7 +291,8 @@ def test_a_slip_that_the_sheets_own_matrices_hide_is_found(slip):
 
 
 def test_a_turned_W_o_is_found_in_two_heads_too():
-    made, right = PAPERS["by_hand.5"].given, PAPERS["by_hand.5"].right
+    made = {name: each.double() for name, each in PAPERS["by_hand.5"].given.items()}
+    right = PAPERS["by_hand.5"].right
     H = torch.hstack([made["H0"], made["H1"]])
     for turned in (False, True):
         W_o, W_o2 = (made[name].T if turned else made[name] for name in ("W_o", "W_o2"))
