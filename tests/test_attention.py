@@ -108,30 +108,6 @@ def test_explicit_and_fused_equal_scaled_dot_product_attention(dtype, qkv_bias, 
     assert_same(fused(x), mha(x), [x, *fused.parameters()], inputs)
 
 
-@every_dtype
-@pytest.mark.parametrize("qkv_bias", [False, True])
-@pytest.mark.parametrize(("b", "num_tokens", "d", "num_heads"), [(2, 7, 12, 3), (3, 5, 8, 1)])
-def test_equals_torchs_multihead_attention(dtype, qkv_bias, b, num_tokens, d, num_heads):
-    mha, x = build((b, num_tokens, d, d, num_heads), dtype, qkv_bias=qkv_bias)
-    x.requires_grad_()
-    theirs = nn.MultiheadAttention(d, num_heads, batch_first=True, dtype=dtype)
-    projections = (mha.W_query, mha.W_key, mha.W_value)
-    biases = [layer.bias if qkv_bias else torch.zeros(d, dtype=dtype) for layer in projections]
-    copied = {
-        "in_proj_weight": torch.cat([layer.weight for layer in projections]),
-        "in_proj_bias": torch.cat(biases),
-        "out_proj.weight": mha.out_proj.weight,
-        "out_proj.bias": mha.out_proj.bias,
-    }
-    future = torch.ones(num_tokens, num_tokens, dtype=torch.bool).triu(1)
-    # functional_call keeps the copies attached, so that gradients reach our parameters.
-    out, weights = torch.func.functional_call(
-        theirs, copied, (x, x, x), {"attn_mask": future, "average_attn_weights": False}
-    )
-    assert_same(mha(x), out, [x, *mha.parameters()])
-    torch.testing.assert_close(trace(mha, x)[6].tensors["weights"], weights)
-
-
 # Properties
 
 

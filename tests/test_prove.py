@@ -11,7 +11,7 @@ from prove_models import MODEL_PROOFS, MODELS, RELEASED
 from prove_rows import CHANGES, Proof
 
 from eleven_steps.beyond.since import load_since
-from eleven_steps.beyond.variants import PAIRINGS, Cache
+from eleven_steps.beyond.variants import PAIRINGS, Cache, YarnScaling
 
 PROOFS = [*CHANGES, *MODEL_PROOFS]
 pytestmark = pytest.mark.nightly  # all of it needs transformers
@@ -35,6 +35,13 @@ def find(change, model):
     )
 
 
+def without_effect(part):
+    """Name the numbers that change nothing in these rows: all features turn, pairs are rounded."""
+    if isinstance(part, YarnScaling):
+        return ("fast", "slow", "original") if part.whole else ("fast",)
+    return ("first",) if getattr(part, "width", 0) is None else ()
+
+
 def others(value):
     """Yield what may stand wrongly in place of a part's number, or of what is inside it."""
     if isinstance(value, bool):
@@ -49,6 +56,8 @@ def others(value):
         yield tuple(1.1 * number for number in value)
     elif is_dataclass(value):
         for at in fields(value):
+            if at.name in without_effect(value):
+                continue
             yield from (replace(value, **{at.name: new}) for new in others(getattr(value, at.name)))
 
 
@@ -83,7 +92,7 @@ def test_a_part_that_is_missing_or_has_another_number_is_not_equal(prove, proof)
 
 
 def test_a_row_that_is_not_equal_says_so(prove):
-    ((line, equal),) = prove.rows([replace(find("window", "Mistral"), parts=[])])
+    ((line, equal),) = prove.rows([replace(find("alibi", "Mpt"), parts=[])])
     assert not equal and line.endswith("NOT EQUAL")
 
 

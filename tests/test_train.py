@@ -191,26 +191,6 @@ def test_heads_that_look_back_are_told_best_first():
     assert tiny.Report([[]], [[0.1, 0.2], []], 1.0, 1.0, 0.0, 0.0).looking_back == [1]
 
 
-def test_random_words_are_said_twice_and_an_even_look_gets_its_share(model, monkeypatch):
-    def even(_, tokens):
-        b, num_tokens = tokens.shape
-        assert torch.equal(tokens[:, : ablate.TWICE], tokens[:, ablate.TWICE :])
-        assert all(len(set(row.tolist())) == ablate.TWICE for row in tokens)
-        weights = torch.ones(b, 1, num_tokens, num_tokens).tril()
-        return [None, weights / weights.sum(-1, keepdim=True)]
-
-    monkeypatch.setattr(ablate, "patterns", even)
-    every, as_told = ablate.prefix_on_random(model, 0)
-    share = sum(1 / (query + 1) for query in range(20, 39)) / 19
-    assert every.item() == pytest.approx(share) and as_told.item() == pytest.approx(share, rel=0.1)
-
-
-def test_all_is_asked_of_a_seed(model):
-    answers = ablate.look_at(model, make_stories(20, 1), 1)
-    assert answers.keys() == ablate.ASKED.keys() - {"control"}
-    assert all(0 <= answer <= 1 for answer in answers.values())
-
-
 # Training
 
 

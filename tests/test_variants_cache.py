@@ -3,7 +3,6 @@
 import pytest
 import torch
 from parts import D_IN, D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
-from torch import nn
 
 from eleven_steps.beyond.variants import (
     Alibi,
@@ -92,13 +91,6 @@ def test_a_state_does_not_grow():
     assert state.past == TOKENS
 
 
-def test_a_cache_keeps_keys_that_are_turned():
-    mha, x = make([Rope()])
-    kept = Cache()
-    steps = trace(mha.plus(kept), x)
-    assert torch.equal(kept.kept[0], steps[3].tensors["keys"])
-
-
 def test_the_trace_shows_longer_keys():
     mha, x = make([GroupedHeads(1)])
     cached = mha.plus(Cache())
@@ -148,17 +140,3 @@ def test_compiles_into_one_graph(cls, name):
     torch._dynamo.reset()
     compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
-def test_top_left_is_not_where_new_queries_stand(cls):
-    mha, x = make([], cls)
-    cached = mha.plus(Cache())
-    cached(x[:, :4])
-    right = mha(x)[:, 4:]
-    torch.testing.assert_close(cached(x[:, 4:]), right)
-    queries, keys, values = trace(mha, x)[3].tensors.values()
-    wrong = nn.functional.scaled_dot_product_attention(
-        queries[:, :, 4:], keys, values, is_causal=True
-    )
-    assert not torch.allclose(wrong, trace(mha, x)[7].tensors["context"][:, :, 4:])
