@@ -6,14 +6,13 @@ import subprocess
 import pytest
 
 from eleven_steps.sliders.breaking import Break
-from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film
 from eleven_steps.sliders.lever import Lever
 from eleven_steps.sliders.live import script
 from eleven_steps.sliders.own import Own
 from eleven_steps.sliders.stage import Stage
 
-PICTURES = [Break, Drag, Film, Lever, Own, Stage]
+PICTURES = [Break, Film, Lever, Own, Stage]
 each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
 
 

@@ -28,7 +28,6 @@ EXPLORE = [
 ]
 NO_FILMS = {
     *("explore_arcs", "explore_sentence", "explore_source", "explore_stage", "explore_class"),
-    *("explore_angle", "explore_mix"),  # in test_drag.py
     "explore_lever",
 }
 EXPLORE = [name for name in EXPLORE if name not in NO_FILMS]

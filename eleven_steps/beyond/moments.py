@@ -45,17 +45,25 @@ def load_moments() -> list[Moment]:
     Raises:
         FileNotFoundError: there are none.
     """
-    facts, tensors = json.loads(metadata()["moments"]), {}
+    return [moment_of(fact) for fact in json.loads(metadata()["moments"])]
+
+
+def load_trained() -> TinyModel:
+    """Load the model as it was in the end.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    return moment_of(json.loads(metadata()["moments"])[-1]).model
+
+
+def moment_of(fact: dict[str, float]) -> Moment:
+    """Load one moment, whose facts are known."""
+    start = f"{fact['step']}."
     with safe_open(MOMENTS, framework="pt") as stored:
-        for name in stored.keys():  # noqa: SIM118 (it is no dict)
-            tensors[name] = stored.get_tensor(name).float()
-    moments = []
-    for fact in facts:
-        start = f"{fact['step']}."
-        state = {n.removeprefix(start): t for n, t in tensors.items() if n.startswith(start)}
-        model = restored(state)
-        moments.append(Moment(fact["step"], model, fact["loss"], fact["prefix"]))
-    return moments
+        names = [name for name in stored.keys() if name.startswith(start)]  # noqa: SIM118 (no dict)
+        state = {name.removeprefix(start): stored.get_tensor(name).float() for name in names}
+    return Moment(fact["step"], restored(state), fact["loss"], fact["prefix"])
 
 
 def restored(state: dict[str, torch.Tensor]) -> TinyModel:
@@ -106,7 +114,7 @@ def load_sentence(sentence: str = MEETING) -> Sentence:
         ValueError: as look does for a sentence.
         FileNotFoundError: there is no trained model.
     """
-    model, tokens = load_moments()[-1].model, read(sentence)
+    model, tokens = load_trained(), read(sentence)
     steps = trace_layers(model, tokens)[1]
     weights = {step.name: step for step in steps}["softmax"].tensors["weights"]
     everywhere = torch.ones_like(tokens, dtype=torch.bool)
@@ -142,6 +150,6 @@ def look(sentence: str, layer: int, head: int, model: TinyModel | None = None) -
             or there is no such head.
     """
     tokens = read(sentence)
-    model = model or load_moments()[-1].model
+    model = model or load_trained()
     check_head(model, layer, head)
     return draw_weights(patterns(model, tokens)[layer][0, head], write(tokens[0]), head)

@@ -6,7 +6,6 @@ Tensors and texts enter, never models, nothing that moves, and no randomness.
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.dials import draw_dials
-from eleven_steps.pictures.handles import Handle, Handled
 from eleven_steps.pictures.linked import draw_linked, steps_of
 from eleven_steps.pictures.map import draw_map
 from eleven_steps.pictures.one_query import draw_running
@@ -15,7 +14,6 @@ from eleven_steps.pictures.reading import Head, draw_arcs, page_of_arcs, tell_wo
 from eleven_steps.pictures.storage import draw_memory, draw_walk, storage
 from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
 from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensors
-from eleven_steps.pictures.tips import draw_key, draw_mix
 from eleven_steps.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from eleven_steps.pictures.weights import draw_patterns, draw_weights, draw_words
 
@@ -23,20 +21,16 @@ __all__ = [
     "Arrow",
     "HEAD_COLOURS",
     "Head",
-    "Handle",
-    "Handled",
     "Picture",
     "Shown",
     "draw_arcs",
     "draw_blocks",
     "draw_dials",
     "draw_heads_over_processes",
-    "draw_key",
     "draw_linked",
     "draw_map",
     "draw_matrices",
     "draw_memory",
-    "draw_mix",
     "draw_patterns",
     "draw_product",
     "draw_ring",

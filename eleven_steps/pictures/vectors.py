@@ -11,6 +11,7 @@ from eleven_steps.pictures.grid import grid
 
 UNIT = 62  # pixels for 1 along an axis
 MARGIN = 26
+FAR = 7  # pixels from a tip to its name
 HALO = f"paint-order:stroke;stroke:{svg.GROUND};stroke-width:5px"  # keeps lines out of names
 LETTERS = 14  # pixels: how high a line of a name is
 MOST_ROWS, MOST_COLUMNS = 12, 12
@@ -46,35 +47,6 @@ class Arrow:
             raise ValueError(f"{self.name} looks {self.look!r}: {', '.join(LOOKS)} are expected")
 
 
-class Plane:
-    """Place vectors on a piece of paper that stays as large as it is.
-
-    Args:
-        corners: the smallest and the largest values of (x, y) in sight.
-        unit: pixels for 1 along an axis.
-    """
-
-    def __init__(self, corners: tuple[tuple[float, float], tuple[float, float]], unit: int):
-        self.corners, self.unit = corners, unit
-        (left, bottom), (right, top) = corners
-        self.width = 2 * MARGIN + (right - left) * unit
-        self.height = 1.5 * MARGIN + (top - bottom) * unit + (MARGIN if bottom < 0 else 42)
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Return where (x, y) lies, in pixels."""
-        (left, _), (_, top) = self.corners
-        return MARGIN + (x - left) * self.unit, 1.5 * MARGIN + (top - y) * self.unit
-
-    def drawing(
-        self, arrows: Sequence[Arrow], axes: tuple[str, str], under: str = "", ringed: bool = False
-    ) -> svg.Drawing:
-        """Draw arrows over the axes and what lies under them; names leave room for a ring."""
-        body = axis_lines(axes, self.corners, self.place) + under
-        body += "".join(arrow_line(arrow, self.place) for arrow in arrows)
-        names = {"far": 14, "width": self.width} if ringed else {}
-        return svg.Drawing(body + arrow_names(arrows, self.place, **names), self.width, self.height)
-
-
 def draw_vectors(
     arrows: Sequence[Arrow],
     title: str,
@@ -82,6 +54,7 @@ def draw_vectors(
     corners: tuple[tuple[float, float], tuple[float, float]] = ((0, 0), (4, 4)),
     shares: Sequence[tuple[str, float]] = (),
     angle: tuple[int, int] | None = None,
+    lines: Sequence[str] = (),
 ) -> svg.Picture:
     """Draw vectors in a plane.
 
@@ -93,6 +66,7 @@ def draw_vectors(
         shares: words with the share each gets, from 0 to 1, as a row below the plane.
         angle: places of two arrows: the angle from the first to the second is drawn, and the
             shadow that the second casts on the first.
+        lines: words below the plane, their spaces kept.
 
     Raises:
         ValueError: an arrow leaves the corners.
@@ -102,17 +76,24 @@ def draw_vectors(
         if not (left <= arrow.end[0] <= right and bottom <= arrow.end[1] <= top):
             raise ValueError(f"{arrow.name} {list(arrow.end)} lies outside of {corners}")
 
-    plane = Plane(corners, UNIT)
-    under = shadow(arrows[angle[0]].end, arrows[angle[1]].end, plane.place) if angle else ""
-    drawing = plane.drawing(arrows, axes, under)
-    ends = [plane.place(*arrow.end)[0] + 8 + svg.CHARACTER * len(arrow.name) for arrow in arrows]
-    drawing = svg.Drawing(drawing.body, max(plane.width, *ends), plane.height)
+    def place(x: float, y: float) -> tuple[float, float]:
+        return MARGIN + (x - left) * UNIT, 1.5 * MARGIN + (top - y) * UNIT
+
+    body = axis_lines(axes, corners, place)
+    body += shadow(arrows[angle[0]].end, arrows[angle[1]].end, place) if angle else ""
+    body += "".join(arrow_line(arrow, place) for arrow in arrows) + arrow_names(arrows, place)
+    ends = [place(*arrow.end)[0] + 8 + svg.CHARACTER * len(arrow.name) for arrow in arrows]
+    width = max(2 * MARGIN + (right - left) * UNIT, *ends)
+    height = 1.5 * MARGIN + (top - bottom) * UNIT + (MARGIN if bottom < 0 else 42)
+    drawing = svg.Drawing(body, width, height)
     if shares:
         columns = [word for word, _ in shares]
         row = [[share for _, share in shares]]
         cell = cell_for(columns)
         table = grid(row, shades=row, column_labels=columns, row_labels=["weight"], cell=cell)
         drawing = svg.below([drawing, table], gap=4)
+    if lines:
+        drawing = svg.below([drawing, written(lines)])
     told = "; ".join(f"{a.name} ({a.end[0]:.2f}, {a.end[1]:.2f})" for a in arrows if a.name)
     return svg.picture(drawing, title, f"Vectors as ({axes[0]}, {axes[1]}): {told}.")
 
@@ -152,23 +133,27 @@ def arrow_line(arrow: Arrow, place) -> str:
     )
 
 
-def arrow_names(arrows: Sequence[Arrow], place, far: float = 7, width: float = math.inf) -> str:
-    """Write each arrow's name beyond its tip, over none of the tips and of the other names.
-
-    Args:
-        far: how many pixels from a tip a name begins.
-        width: where the paper ends, in pixels; a name without room on the right stands left.
-    """
+def arrow_names(arrows: Sequence[Arrow], place) -> str:
+    """Write each arrow's name beyond its tip, over none of the tips and of the other names."""
     body, taken = "", [tip(arrow, place) for arrow in arrows]
     for arrow in (each for each in arrows if each.name):
         (x, y), long = place(*arrow.end), svg.CHARACTER * len(arrow.name)
-        aside = (arrow.end[0] < arrow.start[0] or x + far + long > width) and x - far >= long
-        y += 18 if arrow.end[1] < arrow.start[1] else -1 - far / 2
-        y = free(y, x - far - long if aside else x + far, long, taken)
+        aside = arrow.end[0] < arrow.start[0] and x - FAR >= long
+        y += 18 if arrow.end[1] < arrow.start[1] else -1 - FAR / 2
+        y = free(y, x - FAR - long if aside else x + FAR, long, taken)
         style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
-        x, anchor = (x - far, "end") if aside else (x + far, "start")
+        x, anchor = (x - FAR, "end") if aside else (x + FAR, "start")
         body += svg.text(arrow.name, x, y, anchor, style)
     return body
+
+
+def written(lines: Sequence[str]) -> svg.Drawing:
+    """Write lines of equal height, their spaces kept."""
+    body = "".join(
+        svg.text(line.replace(" ", "\N{NO-BREAK SPACE}"), 0, 14 + 18 * i)
+        for i, line in enumerate(lines)
+    )
+    return svg.Drawing(body, svg.CHARACTER * max(map(len, lines)), 18 * len(lines))
 
 
 def tip(arrow: Arrow, place) -> tuple[float, float, float]:

@@ -5,7 +5,6 @@ What moves enters, Python with its scripts. Checks never do: what they say is ha
 
 from eleven_steps.sliders.arcs import explore_arcs, explore_sentence
 from eleven_steps.sliders.breaking import Break, break_step
-from eleven_steps.sliders.drag import Drag
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.lever import explore_lever
@@ -20,15 +19,10 @@ from eleven_steps.sliders.products import (
 )
 from eleven_steps.sliders.source import explore_source
 from eleven_steps.sliders.stage import explore_stage
-from eleven_steps.sliders.words import (
-    explore_angle,
-    explore_meaning,
-    explore_mix,
-)
+from eleven_steps.sliders.words import explore_angle, explore_meaning
 
 __all__ = [
     "Break",
-    "Drag",
     "Film",
     "Live",
     "break_step",
@@ -40,7 +34,6 @@ __all__ = [
     "explore_dials",
     "explore_lever",
     "explore_meaning",
-    "explore_mix",
     "explore_models",
     "explore_moments",
     "explore_running",

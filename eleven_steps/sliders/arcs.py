@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from eleven_steps.beyond.grammar import read, write
-from eleven_steps.beyond.moments import load_moments
+from eleven_steps.beyond.moments import load_trained
 from eleven_steps.beyond.tiny import check_head, patterns
 from eleven_steps.pictures import Head, draw_arcs, page_of_arcs
 from eleven_steps.sliders.live import SEEN, Answers
@@ -57,7 +57,7 @@ def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
     Raises:
         ValueError: as eleven_steps.beyond.moments.look does, or there are more than 20 words.
     """
-    tokens, model = read(sentence), load_moments()[-1].model
+    tokens, model = read(sentence), load_trained()
     layers = patterns(model, tokens)  # of each layer (1, num_heads, num_tokens, num_tokens)
     for layer, head in heads:
         check_head(model, layer, head)

@@ -11,7 +11,7 @@ import torch
 import traitlets
 
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import MEETING, load_moments
+from eleven_steps.beyond.moments import MEETING, load_trained
 from eleven_steps.beyond.tiny import TinyModel
 from eleven_steps.helpers.examples import load_whiteboard
 from eleven_steps.pictures import draw_tensors
@@ -115,7 +115,7 @@ def cut(texts: list[str]) -> dict[str, Any]:
 
 def judged(lines: Lines) -> Iterator[dict[str, Any]]:
     """Yield for each choice of lines what the page shows of it; the right one comes first."""
-    trained, right = load_moments()[-1].model.state_dict(), None
+    trained, right = load_trained().state_dict(), None
     for state in lines.states():
         made = on_whiteboard(state.cls, *lines.shown)
         right = made if right is None else right

@@ -145,6 +145,19 @@ function set(part, attributes, text) {
 // Which weights dropout keeps, doubled: told by their places, so that a picture comes out the same.
 const keptOf = (count) => Float64Array.from({ length: count }, (_, k) => 2 * (Math.imul(k + 1, 0x9e3779b1) >>> 31));
 
+// Call act with the part of a time that has gone by, from 0 to 1, frame by frame; return how to stop.
+function glide(time, act) {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches || !time;
+  let frame, began;
+  const tick = (now) => {
+    const s = still ? 1 : clamp((now - (began ??= now)) / time);
+    if (s < 1) frame = requestAnimationFrame(tick);
+    act(s);
+  };
+  frame = requestAnimationFrame(tick);
+  return () => cancelAnimationFrame(frame);
+}
+
 // The moment of a step that has come so far, resting a little at each.
 function leverTime(along, moments) {
   const t = clamp((along - TURN) / (1 - TURN)) * moments, k = Math.floor(t + 1e-9);

@@ -12,7 +12,7 @@ function render({ model, el }) {
     <div class="moments queries"></div><div></div><div class="moments"><button>▶ Play</button>
     <button>Back to the start</button></div></div>`;
   const [top, queries, place, foot] = el.firstChild.children, [play, back] = foot.children;
-  const stop = () => { cancelAnimationFrame(motion); motion = null; play.textContent = "▶ Play"; };
+  const stop = () => { motion?.(); motion = null; play.textContent = "▶ Play"; };
   const far = 2 * Math.max(4, Math.ceil(strongest(masked.flat())));
   const draw = () => {
     lever.draw();
@@ -25,18 +25,13 @@ function render({ model, el }) {
   };
   const to = (end, time) => {
     stop();
-    const from = t, whole = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : time;
-    let began;
-    const tick = (at) => {
-      began ??= at;
-      const s = whole ? clamp((at - began) / whole) : 1;
+    const from = t;
+    motion = glide(time, (s) => {
       t = from + (end - from) * s;
       t = s < 1 ? Math.floor(t) + ease((t % 1) * 1.5) : end; // it rests a little at each moment
-      motion = s < 1 ? requestAnimationFrame(tick) : null;
       if (s === 1) stop();
       draw();
-    };
-    motion = requestAnimationFrame(tick);
+    });
     play.textContent = "❚❚ Stop";
   };
   const says = {

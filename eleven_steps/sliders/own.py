@@ -12,7 +12,7 @@ import traitlets
 
 from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.beyond.grammar import WORDS, read, write
-from eleven_steps.beyond.moments import load_moments
+from eleven_steps.beyond.moments import load_trained
 from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables
@@ -167,7 +167,7 @@ def misplaced(step: Any) -> Iterator[dict[str, Any]]:
 
 def spoken(cls: type) -> Iterator[dict[str, Any]]:
     """Yield for each sentence what a class makes of it: with all heads, then without one each."""
-    right = load_moments()[-1].model
+    right = load_trained()
     with torch.random.fork_rng(devices=[]):
         model = TinyModel(attention=cls).eval()
     trained = dict(right.named_parameters())  # a mask of ours would turn theirs round

@@ -264,11 +264,10 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, pace, back, pull, steps } = this.page;
+      const { one, all, back, pull, steps } = this.page;
       if (target === pull) this.speaking().opened(this.page.sentence.most);
       else if (target === steps) { this.page.open("steps"); this.arrange(); this.page.one.focus(); }
       else if (target === one || target === all) this.playhead.toggle(target === all);
-      else if (target === pace) this.playhead.paced();
       else if (target === back) { this.hand.undoAll(); board.focus({ preventScroll: true }); }
       else if (target.matches(".scene") && target.textContent !== this.name) {
         this.choose(target.textContent);

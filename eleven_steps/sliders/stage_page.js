@@ -24,8 +24,7 @@ class StagePage {
       <div class="row"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
         <div class="words"></div><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
-      <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button>
-        <button class="pace">speed 1×</button></div>
+      <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
           aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
         <div class="handle"></div></div></div>
@@ -39,7 +38,7 @@ class StagePage {
     this.title = part("title"); this.choices = part("choices"); this.back = part("back");
     this.pull = part("pull"); this.steps = part("steps"); this.row = part("row");
     this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
-    this.one = part("one"); this.all = part("all"); this.pace = part("pace");
+    this.one = part("one"); this.all = part("all");
     this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
     this.board = part("board"); this.field = part("field"); this.cells = part("cells");
     this.call = part("call"); this.card = part("card");

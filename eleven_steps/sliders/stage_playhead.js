@@ -2,13 +2,12 @@
 
 const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 11, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
 const PAUSE = 1600; // milliseconds between steps, to read what was found
-const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 class Playhead {
   constructor(it) {
-    this.it = it; this.p = 1; this.speed = 1;
+    this.it = it; this.p = 1;
     this.running = null; // "step" or "all"
-    this.motion = this.turn = null; // the frame and the pause that come next
+    this.motion = this.turn = null; // what ends the motion, and the pause that comes next
     this.scrubbing = null; // where a pointer holds it
   }
 
@@ -23,16 +22,12 @@ class Playhead {
 
   go(to, time, then) {
     this.stop(this.running); this.it.hand.release();
-    const from = this.p, whole = STILL.matches ? 0 : time;
-    let began;
-    const tick = (now) => {
-      began ??= now;
-      const s = whole ? clamp((now - began) / whole) : 1;
-      this.motion = s < 1 ? requestAnimationFrame(tick) : null;
+    const from = this.p;
+    this.motion = glide(time, (s) => {
+      if (s === 1) this.motion = null;
       this.show(s === 1 ? to : from + (to - from) * s);
       if (s === 1) then?.();
-    };
-    this.motion = requestAnimationFrame(tick);
+    });
   }
 
   // Let the step happen that stands open, or the next one; "on" goes on to the last.
@@ -40,9 +35,9 @@ class Playhead {
     if (this.p >= this.it.end) this.show(this.next() - 1 + TURN);
     const to = Math.floor(this.p + 1e-6) + 1, seconds = SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
     this.mark(on ? "all" : "step");
-    this.go(to, 1000 * seconds * (to - this.p) / this.speed, () => {
+    this.go(to, 1000 * seconds * (to - this.p), () => {
       if (!on || to >= this.it.end) return this.mark(null);
-      this.turn = setTimeout(() => this.play(true), PAUSE / this.speed);
+      this.turn = setTimeout(() => this.play(true), PAUSE);
     });
   }
 
@@ -55,7 +50,7 @@ class Playhead {
   toggle(on = false) { this.running ? this.stop() : this.play(on); }
 
   stop(running = null) {
-    cancelAnimationFrame(this.motion); clearTimeout(this.turn);
+    this.motion?.(); clearTimeout(this.turn);
     this.motion = null; this.mark(running);
   }
 
@@ -67,11 +62,6 @@ class Playhead {
     all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";
   }
 
-  paced() {
-    this.speed = { 1: 2, 2: 0.5, 0.5: 1 }[this.speed];
-    this.it.page.pace.textContent = `speed ${this.speed === 0.5 ? "½" : this.speed}×`;
-  }
-
   // To the end of what is happening, for a hand that does not wait.
   rush() {
     this.stop();
@@ -81,7 +71,7 @@ class Playhead {
   skip(by) {
     if (this.motion && by > 0) this.rush();
     this.stop();
-    if (by < 0) this.go(Math.max(TURN, this.step - 1), 300 / this.speed);
+    if (by < 0) this.go(Math.max(TURN, this.step - 1), 300);
     else if (this.p < this.it.end) this.play();
   }
 

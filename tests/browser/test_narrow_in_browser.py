@@ -25,7 +25,7 @@ def phone(chromium, serve):
     page = visit(chromium, 1280, 844, has_touch=True)
     open_notebook(page, serve("narrow.ipynb", SOURCES), "narrow.ipynb")
     run_all(page)
-    expect(page.locator(".drag .handle:visible")).to_have_count(1)
+    expect(page.locator(".film")).to_have_count(4)
     fold_files(page)
     yield page
     close(page)

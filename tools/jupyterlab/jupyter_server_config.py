@@ -1,27 +1,11 @@
-"""What the course asks of JupyterLab's server: prompt answers, and no view without its state."""
+"""What the course asks of JupyterLab's server: no view is saved without its state."""
 
 import re
 import warnings
 
-from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
-
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 OURS = re.compile(r"^\s*(?:from|import) (?:helpers|eleven_steps)\b", re.MULTILINE)
-
-
-class Prompt(ZMQChannelsWebsocketConnection):
-    """Send each message of a kernel without waiting for the receipt of the one before.
-
-    A number that is dragged is answered by two small messages, new numbers and new words. Jupyter
-    leaves it to the network to put small ones together (tornado's websockets can be told not to):
-    the second would wait until the first is acknowledged, up to 40 ms.
-    """
-
-    def connect(self):
-        """Begin to pass on what the kernel says."""
-        self.websocket_handler.set_nodelay(True)
-        return super().connect()
 
 
 def of_the_course(cell):
@@ -51,5 +35,4 @@ def drop_lost_views(model, **_):
 # The server and JupyterLab in it both read this file, and the second is told of the first's hook.
 warnings.filterwarnings("ignore", "Overriding existing pre_save_hook")
 c = get_config()  # noqa: F821 - Jupyter runs this file with the function in reach
-c.ServerApp.kernel_websocket_connection_class = Prompt
 c.FileContentsManager.pre_save_hook = drop_lost_views
