@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, open_notebook, put, write
+from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, put, write
 from playwright.sync_api import sync_playwright
 from waits import visit
 
@@ -62,20 +62,6 @@ def page(chromium):
 def phone(chromium):
     """An empty page on a phone, with a finger."""
     yield from visited(chromium, 390, 844, has_touch=True)
-
-
-@pytest.fixture(scope="module")
-def standing(chromium):
-    """A page for all tests of a file: its notebook is opened once, and run again for each."""
-    yield from visited(chromium)
-
-
-@pytest.fixture(scope="module")
-def opened(request, serve, standing):
-    """That page, with a notebook of the file's SOURCES."""
-    name = f"{request.module.__name__}.ipynb"
-    open_notebook(standing, serve(name, request.module.SOURCES), name)
-    return standing
 
 
 def visited(chromium, *size, **options):

@@ -114,11 +114,6 @@ def open_7(page: Page, address: str, name: str) -> None:
     page.locator(".jp-NotebookKernelStatus-fade").wait_for(state="attached")  # it is idle
 
 
-def open_folds(page: Page) -> None:
-    """Open what is folded on a web page."""
-    page.locator("details.deeper").evaluate_all("all => all.forEach(e => (e.open = true))")
-
-
 def run_all(page: Page) -> None:
     """Run all cells and wait for the last, and until what they show stands still."""
     # Not those of text, nor those of cells that are folded: they get no number.

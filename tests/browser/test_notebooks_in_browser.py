@@ -1,10 +1,12 @@
 """A notebook as a learner meets it: opened, run, its sliders moved by keyboard, both themes."""
 
+import re
+
 import nbformat
 import pytest
 import torch
 from axe import ask_axe
-from lab_page import NOTEBOOKS, check_film, make_dark, open_notebook, run_all, unfold
+from lab_page import NOTEBOOKS, check_film, make_dark, open_7, open_notebook, run_all, unfold
 from look import check_whole, see
 from playwright.sync_api import expect
 from waits import resize, soon, until
@@ -16,6 +18,27 @@ STAGE = "sliders.explore_stage("
 LEVER = "sliders.explore_lever("
 PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
+SHORT = 10  # lines of an error: the learner's own, and the message
+COLOURS = "code => [...code.querySelectorAll('span')].map(e => getComputedStyle(e).color)"
+# Every text of a piece of source, with its contrast to what lies behind it.
+CONTRAST = """code => {
+  const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const light = colours => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    return [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+      const v = pen.getImageData(0, 0, 1, 1).data[i] / 255;
+      return sum + weight * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    }, 0);
+  };
+  const behind = e => e ? [...behind(e.parentElement), getComputedStyle(e).backgroundColor] : [];
+  const own = e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+  return [code, ...code.querySelectorAll('*')].filter(own).map(e => {
+    const ground = behind(e), ink = light([...ground, getComputedStyle(e).color]);
+    const [high, low] = [ink, light(ground)].sort((a, b) => b - a);
+    return [e.textContent, (high + 0.05) / (low + 0.05)];
+  });
+}"""
 
 
 # Together these have every kind of picture; all the others are opened at night.
@@ -35,6 +58,7 @@ def test_notebook(lab, page, path):
     # It opens in the theme that the notebook before it was left in.
     dark = page.locator("body").get_attribute("data-jp-theme-light") == "false"
     unfold(page)
+    check_hints_and_formulas(page, notebook.cells)
     check_pictures_before_running(page, code)
     run_all(page)
     check_errors(page, code)
@@ -47,8 +71,45 @@ def test_notebook(lab, page, path):
     resize(page, 640, 450)  # 1280 x 900 at a zoom of 200 %
     check_nothing_is_cut(page)
     resize(page, 1280, 900)
-    make_dark(page, not dark)
-    check_pictures(page, code)
+    for dark in (not dark, dark) if path.stem == "12_the_class" else (not dark,):
+        make_dark(page, dark)
+        check_pictures(page, code)
+        if path.stem == "12_the_class":
+            soon(check_source, page)
+    if path.stem == "12_the_class":
+        check_error(page, "The size of tensor a (1024)")
+
+
+@pytest.mark.browser
+@pytest.mark.nightly
+def test_hints_and_solutions_in_notebook_7(lab, page):
+    (path,) = (each for each in NOTEBOOKS if each.stem == "05_scores")
+    open_7(page, lab, path.name)
+    unfold(page)
+    check_hints_and_formulas(page, nbformat.read(path, as_version=4).cells)
+
+
+def check_hints_and_formulas(page, cells):
+    """Hints and solutions are lines that a click unfolds; formulas are set."""
+    prose = "".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    hints = page.locator(".jp-MarkdownOutput details", has=page.get_by_text("Hint", exact=True))
+    expect(hints).to_have_count(prose.count("<summary>Hint</summary>"))
+    for hint in hints.all():
+        inside = hint.locator("> :not(summary)").first
+        expect(inside).to_be_hidden()
+        hint.locator("summary").click()
+        expect(inside).to_be_visible()
+    for index, cell in enumerate(each for each in cells if each.cell_type == "code"):
+        if "solution" not in cell.metadata.get("tags", []):
+            continue
+        folded = page.locator(".jp-CodeCell").nth(index)
+        line = folded.locator(".jp-InputPlaceholder")
+        expect(line).to_have_text(re.compile(r"^\s*# Solution"))
+        line.click()
+        expect(folded.locator(".jp-InputArea-editor")).to_contain_text(cell.source.splitlines()[-1])
+    formulas = page.locator(".jp-MarkdownOutput mjx-container")
+    expect(formulas.first if "$" in prose else page.locator("h1").first).to_be_visible()
+    expect(page.locator(".jp-MarkdownOutput", has_text="\\frac")).to_have_count(0)
 
 
 def outputs(page, index):
@@ -146,3 +207,27 @@ def check_nothing_is_cut(page):
 
     soon(check)
     check_whole(page)
+
+
+def check_source(page):
+    """The forward pass has eleven numbers in its margin; all source has colours, legible ones."""
+    code = page.locator(".linked .highlight:visible")
+    assert code.locator(".badge").all_inner_texts() == [str(number) for number in range(1, 12)]
+    assert "record(" not in code.inner_text()
+    every = page.locator(".jp-OutputArea .highlight:visible").all()
+    assert len(every) == 3  # two constructors, forward
+    for code in every:
+        assert len(set(code.evaluate(COLOURS))) > 3
+        assert [(text, found) for text, found in code.evaluate(CONTRAST) if found < 4.5] == []
+
+
+def check_error(page, message):
+    """An error of torch ends at the line that caused it."""
+    error = page.locator("[data-mime-type='application/vnd.jupyter.stderr']", has_text=message)
+
+    def check():
+        lines = error.first.inner_text().strip().splitlines()
+        assert len(lines) <= SHORT, lines
+        assert any("scores.masked_fill(" in line for line in lines)
+
+    soon(check)

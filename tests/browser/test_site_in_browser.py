@@ -20,7 +20,7 @@ from test_notebooks_in_browser import (
 )
 from waits import resize, settle, until
 
-# Two that follow each other, with films, drags and a stage. WHOLE_SITE=1 takes all, and minutes.
+# Two that follow each other, with films and a stage. WHOLE_SITE=1 takes all, and minutes.
 SOME = [
     path
     for path in NOTEBOOKS

@@ -5,6 +5,7 @@ SCREENSHOTS=FOLDER keeps what each viewer shows, for eyes.
 
 import base64
 import io
+import itertools
 import os
 import re
 from html import escape
@@ -126,8 +127,15 @@ def check_ground(image, scheme):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("trust", ["trusted", "untrusted"])
-@pytest.mark.parametrize("opens", [open_notebook, open_7], ids=["JupyterLab", "Notebook 7"])
+@pytest.mark.parametrize(
+    ("opens", "trust"),
+    [
+        pytest.param(open_notebook, "trusted", id="JupyterLab"),
+        pytest.param(open_7, "untrusted", id="Notebook 7, untrusted"),
+        pytest.param(open_notebook, "untrusted", id="untrusted", marks=pytest.mark.nightly),
+        pytest.param(open_7, "trusted", id="Notebook 7", marks=pytest.mark.nightly),
+    ],
+)
 def test_jupyter(served, gallery, page, opens, trust):
     opens(page, served, f"{trust}.ipynb")
     for theme, elsewhere in ("dark", "light"), ("light", "dark"):
@@ -139,39 +147,40 @@ def test_jupyter(served, gallery, page, opens, trust):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", GROUNDS)
-def test_nbconvert(gallery, page, tmp_path, scheme):
-    open_converted(page, tmp_path, gallery, scheme, HTMLExporter())
-    check_ground(check_seen(page, gallery).first, scheme)
+def test_nbconvert(gallery, page, tmp_path):
+    for scheme in open_converted(page, tmp_path, gallery, HTMLExporter()):
+        check_ground(check_seen(page, gallery).first, scheme)
     expect(page.locator("#probe")).to_have_count(1)
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", GROUNDS)
-def test_nbconvert_that_cleans(gallery, page, tmp_path, scheme):
+def test_nbconvert_that_cleans(gallery, page, tmp_path):
     # It takes every <img> out of HTML and Markdown, so it has to be told to begin with pictures.
     first = Config({"NbConvertBase": {"display_data_priority": [SVG, "image/png", "text/html"]}})
     exporter = HTMLExporter(sanitize_html=True, config=first)
-    open_converted(page, tmp_path, gallery, scheme, exporter)
-    images = page.locator(".jp-OutputArea-output img:visible")
-    expect(images).to_have_count(len(gallery.cells) - 1)
+    for scheme in open_converted(page, tmp_path, gallery, exporter):
+        images = page.locator(".jp-OutputArea-output img:visible")
+        expect(images).to_have_count(len(gallery.cells) - 1)
+        check_ground(images.first, scheme)
     expect(page.locator("#probe")).to_have_count(0)
-    check_ground(images.first, scheme)
 
 
-def open_converted(page, folder, notebook, scheme, exporter):
-    """Open a notebook as an HTML page of nbconvert, offline: MathJax and RequireJS are missing."""
+def open_converted(page, folder, notebook, exporter):
+    """Open a notebook as an HTML page of nbconvert, offline: MathJax and RequireJS are missing.
+
+    Yields each scheme once the page is in it.
+    """
     html, _ = exporter.from_notebook_node(notebook)
     (folder / "page.html").write_text(html)
     page.context.set_offline(True)
-    page.emulate_media(color_scheme=scheme)
     page.goto((folder / "page.html").as_uri(), wait_until="domcontentloaded")
+    for scheme in GROUNDS:
+        page.emulate_media(color_scheme=scheme)
+        yield scheme
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("behind", ["#fff", "#000"])
-@pytest.mark.parametrize("scheme", GROUNDS)
-def test_the_svg_alone(gallery, page, behind, scheme):
+def test_the_svg_alone(gallery, page):
     body = ""
     for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
         kind = SVG if SVG in data else "image/png"
@@ -180,9 +189,10 @@ def test_the_svg_alone(gallery, page, behind, scheme):
             source = base64.b64encode(source.encode()).decode()
         words = escape(data["text/plain"].splitlines()[0])
         body += f'<p><img alt="{words}" src="data:{kind};base64,{source}">'
-    page.emulate_media(color_scheme=scheme)
-    page.set_content(f'<body style="background:{behind}">{body}')
-    check_ground(check_seen(page, gallery, "body").first, scheme)
+    for scheme, behind in itertools.product(GROUNDS, ["#fff", "#000"]):
+        page.emulate_media(color_scheme=scheme)
+        page.set_content(f'<body style="background:{behind}">{body}')
+        check_ground(check_seen(page, gallery, "body").first, scheme)
 
 
 @pytest.mark.browser
