@@ -1,4 +1,4 @@
-"""Films as a learner meets them: moved by a cell, on a phone, at a zoom of 200 %, after a restart."""
+"""Films as a learner meets them: moved by a cell, on a phone, zoomed, after a restart."""
 
 import pytest
 from lab_page import close, fold_files, open_notebook, run_all
