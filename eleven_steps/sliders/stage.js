@@ -35,8 +35,7 @@ class Stage {
 
   // Where the sentence is the page, its last word is asked.
   askLast() {
-    if (!this.data.large || !this.words) return;
-    this.ask(this.asked); this.page.sentence.draw(); this.page.say(); this.soon();
+    if (this.data.large && this.words) this.ask(this.asked);
   }
 
   begin() {
@@ -103,7 +102,7 @@ class Stage {
         row: this.row?.r === this.asked ? this.row : null, whatIf: this.moved.size > 0,
         before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
         heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)), ...heads(1, this.sizes.heads, this.mine)] }),
-      asked: (i) => { this.ask(i); this.page.sentence.draw(); this.page.say(); this.soon(); },
+      asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
       switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k]; this.turn(`${layer},${head}`); },
       opened: (k) => { // an arc is pulled open: its row as bars
@@ -122,6 +121,7 @@ class Stage {
     const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens, (h * tokens + i) * tokens + i));
     this.query = i;
     this.row = { layer: 1, h: range(heads).reduce((one, other) => (most(other) > most(one) ? other : one)), r: i };
+    this.page.sentence.draw(); this.page.say(); this.soon();
   }
 
   get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
@@ -183,7 +183,7 @@ class Stage {
     }, wait);
   }
 
-  paint() { this.painter.paint(); this.playhead.put(); }
+  paint() { this.painter.paint(); this.playhead.put(); this.page.thread(); }
 
   // ------------------------------------------------------------------------------- numbers
 
@@ -245,8 +245,9 @@ class Stage {
     const moves = (each) => each !== cell && this.value(each, step) !== this.value(each, step, other);
     const reaches = other ? moves : (each) => of(each).includes(cell);
     const framed = (which) => joined(laid.shown.filter(which).map(({ k }) => laid.at(k)));
+    const next = other && this.reader?.next(other[LAST].x, other[LAST].out, this.sizes.tokens - 1);
     const places = from.sort((one, two) => one.k - two.k).map(({ k }) => laid.at(k)).filter(([, , w]) => w);
-    return { to: framed(reaches), from: [...joined(places),
+    return { next: next && `${next}` !== `${this.next}`, to: framed(reaches), from: [...joined(places),
       ...joined(ghosts.map((k) => laid.at(k, laid.start)))] };
   }
 

@@ -32,7 +32,7 @@ class StagePage {
         aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
         <div class="field"><canvas></canvas><div class="cells"></div><div></div>
         <div class="call" hidden></div></div></div>
-      <div class="card" aria-live="off"></div></div>`);
+      <div class="card" aria-live="off"></div><svg class="thread" aria-hidden="true"><path/></svg></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     this.title = part("title"); this.choices = part("choices"); this.back = part("back");
@@ -43,7 +43,7 @@ class StagePage {
     this.board = part("board"); this.field = part("field"); this.cells = part("cells");
     this.call = part("call"); this.card = part("card");
     [this.small, this.canvas] = root.querySelectorAll("canvas");
-    this.lever = this.cells.nextElementSibling;
+    this.lever = this.cells.nextElementSibling; this.line = root.querySelector(".thread path");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
     this.elements = []; // by the number of their cell
@@ -59,7 +59,7 @@ class StagePage {
   }
 
   // What stands on the page is written anew.
-  forget() { this.covered = this.said = this.titled = this.told = null; }
+  forget() { this.covered = this.said = this.titled = this.told = this.threaded = null; }
 
   clear() {
     if (this.cells.contains(document.activeElement)) this.board.focus({ preventScroll: true });
@@ -111,6 +111,22 @@ class StagePage {
     const drag = this.it.own ? "" : " Drag it: what if it were another?";
     const html = text || `<i>Point at a number${frames}.${drag}</i>`;
     if (html !== this.told) this.card.innerHTML = this.told = html;
+  }
+
+  // From the word that a number belongs to, to the number, and on to the next word if it has a say in it.
+  thread() {
+    const { it } = this, cell = it.p === it.step && !it.hand.hold && it.words ? it.pointed : null;
+    if (cell === this.threaded) return;
+    this.threaded = cell;
+    const { left, top } = this.root.getBoundingClientRect(), spot = (part, down) => {
+      const { x, y, width, height } = part.getBoundingClientRect();
+      return [x + width / 2 - left, y + height * down - top];
+    };
+    const bend = ([x, y], [to, end]) => `M${x} ${y}C${x} ${(y + end) / 2} ${to} ${(y + end) / 2} ${to} ${end}`;
+    const ways = [], { spoken, next } = this.sentence ?? {};
+    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1), spot(this.elements[cell.k], 0)));
+    if (cell && it.kin.next) ways.push(bend(spot(this.elements[cell.k], 0), spot(next, 1)));
+    this.line.setAttribute("d", ways.join(""));
   }
 
   // What a number changes to, beside it and off what stands at its row.
