@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 371, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 364, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
@@ -205,7 +205,8 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
+  const { it, colours } = plan, named = step > 4 && step < 9 && !(plan.narrow && step === 7);
+  const words = named && it.words || []; // over columns; on a phone the lever names them
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));

@@ -34,6 +34,9 @@ def test_nothing_is_wrong_by_axe_a_number_moves_and_its_step_happens(opened):
     for scheme in "light", "dark":
         opened.emulate_media(color_scheme=scheme)
         check_axe(opened)
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    lefts = opened.locator(".cards li").evaluate_all("all => all.map(e => e.offsetLeft)")
+    assert len(set(lefts)) == (2 if opened.viewport_size["width"] == 390 else 3)
     stage = opened.locator("[data-stage]")
     expect(stage.locator(".next")).to_contain_text("Bert0.99")
     said = stage.locator(".finding")

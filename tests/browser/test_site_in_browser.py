@@ -45,7 +45,6 @@ def test_site(site, page):
     page.on("requestfailed", lambda request: faults.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(f"{site}/index.html")
-    check_front(page)
     for path in SOME:
         cells = nbformat.read(path, as_version=4).cells
         cells = [cell for cell in cells if "lab" not in cell.metadata.get("tags", [])]
@@ -76,18 +75,6 @@ def check_phone(page):
     settle(page)
     # A stage sees to itself, and may be all there is.
     assert check_whole(page, "main") or page.locator("[data-stage]").count()
-
-
-def check_front(page):
-    """The first page: on a phone its cards stand two in a row."""
-    resize(page, 390, 844)
-    expect(page.locator("[data-stage]")).to_be_visible()
-    settle(page)
-    assert page.evaluate(OVERFLOW) <= 0
-    lefts = page.locator(".cards li").evaluate_all("all => all.map(e => e.offsetLeft)")
-    assert len(set(lefts)) == 2
-    resize(page, 1280, 900)
-    check_axe(page)
 
 
 FOLDED = {"deeper", "picture", "set-up", "solution"}
