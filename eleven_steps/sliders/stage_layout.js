@@ -19,7 +19,7 @@ const inLines = (kids, lines, gapX, gapY) => {
 function measure(node, sizes) {
   if (node.form) {
     node.cell = [sizes[node.wide] ?? node.wide, sizes[node.high] ?? node.high];
-    node.inner = [node.form.columns * node.cell[0], node.form.rows * (node.cell[1] + node.between)];
+    node.inner = [node.form.columns * node.cell[0], node.form.rows * node.cell[1]];
     node.w = node.left + Math.max(node.inner[0], node.least);
     node.h = node.top + node.inner[1] + node.bottom;
   } else if (node.rows) {
@@ -71,15 +71,10 @@ class Plan {
 
   head(h) { return this.heads > 1 ? `head ${h}` : ""; } // where there are others
 
-  hint() {
-    const text = `drag any ${this.colours ? "strip" : "number"}${this.narrow ? "" : ", or ↑ ↓"}`;
-    return this.words([[[this.it.own ? "" : text, "hint"]]]);
-  }
-
   // A block of cells with names at its rows and columns, a title above and a foot below.
   block(kind, lies, b, wide, high, more = {}) {
-    const { names = [], columns = [], title = "", foot = "", between = 0 } = more;
-    return { kind, form: this.it.forms[lies], b, wide, high, ...more, names, columns, title, foot, between,
+    const { names = [], columns = [], title = "", foot = "" } = more;
+    return { kind, form: this.it.forms[lies], b, wide, high, ...more, names, columns, title, foot,
       least: title ? this.it.width(title, "bold") + 18 : 0,
       left: Math.max(0, ...names.map((text) => this.it.width(text) + 6)),
       top: (title ? 20 : 0) + (columns.length ? LINE : 0), bottom: foot ? LINE + 2 : 0 };
@@ -108,7 +103,7 @@ class Plan {
 
   dock(step, wide) {
     const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
-    const parts = [col([this.header("x", 1), x, this.hint()], 4)];
+    const parts = [col([this.header("x", 1), x], 4)];
     if (step > 4 && step < 8 && !this.narrow && !this.it.data.large) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
       const waiting = this.block("values", "row", 0, this.colours ? 2.5 : 7, 6, { index });
@@ -136,7 +131,7 @@ class Plan {
       [`head_dim = ${this.dim}`, `d_out / num_heads = ${this.dOut} / ${this.heads}`]];
     const table = grid(facts.map(([fact, why]) => [this.words([[[fact, "code"]]], { out: true }),
       this.words([[[why, "words"]]], { out: true })]), 16, 9);
-    const left = col([this.header("x", 1), x, this.hint()], 6);
+    const left = col([this.header("x", 1), x], 6);
     return beside ? row([left, table], 44) : col([left, table], 44);
   }
 
@@ -144,7 +139,7 @@ class Plan {
   shares(step, beside, lines) {
     const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
     const made = col([this.header("weights", step, { out: true }),
-      this.tensor("scores", "square", "o", lines, { stays: true, between: 11 })], 6);
+      this.tensor("scores", "square", "o", lines, { stays: true })], 6);
     return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
   }
 
@@ -168,8 +163,7 @@ class Plan {
       this.tensor(kindOf(name), to, "o", lines,
         { out: true, ...titled(k, to) })];
     });
-    const drag = [cells && !this.it.own ? " drag, too" : "", "hint"];
-    const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"], drag]])
+    const first = many ? this.words([[[before.join(", "), "bold"]], [[shape, "code"]]])
       : this.header(before[0], step - 1);
     const last = this.header(made.join(", "), step, { out: true });
     if (beside) return grid([[first, null, last], ...rows], 14, 8);
@@ -272,7 +266,7 @@ class Laid {
     Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
-    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], bars: [], lever: null });
+    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], lever: null });
     this.leaf = (node, x, y) => {
       if (node.lever) this.lever = { x, y, w: node.w, h: node.h };
       else if (node.text) {
@@ -291,11 +285,11 @@ class Laid {
   }
 
   block(node, left, top, x, y) {
-    const { form, kind, b, ghost, card, out, cell: [w, h], inner: [wide, high], between } = node;
+    const { form, kind, b, ghost, card, out, cell: [w, h], inner: [wide, high] } = node;
     for (let r = 0; r < form.rows; r++) {
       for (let c = 0; c < form.columns; c++) {
         const k = this.it.first[kind] + form.at(b, r, c);
-        (ghost ? this.start : this.rest).set([left + c * w, top + r * (h + between), w, h], 4 * k);
+        (ghost ? this.start : this.rest).set([left + c * w, top + r * h, w, h], 4 * k);
         if (ghost) this.ghosts.push(k);
         else this.index[k] = (node.index ?? form.index)(b, r, c);
       }
@@ -303,10 +297,9 @@ class Laid {
     if (card !== undefined) {
       this.slots.push({ x: left - 2, y: top - 2, w: wide + 4, h: high + 4, card, out });
     }
-    if (between) this.bars.push({ x: left, y: top + h + 1.5, w: wide, each: h + between });
     const say = (text, tx, ty, wide, align) => this.say([[text, "words"]], tx, ty, wide, { align, out });
     if (h >= 13) {
-      const down = (r) => top + r * (h + between) + (h - LINE) / 2;
+      const down = (r) => top + r * h + (h - LINE) / 2;
       node.names.forEach((name, r) => say(name, x, down(r), node.left - 6, "right"));
     }
     if (node.columns.every((name) => this.it.width(name) <= w)) {

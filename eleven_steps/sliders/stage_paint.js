@@ -63,11 +63,9 @@ function where(it, { n, t, u, laid, before }, cell) {
 // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
 function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
   if (kind !== "scores" || u >= 1) return true;
-  if (n === 7) return filled(u) * tokens >= r + 0.5;
+  if (n === 7) return 4 * (u - 0.75) * tokens >= r + 0.5; // while the lever squeezes its row to 1
   return n !== 6 || u >= landing(tokens, r, c) + 0.3;
 }
-
-const filled = (u) => clamp((u - 0.75) / 0.25); // how many rows of weights stand, of all
 
 const landing = (tokens, r, c) => 0.42 + 0.26 * (1 - (c - r) / tokens);
 
@@ -88,9 +86,9 @@ class Painter {
     }
     this.heads = heads; this.family = read("digits");
     const words = `12px ${this.family}`;
-    this.fonts = { words, hint: words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
+    this.fonts = { words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
       sign: `22px ${this.family}` };
-    this.inks = { words: this.soft, hint: this.hold, bold: this.ink, code: this.ink, sign: this.soft };
+    this.inks = { words: this.soft, bold: this.ink, code: this.ink, sign: this.soft };
     this.widths = new Map();
     this.pen.font = `100px ${this.family}`;
     [this.em, this.shortEm] = ["−0.00", "−.00"].map((text) => this.pen.measureText(text).width / 100);
@@ -140,7 +138,6 @@ class Painter {
     }
     for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
-    if (n === 7 || n === 8 && going) this.bars(n, n === 8 ? going : 1, u);
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
       const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
@@ -363,22 +360,6 @@ class Painter {
       this.frame(around(rows("values", last)));
     }
     this.forming(of("context", i * dOut));
-  }
-
-  // Rows that fill up to one, under the weights of step 7.
-  bars(n, opacity, u) {
-    const { it } = this, { tokens } = it.sizes, turn = n === 8 ? tokens : filled(u) * tokens;
-    it.steps[7].bars.forEach((bar, h) => {
-      for (let i = 0; i < tokens; i++) {
-        for (let j = 0, reached = 0; j <= i; j++) {
-          const share = it.mine[7].weights[(h * tokens + i) * tokens + j];
-          const long = clamp(clamp(turn - i) - reached, 0, share);
-          this.fill(bar.x + reached * bar.w, bar.y + i * bar.each, Math.max(0, long * bar.w - 0.7), 7,
-            this.heads[h], opacity * (0.9 - 0.6 * j / tokens));
-          reached += share;
-        }
-      }
-    });
   }
 
   // What a number that is pointed at comes from (solid) and goes to (dashed).

@@ -93,8 +93,8 @@ SAME = """text => {
   return [worst, count];
 }"""
 
-# How high it is at each step and where its playhead lies, which a hand may hold; and whether a title
-# is cut, also where letters are a fifth wider.
+# How high it is at each step and where its playhead lies, which a hand may hold; and whether a
+# title is cut, also where letters are a fifth wider.
 HEIGHTS = """() => {
   stage.page.title.style.letterSpacing = '0.11em';
   return [...new Set(stage.page.tiles.flatMap((_, k) => [0.4, 1].map(part => {
