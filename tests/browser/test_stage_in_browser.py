@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 
 import pytest
 import torch
@@ -473,6 +474,36 @@ def test_escape_puts_back_one_number_and_the_title_says_what_if(page, stage):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Escape")
     assert page.evaluate(CELLS) == first and not page.faults
+
+
+@pytest.mark.browser
+def test_a_thread_leads_to_the_word_and_to_the_next_one_if_it_has_a_say(page, stage):
+    page.evaluate("stage.choose('sentence'), stage.playhead.show(8)")
+    line = stage.locator(".thread path")
+    for cell, many in (("context.0.1.5.2", 2), ("context.0.1.0.2", 1)):  # only the last row is read
+        stage.locator(f"[data-cell='{cell}']").hover()
+        expect(line).to_have_attribute("d", re.compile(rf"^(M[^M]+){{{many}}}$"))
+    page.mouse.move(5, 5)
+    expect(line).to_have_attribute("d", "")
+
+
+# What the browser itself counts as a shift of the layout.
+SHIFTS = """window.shifts = [];
+new PerformanceObserver(list => shifts.push(...list.getEntries().map(each => each.value)))
+  .observe({ type: 'layout-shift', buffered: true });"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", (1280, 390))
+def test_nothing_shifts_while_a_step_plays(page, address, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.add_init_script(SHIFTS)
+    opened(page, address)
+    page.evaluate("stage.choose('sentence'), stage.playhead.show(6.4)")
+    page.evaluate("new Promise(go => setTimeout(go, 200))")
+    page.evaluate("shifts.length = 0, new Promise(go => stage.playhead.go(7, 900, go))")
+    page.evaluate("new Promise(go => setTimeout(go, 200))")
+    assert page.evaluate("shifts") == []
 
 
 @pytest.mark.browser
