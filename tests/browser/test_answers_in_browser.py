@@ -76,9 +76,10 @@ def opened(request, chromium, tmp_path_factory, notebook):
         page.goto(request.getfixturevalue("site"))
     else:
         path = tmp_path_factory.mktemp("answers") / "answers.ipynb"
+        lab = request.getfixturevalue("lab")
         nbformat.write(notebook, path)
         put(request.getfixturevalue("folder"), path)
-        open_notebook(page, request.getfixturevalue("lab"), path.name)
+        open_notebook(page, lab, path.name)
         fold_files(page)
     yield page
     page.context.close()
@@ -155,7 +156,7 @@ def test_a_word_answers_a_mouse_and_keys(page):
         page.keyboard.press(key)
         check_words(page, i)
     focused = arcs.locator("input:focus")
-    assert focused.get_attribute("aria-label") == TOLD[ANNA][0]
+    assert focused.get_attribute("aria-label") == TOLD[ANNA][1]  # of the head that was clicked
     check_no_commands(page, focused)
     focused.press("Enter")  # no form is sent
     check_words(page, ANNA)
