@@ -90,7 +90,7 @@ class Plan {
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
-    return inLines(range(blocks, each), lines, head ? 14 : 8, 8);
+    return inLines(range(blocks, each), lines, head ? 14 : 6, 8);
   }
 
   // Features of a scene too wide for numbers are colours, a few pixels wide.
@@ -147,7 +147,7 @@ class Plan {
   pair(step, beside, lines) {
     const matrix = step === 2, [made] = LEFT[step], to = this.it.lies(step);
     const [before, from] = matrix ? [MATRICES, "matrix"] : LEFT[step - 1];
-    const many = made.length > 1, cells = matrix && !this.colours;
+    const many = made.length > 1, cells = matrix && !this.colours, phone = this.it.room < 480 && !matrix;
     const shape = matrix ? `(${this.dIn}, ${this.dOut})` : this.it.shape(step - 1).shape;
     const titled = (k, lies) => ({ titles: !many || k === (lies === "token" ? 2 : 0) });
     const [had, has] = [from, to].map((lies) => this.it.forms[lies]); // above, as wide as what is below
@@ -159,7 +159,7 @@ class Plan {
       return [matrix && !cells ? this.block(before[k], "matrix", 0, 2.5, 2) // learned, and too many for digits
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
           { ghost: !matrix, ...titled(k, from) }),
-      this.words(arrow, { out: true, align: "center" }),
+      this.words(phone ? [arrow.flat()] : arrow, { out: true, align: "center" }),
       this.tensor(kindOf(name), to, "o", lines,
         { out: true, ...titled(k, to) })];
     });
@@ -168,7 +168,7 @@ class Plan {
     const last = this.header(made.join(", "), step, { out: true });
     if (beside) return grid([[first, null, last], ...rows], 14, 8);
     if (!many) return col([first, ...rows[0].slice(0, 2), last, rows[0][2]], 6);
-    return col([last, ...rows.flatMap(([from, arrow, to]) => [row([from, arrow], 8), to])], 6);
+    return col([last, ...rows.flatMap(([from, arrow, to]) => [(phone ? col : row)([from, arrow], 8), to])], 6);
   }
 
   // In each head a row of one tensor meets a column of another: one lies at the left, one above.
@@ -212,9 +212,11 @@ function fit(plan, step, width, height) {
     return tree;
   };
   const room = Math.max(width, Math.min(...trees.map((tree) => sized(tree, least, INPUTS.at(-1)).w)));
-  for (let most = Math.max(height, 200); ; most *= 1.2) for (const input of inputs) {
+  const wanted = Math.max(height, 200);
+  for (let most = wanted; ; most *= 1.2) for (const input of inputs) {
     const fits = (tree, w) => sized(tree, w, input).w <= room && tree.h <= most;
     const small = trees.filter((tree) => fits(tree, least));
+    if (most > wanted && small[0]) return sized(small.reduce((one, other) => (other.h < one.h ? other : one)), least, input);
     const sizes = small.map((tree) => {
       let w = least;
       for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
