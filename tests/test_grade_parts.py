@@ -37,7 +37,7 @@ def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     stage.stage(tmp_path)
     checks = tmp_path / "eleven_steps" / "checks"
     assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
-    assert not (checks / "__init__.py").read_text() and (checks / "run" / "reply.py").is_file()
+    assert not (checks / "__init__.py").read_text() and (checks / "run" / "ask.py").is_file()
     assert {each.stem for each in tmp_path.glob("*.py")} == {"shut_in", "served", "wire"}
     assert not list(tmp_path.rglob("*.ipynb"))
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge import classes, probes
-from eleven_steps.checks.judge.subject import Claim
+from eleven_steps.checks.judge.say import say
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -126,9 +126,9 @@ def test_a_right_class_may_keep_what_changes_no_output(edits):
 # The table
 
 
-def test_a_claim_that_is_not_made_again_elsewhere_is_told_as_seen_once(monkeypatch):
+def test_what_is_not_found_again_elsewhere_is_told_as_seen_once(monkeypatch):
     def at_main(subject, case):
-        return Claim("something_kept") if case == subject.cases.biased else None
+        return say("something_kept") if case == subject.cases.biased else None
 
     monkeypatch.setattr(classes, "PROBES", (probes.Probe("state", at_main),))
     verdict = check_attention(edited([]))

@@ -14,8 +14,8 @@ from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
+from eleven_steps.checks.run.ask import built
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
-from eleven_steps.checks.run.reply import built
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize

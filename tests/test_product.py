@@ -15,12 +15,11 @@ from eleven_steps.checks.know.catalogue import (
     wrong_class,
 )
 from eleven_steps.checks.know.right import planted, play
+from eleven_steps.checks.run.ask import Pass, run
 from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.contract import VARIANTS, combined, signature
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import facts
-from eleven_steps.checks.run.reply import run
 from helpers.trace import STEPS
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -16,7 +16,7 @@ from handed_in import IDENTIFIER, Submission
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results import Result, course_exercises
 
-from eleven_steps.checks.run.failure import visible
+from eleven_steps.checks.run.places import visible
 
 LONGEST = 10_000  # characters of an answer; the class of notebook 13 has 1500
 STEP = re.compile(r"step (\d+):")  # with which begins what is said of a class

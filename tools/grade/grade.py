@@ -56,7 +56,7 @@ from results import Result, course_exercises, results
 from sandbox import Isolation, find_isolation
 from stage import stage
 
-from eleven_steps.checks.run.failure import visible
+from eleven_steps.checks.run.places import visible
 
 
 def grade(

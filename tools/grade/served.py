@@ -16,15 +16,15 @@ import torch
 from torch import nn
 from wire import DEEP, decode, encode, encode_tensor
 
-from eleven_steps.checks.run import failure
+from eleven_steps.checks.run import places
+from eleven_steps.checks.run.ask import QUESTIONS, built
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
-from eleven_steps.checks.run.reply import QUESTIONS, built
 
 NAME = "MultiHeadAttention"
 MOST = 1_000_000  # numbers in one tensor that travels
 Consult = Callable[[dict], Any]  # takes what is wanted as plain data, returns what comes
 # No line of this folder is told as a learner's.
-failure.OUR_FILES += (f"{Path(__file__).parent}/",)
+places.OUR_FILES += (f"{Path(__file__).parent}/",)
 
 
 def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:

@@ -7,8 +7,8 @@ import torch
 from served import MOST
 from wire import decode, encode_tensor
 
+from eleven_steps.checks.run.ask import built
 from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.reply import built
 
 WIDEST = 4096  # size of a class that is built
 
@@ -59,5 +59,5 @@ def _gradients(out: torch.Tensor, inputs: Sequence[torch.Tensor], given: torch.T
 
 def _plain(came: Any) -> Any:
     if isinstance(came, Failure):
-        return {"failure": came.text, "line": "", "words": ""}
+        return {"failure": came.text, "line": "", "number": 0}
     return {"tuple": [encode_tensor(each, MOST) for each in came]}

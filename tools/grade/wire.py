@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from eleven_steps.checks.run.ask import Pass, Seen
 from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.facts import Facts, Pass, Seen
+from eleven_steps.checks.run.copies import LARGEST, MOST, stand_in
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
+from eleven_steps.checks.run.making import Facts
 from eleven_steps.checks.run.places import Place
-from eleven_steps.checks.run.plain import LARGEST, MOST, stand_in
 from eleven_steps.checks.run.recording import Op, Stop, Trace
 from helpers.attention import MultiHeadAttention
 
@@ -75,7 +76,7 @@ def _encode(value: Any, depth: int) -> Any:
         biased = value.W_query.bias is not None
         return {"sizes": sizes, "bias": biased, "dropout": float(value.dropout.p)}
     if kind is Failure:
-        return {"failure": value.text, "line": value.line, "words": value.words}
+        return {"failure": value.text, "line": value.line, "number": value.number}
     plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
     if plain and (value.is_meta or (value.layout, value.device.type) == CPU_STRIDED):
         return encode_tensor(value.detach())
@@ -129,7 +130,8 @@ def decode(plain: Any) -> Any:
     if "sizes" in plain:
         return _decode_module(plain["sizes"], plain["bias"] is True, float(plain["dropout"]))
     if "failure" in plain:
-        return Failure(*(str(plain[part])[:300] for part in ("failure", "line", "words")))
+        texts = (str(plain[part])[:300] for part in ("failure", "line"))
+        return Failure(*texts, int(plain["number"]))
     if "dtype" in plain:
         return _decode_tensor(**plain)
     if "array" in plain:

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import differ
-from eleven_steps.checks.judge.difference import Difference
-from eleven_steps.checks.judge.path import Walk, walk
+from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import play
@@ -33,12 +32,6 @@ class Blame:
     def raised(self) -> bool:
         """Whether the run was stopped by an error."""
         return self.walked.trace.stop is not None
-
-    @property
-    def step(self) -> int | None:
-        """The step of its difference; None where all that the step makes is there and right."""
-        step = self.found and self.found.step
-        return None if step and self.walked.reached(STEPS[step - 1]) else step
 
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""

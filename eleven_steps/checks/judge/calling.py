@@ -16,10 +16,9 @@ from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import is_remote, kind_of, once
+from eleven_steps.checks.run.ask import Pass, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import combined, sizes
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 FEW = 4  # ways to hand a mask over that are judged where none is right

@@ -18,9 +18,8 @@ from eleven_steps.checks.judge.constructor import (
     odd_layer,
 )
 from eleven_steps.checks.judge.dropping import DROPPING
-from eleven_steps.checks.judge.far import STRESSED, stressed
 from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
-from eleven_steps.checks.judge.probes import PROBES, RARER, probed
+from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, verdict
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import unset
@@ -134,8 +133,7 @@ def _at_other_sizes(outputs: Outputs) -> Iterator[Finding]:
     if other:
         outputs.found.add("outputs")
         far = stressed(outputs, STRESSED[0])
-        plain = far is None or far.said().kind == "remark"
-        yield from look_up(outputs, other) if plain else [far.said()]
+        yield from [far] if far and far.kind != "remark" else look_up(outputs, other)
     yield from probed(outputs, RARER)
 
 

@@ -12,7 +12,7 @@ from eleven_steps.checks.judge.unmade import constructor_raised, step_of
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import ask, kind_of, once
+from eleven_steps.checks.run.ask import Pass, ask, kind_of, once
 from eleven_steps.checks.run.cases import (
     ADDED,
     BIASED,
@@ -22,8 +22,8 @@ from eleven_steps.checks.run.cases import (
     close,
     lecture_parameters,
 )
-from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass, Shapes
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts, Shapes
 
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 

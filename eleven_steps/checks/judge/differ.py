@@ -7,7 +7,6 @@ what another step makes, or skipped one, or makes something else of what its ste
 
 from typing import Any
 
-from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.meeting import (
     alone,
     dropped,
@@ -16,13 +15,12 @@ from eleven_steps.checks.judge.meeting import (
     skipped,
     used_later_on,
 )
-from eleven_steps.checks.judge.path import Walk
+from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
-from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
+from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
-from eleven_steps.checks.judge.wrong_sizes import wrong_size
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.subject import Claim, Subject
+from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.right import once_right, play
-from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import LOOSE, Case, close, known
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure
 
 SHARE = 0.2
@@ -25,25 +25,22 @@ AXES = "sequences of the batch", "heads", "rows", "columns"
 Four = tuple[torch.Tensor, ...]  # outputs: twice in eval mode, twice in training
 
 
-def training(subject: Subject, case: Case) -> Claim | None:
+def training(subject: Subject, case: Case) -> Finding | None:
     """Without dropout training gives what eval mode gives, and draws nothing."""
-    modes = (False, 1), (True, 1), (True, 2)
-    still, one, two = subject.outs(case, *(Pass(train=train, seed=seed) for train, seed in modes))
-    if not close(one, two):
-        return _of_its_own(subject, case, "dropout_rate") or Claim("noise_in_training")
-    if close(one, still):
+    passes = Pass(), Pass(train=True, seed=1), Pass(train=True, seed=2)
+    still, one, two = subject.outs(case, *passes)
+    draws = not close(one, two)
+    if not draws and close(one, still):
         return None
-    name = "future_in_training" if subject.leaks(case, train=True) else "mode_matters"
-    return _of_its_own(subject, case, "dropout_inverted") or Claim(name)
+    finding = _read(subject, case)  # dropout with a rate of its own, or on all that is to be kept
+    if finding and finding.name == ("dropout_rate" if draws else "dropout_inverted"):
+        return finding
+    if draws:
+        return say("noise_in_training")
+    return say("future_in_training" if subject.leaks(case, train=True) else "mode_matters")
 
 
-def _of_its_own(subject: Subject, case: Case, name: str) -> Claim | None:
-    """Dropout that acts at dropout = 0 too: at a rate of its own, or on all that is to be kept."""
-    claim = _read(subject, case)
-    return claim if claim and claim.name == name else None
-
-
-def _read(subject: Subject, case: Case) -> Claim | None:
+def _read(subject: Subject, case: Case) -> Finding | None:
     """What dropping says of its own case, or one of them; of another where that is held."""
     which = _which(subject, case)
     shapes = subject.built[which.qkv_bias].shapes
@@ -63,18 +60,18 @@ def _right_without(subject: Subject, case: Case) -> bool:
     return all(map(close, subject.outs(case, *passes), (each.out for each in right)))
 
 
-def dropout(subject: Subject, case: Case) -> Claim | None:
+def dropout(subject: Subject, case: Case) -> Finding | None:
     """Dropout acts on the weights, at its rate, in training alone."""
     if "linear" in subject.changes:  # its table has none to drop
         return None
-    claim = _read(subject, case)
-    if claim and not _right_without(subject, _which(subject, case)):
+    finding = _read(subject, case)
+    if finding and not _right_without(subject, _which(subject, case)):
         return None
-    if claim and claim.name == "dropout_missing" and _drops_at_first(subject, case):
-        return Claim("dropout_off_after_eval")
-    if claim or "gradients" in subject.found or _linear_in_values(subject, case):
-        return claim
-    return Claim("gradients_of_other_drops")
+    if finding and finding.name == "dropout_missing" and _drops_at_first(subject, case):
+        return say("dropout_off_after_eval")
+    if finding or "gradients" in subject.found or _linear_in_values(subject, case):
+        return finding
+    return say("gradients_of_other_drops")
 
 
 def _linear_in_values(subject: Subject, case: Case) -> bool:
@@ -106,7 +103,7 @@ def _drops_at_first(subject: Subject, case: Case) -> bool:
 # What is read
 
 
-def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Claim | None:
+def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     """What dropout does wrong in a class whose outputs without it are right.
 
     Args:
@@ -130,15 +127,15 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Claim | None:
     return _acting(read) or _placed(read, case, offset)
 
 
-def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Claim | None:
+def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Finding | None:
     """The same of a forward that returns the tensor of a step: the weights, 7, or a later one."""
     outs = _four_outputs(cls, case)
-    claim = _acting(outs)
-    if claim or not outs:
-        return claim
+    finding = _acting(outs)
+    if finding or not outs:
+        return finding
     still, _, first, second = outs
     if first.isnan().any():  # a dropped -inf is NaN
-        return Claim("dropout_on_scores")
+        return say("dropout_on_scores")
     if number > 7:
         return None
     scores = play(case)["scores"]["scores"] / case.head_dim**0.5
@@ -176,39 +173,39 @@ def _right_steps(case: Case) -> dict[str, torch.Tensor]:
     return steps
 
 
-def _acting(outs: Four) -> Claim | None:
+def _acting(outs: Four) -> Finding | None:
     """Whether dropout acts in training, and there alone."""
     if not outs or outs[0].isnan().all() or not outs[0].any():
         return None
     still, again, first, _ = outs
     if not close(still, again):
-        return Claim("dropout_in_eval")
-    return Claim("dropout_missing") if close(first, still) else None
+        return say("dropout_in_eval")
+    return say("dropout_missing") if close(first, still) else None
 
 
-def _placed(read: Four, case: Case, offset: float) -> Claim | None:
+def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     """Say what dropout does wrong or hits, from weights as they were read, each at two features."""
     still, _, first, second = read
     steps = _right_steps(case)
     right = steps["weights"]
     both = right[:, :, :, None].expand_as(still)
     if (still[both.abs() < 1e-9].abs() > 1e-5).any():
-        return Claim("future_with_dropout")
+        return say("future_with_dropout")
     if not close(still, both):
-        return Claim("dropout_changes_eval")
+        return say("dropout_changes_eval")
     scores = steps["scores"] / case.head_dim**0.5
-    claim = _weighed(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
+    finding = _weighed(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
     alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
-    if alike or claim and claim.name == "dropout_on_scores":
-        return claim
+    if alike or finding and finding.name == "dropout_on_scores":
+        return finding
     if offset and ((first + offset).abs() < 1e-6).any():  # out_proj's bias is gone too
-        return Claim("dropout_on_output")
+        return say("dropout_on_output")
     kept, allowed = first.abs() > 1e-6, both > 1e-3
     factors = (first / both)[kept & allowed]
     if (kept | ~allowed).all() or not len(factors) or factors.max() - factors.min() > 1e-2:
-        return Claim("dropout_not_single")  # what is kept is more than scaled up
+        return say("dropout_not_single")  # what is kept is more than scaled up
     by_key = (kept | ~allowed).all(2) | ~(kept & allowed).any(2)  # for all queries, or for none
-    return Claim("dropout_on_values" if by_key.all() else "dropout_on_context")
+    return say("dropout_on_values" if by_key.all() else "dropout_on_context")
 
 
 def _weighed(
@@ -217,7 +214,7 @@ def _weighed(
     right: torch.Tensor,
     scores: torch.Tensor,
     rate: float,
-) -> Claim | None:
+) -> Finding | None:
     """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval.
 
     Args:
@@ -228,29 +225,29 @@ def _weighed(
     """
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):
-        return Claim("dropout_renormed")
+        return say("dropout_renormed")
     if weights.isnan().any():  # a dropped -inf is NaN
-        return Claim("dropout_on_scores")
+        return say("dropout_on_scores")
     if close(rows, torch.ones_like(rows)):
-        return Claim(
+        return say(
             "dropout_on_scores" if _of_scores(weights, scores, rate) else "dropout_too_early"
         )
     dropped = (weights.abs() <= 1e-6) & allowed
     factors = (weights / right)[allowed & ~dropped]
     if not len(factors) or factors.max() - factors.min() > 1e-2:
-        return Claim("dropout_not_single")
+        return say("dropout_not_single")
     share, factor = float(dropped.sum() / allowed.sum()), float(factors.mean())
     if abs(share - rate) < 0.08 and abs(factor - 1) < 1e-2:
-        return Claim("dropout_not_scaled_up")
+        return say("dropout_not_scaled_up")
     if abs(share - 1 + rate) < 0.08:
-        return Claim("dropout_inverted")
+        return say("dropout_inverted")
     if these := _shared(dropped, allowed):
-        return Claim("dropout_shared", values={"these": these})
+        return say("dropout_shared", these=these)
     wanted = 1 / (1 - rate)
     if abs(share - rate) > 0.08 or abs(factor - wanted) > 2e-2:
         values = {"rate": rate, "share": share, "factor": factor, "right": wanted}
-        return Claim("dropout_rate", values=values)
-    return Claim("dropout_repeated") if close(weights, again) else None
+        return say("dropout_rate", **values)
+    return say("dropout_repeated") if close(weights, again) else None
 
 
 def _of_scores(weights: torch.Tensor, scores: torch.Tensor, rate: float) -> bool:

@@ -4,7 +4,7 @@ import re
 
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.wrong_sizes import parsed, set_in
+from eleven_steps.checks.judge.tried import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.recording import Stop
 

@@ -27,10 +27,9 @@ from eleven_steps.checks.judge.laid import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import ask, once
+from eleven_steps.checks.run.ask import Pass, ask, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import changes_of, combined, sizes
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 SECONDS = 60.0  # for all ways to read a class together; packages load much when first called

@@ -15,9 +15,9 @@ import torch
 from eleven_steps.checks.judge.blame import Blame, blamed
 from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
-from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.judge.match import SIZED, drawn_anew
+from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.related import (
     exchanged,
     hidden_by,
@@ -37,9 +37,8 @@ from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.ask import Pass, Seen, once, used_by
 from eleven_steps.checks.run.cases import TASK_CASES
-from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
@@ -109,12 +108,11 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
     if all(each.kind == "none" for each in seen):
         finding = _nothing(blame)
     elif right:
-        claim = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
+        drops = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
         behind = right[-1] == 5 and blame and _left_behind(blame)
-        finding = behind or (claim.said() if claim else _so_far(right[-1], blame))
+        finding = behind or drops or _so_far(right[-1], blame)
     elif not (finding := drawn_anew(cls, TASK_CASES[SIZED], blame)):
-        finding = _one_of(returned) or _other_sequences(returned)
-        finding = finding or _wrong(cls, blame, seen, returned)
+        finding = _some_of(returned) or _wrong(cls, blame, seen, returned)
         if used["names"] and not finding.mistake:
             reads = say("forward_reads", what=from_notebook(used)).text
     return replace(finding, text=together(finding.text, dropped(used), reads))
@@ -141,12 +139,16 @@ def _so_far(number: int, blame: Blame | None) -> Finding:
     return replace(finding, text=together(finding.text, more))
 
 
-def _one_of(returned: Sequence[Parts]) -> Finding | None:
-    """The one tensor of steps 2 to 4 that was returned alone."""
+def _some_of(returned: Sequence[Parts]) -> Finding | None:
+    """Say that one of three tensors came alone, or the three in another order, if it is so."""
     for number, step in NUMBERED[:3]:
-        for name in play(TASK_CASES[0])[step]:
-            if same_everywhere(returned, ((play(case)[step][name],) for case in TASK_CASES)):
-                return say("one_of_three", number, name=name)
+        rights = [list(play(case)[step].values()) for case in TASK_CASES]
+        names = list(play(TASK_CASES[0])[step])
+        for order in ((0,), (1,), (2,), *itertools.permutations(range(3))):
+            if same_everywhere(returned, (tuple(right[i] for i in order) for right in rights)):
+                if len(order) == 1:
+                    return say("one_of_three", number, name=names[order[0]])
+                return say("other_sequence", number, names=", ".join(names))
     return None
 
 
@@ -201,8 +203,7 @@ def _wrong(
     if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
         known = None  # what torch says alone is no proof of a mistake
     if known and not (found and blame.unspoilt(known.identifier)):
-        step = blame.step if blame and blame.step in known.steps else known.step
-        return Finding(step, known.told, known.identifier, "mistake")
+        return Finding(known.step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
         error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
         finding = replace(told(blame, error), case=scene.case)
@@ -238,15 +239,3 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     finding = say("other_numbers_returned", came=came, where=where, steps=shown)
     right = scene[steps[0][1]].values()
     return replace(finding, text=together(finding.text, *map(likeness, parts, right)))
-
-
-def _other_sequences(returned: Sequence[Parts]) -> Finding | None:
-    """Say that the right tensors of a step came in another order everywhere, if they did."""
-    if not all(isinstance(each, torch.Tensor) for parts in returned for each in parts):
-        return None
-    for number, step in NUMBERED[:3]:
-        rights = [list(play(case)[step].values()) for case in TASK_CASES]
-        for order in itertools.permutations(range(3)):
-            if same_everywhere(returned, [tuple(right[i] for i in order) for right in rights]):
-                return say("other_sequence", number, names=", ".join(play(TASK_CASES[0])[step]))
-    return None

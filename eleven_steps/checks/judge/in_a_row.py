@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import torch
 
 from eleven_steps.checks.judge.dropping import training
-from eleven_steps.checks.judge.subject import Claim, Subject
+from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
-from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure
 
 # What is known when just these layers get no gradient.
@@ -44,7 +44,7 @@ class Calls(NamedTuple):
     passes: Callable[[Case], list[Pass]]
     same: bool = False
 
-    def __call__(self, subject: Subject, case: Case) -> Claim | None:
+    def __call__(self, subject: Subject, case: Case) -> Finding | None:
         """Compare the passes in a case; the first one that is another is told."""
         passes = self.passes(case)
         mine = subject.outs(case, *passes)
@@ -55,7 +55,7 @@ class Calls(NamedTuple):
             return None
         raises = isinstance(other, Failure)
         what = wording("raises_error", error=other.told) if raises else wording("differs_there")
-        return Claim(self.name, values={"what": what})
+        return say(self.name, what=what)
 
 
 @functools.cache
@@ -96,26 +96,28 @@ CALLS = (
     Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
     Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
+    Calls("kept_in_float32", lambda case: [Pass(), Pass(dtype="float64", how="copied")]),
+    Calls("kept_for_all_texts", lambda case: [Pass(in_turn=True)]),
 )
-CONVERTED = Calls("kept_in_float32", lambda _: [Pass(), Pass(dtype="float64", how="copied")])
 
 
 def row(case: Case) -> list[Pass]:
     """A pass of each state, for one module; weights that are changed stay so."""
     return [
-        *(Pass(), _x(case), _shorter(case), Pass(how="strided"), _x(case, how="inference")),
-        *(Pass(gradients=True), _x(case, gradients=True, train=True)),
+        *(Pass(), Pass(seed=2), _x(case), _shorter(case), Pass(how="strided"), Pass(in_turn=True)),
+        *(_x(case, how="inference"), Pass(gradients=True), _x(case, how="grad")),
+        *(Pass(train=True), _x(case, gradients=True, train=True), Pass()),
         *(_weights(case, dtype="float64", how="copied"), _weights(case)),
     ]
 
 
-def in_any_state(subject: Subject, case: Case) -> Claim | None:
-    """Ask in a row what else is asked apart; where something is another, ask apart what."""
+def in_any_state(subject: Subject, case: Case) -> Finding | None:
+    """Ask all that CALLS ask of one module in a row; where something is another, ask apart what."""
     case = subject.plain(case)
     pairs = [*zip(once(subject.cls, case, *row(case)), right_seen(case, row), strict=True)]
     if not all(close(mine.out, right.out) for mine, right in pairs):
-        asked = (drawn, *CALLS[1:], CONVERTED, training)
-        return next(filter(None, (each(subject, case) for each in asked)), Claim("kept_of_same"))
+        asked = (drawn, *CALLS[1:], training, gradients)
+        return next(filter(None, (each(subject, case) for each in asked)), say("kept_of_same"))
     learns = all(
         _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
         for mine, right in pairs
@@ -128,37 +130,29 @@ def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:
     return all(mine[n] is not None and close(mine[n], right[n], LOOSE) for n in names)
 
 
-def drawn(subject: Subject, case: Case) -> Claim | None:
+def drawn(subject: Subject, case: Case) -> Finding | None:
     """Whether what differs the second time is drawn: with the same draws it does not."""
-    claim = CALLS[0](subject, case)
-    if claim is None:
+    finding = CALLS[0](subject, case)
+    if finding is None:
         return None
     one, two = subject.outs(case, Pass(seed=1), Pass(seed=1))
-    return claim if close(one, two, SAME) else Claim("kept_of_same", values=claim.values)
+    return finding if close(one, two, SAME) else say("kept_of_same")
 
 
-def written(subject: Subject, case: Case) -> Claim | None:
+def written(subject: Subject, case: Case) -> Finding | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
     subject.seen(case)
     seen = subject.every_seen
     seen += once(subject.cls, subject.plain(case), Pass(), _x(case))
     changed = {name for each in seen for name in each.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}
-    return next((Claim(said) for name, said in names.items() if name in changed), None)
-
-
-def in_turn(subject: Subject, case: Case) -> Claim | None:
-    """Whether two texts that are read in turn, each with its own past, change each other."""
-    if "cache" not in subject.changes:
-        return None
-    alone, in_turn = (subject.outs(case, each)[0] for each in (Pass(), Pass(in_turn=True)))
-    return None if close(alone, in_turn) else Claim("kept_for_all_texts")
+    return next((say(said) for name, said in names.items() if name in changed), None)
 
 
 # Gradients
 
 
-def gradients(subject: Subject, case: Case, train: bool = False) -> Claim | None:
+def gradients(subject: Subject, case: Case, train: bool = False) -> Finding | None:
     """Every weight that changes the output must learn, and as fast as the right one."""
     case, wrong = subject.plain(case), "outputs" in subject.found
     seen = once(subject.cls, case, Pass(gradients=True, train=train))[0]
@@ -166,7 +160,7 @@ def gradients(subject: Subject, case: Case, train: bool = False) -> Claim | None
     right = right_seen(case, _backward)[0]
     if isinstance(mine, Failure):
         step = 7 if "Softmax" in mine.text else 2
-        return None if wrong else Claim("backward_raises", step, {"error": mine.told})
+        return None if wrong else say("backward_raises", step, error=mine.told)
     names, right = _asked(subject, case, seen, right), right.gradients
     cut = [
         name
@@ -178,7 +172,7 @@ def gradients(subject: Subject, case: Case, train: bool = False) -> Claim | None
     if cut:
         return _cut(cut, case, seen.cut)
     learns = [name for name in names if mine[name] is not None]  # others change no output
-    return None if wrong or _alike(mine, right, learns) else Claim("other_gradients")
+    return None if wrong or _alike(mine, right, learns) else say("other_gradients")
 
 
 def _backward(case: Case) -> list[Pass]:
@@ -201,7 +195,7 @@ def _counts(subject: Subject, case: Case, name: str) -> bool:
     return not close(*subject.outs(case, Pass(), other))
 
 
-def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Claim:
+def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     """Say which weights get no gradient, and at which step the first tensor is cut off."""
     those = {"cut": ", ".join(cut)}
     name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut), "")
@@ -209,8 +203,9 @@ def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Claim:
     made = (n for n, step in steps if any(_is(tensor, each) for each in step.values()))
     step = next(made, None)
     if not name or step not in MISTAKES[name].steps:
-        return Claim("no_gradient", step or name and MISTAKES[name].step, those)
-    return Claim("detached", step, those | {"fault": MISTAKES[name].sentence}, mistake=name)
+        return say("no_gradient", step or name and MISTAKES[name].step, **those)
+    finding = say("detached", step, fault=MISTAKES[name].sentence, **those)
+    return replace(finding, mistake=name, kind="mistake")
 
 
 def _is(tensor: torch.Tensor, right: Any) -> bool:
@@ -220,10 +215,10 @@ def _is(tensor: torch.Tensor, right: Any) -> bool:
     return close(*(each.flatten().sort().values for each in (tensor, right)))
 
 
-def mask_learns(subject: Subject, case: Case) -> Claim | None:
+def mask_learns(subject: Subject, case: Case) -> Finding | None:
     """Whether the mask is a parameter, which an optimizer would change."""
     if subject.built[True].mask != "trained":
         return None
     moved = once(subject.cls, subject.plain(case), Pass(gradients=True))[0].gradients
     learns = isinstance(moved, dict) and moved.get("mask") is not None and moved["mask"].any()
-    return Claim("mask_learns" if learns else "mask_trained")
+    return say("mask_learns" if learns else "mask_trained")

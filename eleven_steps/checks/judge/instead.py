@@ -15,10 +15,9 @@ from eleven_steps.checks.adapt.built import built, choices, chosen
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, split
 from eleven_steps.checks.run.contract import combined, sizes
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 

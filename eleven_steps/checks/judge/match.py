@@ -10,19 +10,18 @@ import torch
 
 from eleven_steps.checks.judge.blame import Blame, blamed, holds
 from eleven_steps.checks.judge.constructor import alike_in_shape
-from eleven_steps.checks.judge.deciding import decided
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
-from eleven_steps.checks.judge.subject import Subject
+from eleven_steps.checks.judge.subject import Subject, decided
 from eleven_steps.checks.judge.tell import line_of, told
 from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import once, used_by
+from eleven_steps.checks.run.ask import Pass, once, used_by
 from eleven_steps.checks.run.cases import SAME, TASK_CASES, Case, close
-from eleven_steps.checks.run.facts import ATTRIBUTES, Built, Facts, Pass
 from eleven_steps.checks.run.isolate import Failure, clock_paused
+from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts
 from eleven_steps.helpers.trace import STEPS
 
 SIZED = 2  # of the notebooks' cases, the one in which all sizes differ
@@ -75,7 +74,7 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
         if len(names) == 1 and (elsewhere or found and blame.unspoilt(names[0])):
             yield replace(told(blame, _error(out)), mistake=names[0])
         else:
-            yield from (say(name, blame.step, case=main) for name in names)
+            yield from (say(name, case=main) for name in names)
         return
     used = used_by(outputs.cls)
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""

@@ -5,8 +5,7 @@ import contextlib
 
 import torch
 
-from eleven_steps.checks.judge.difference import Difference
-from eleven_steps.checks.judge.path import Walk
+from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN, around
 from eleven_steps.checks.run.places import Place

@@ -3,7 +3,8 @@
 import ast
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -12,8 +13,33 @@ from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.states import HIDDEN
 from eleven_steps.checks.judge.syntax import CUT, KEEP, MEET, NORM, TURN, around, named
 from eleven_steps.checks.run.cases import LAYERS
+from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing that is not right.
+
+    Args:
+        step: to look at, 1 to 11.
+        reason: idle, skipped, other, projection, size, family, scale, hidden, rows, early, stored,
+            before, blocks, rescaled, made, torch or name; see judge/say.
+        op: the call, by its number in the trace; None where none was reached.
+        place: where to look in the learner's source.
+        index: the tensor that is not what the call takes, or that it makes; None where unknown.
+        wanted: the right tensor that is there in its stead and not used; None where there is none.
+        values: what else was established.
+    """
+
+    step: int
+    reason: str
+    op: int | None = None
+    place: Place | None = None
+    index: int | None = None
+    wanted: int | None = None
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,37 @@
 """Ask of a class what its outputs in eval mode do not show, in two tables: PROBES and RARER.
 
-A question is asked of a class in a case and answered by a claim, or by nothing. A claim is said
-once it was made again in a case of other sizes and numbers; one that was not is told as what it
-is, something seen there alone.
+A question is asked of a class in a case and answered by a finding, or by nothing. A finding is said
+once the question found it again in a case of other sizes and numbers; one that it did not is told
+as what it is, something seen there alone.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
 
 from eleven_steps.checks.adapt.adapted import takes
 from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
-from eleven_steps.checks.judge.far import LONG, STRESSED, devices, dtypes, long_text, stressed
 from eleven_steps.checks.judge.in_a_row import (
-    CALLS,
-    CONVERTED,
     drawn,
     gradients,
     in_any_state,
-    in_turn,
     mask_learns,
     written,
 )
 from eleven_steps.checks.judge.say import Finding, letters, say
-from eleven_steps.checks.judge.subject import Claim, Question, Subject
-from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.judge.subject import Question, Subject
+from eleven_steps.checks.know.right import once_right
+from eleven_steps.checks.run.ask import FLOATS, Pass, once
+from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known
+from eleven_steps.checks.run.isolate import Failure
+
+MORE = 4  # times as far off as the right class
+LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
+KINDS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
+STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 
 @dataclass(frozen=True)
@@ -32,10 +40,10 @@ class Probe:
 
     Args:
         name: of the probe; the sentence that it comes to has a name of its own.
-        question: what is asked; its claim is a predicate, which can be asked again elsewhere.
+        question: what is asked; it can be asked again elsewhere.
         after: probes that found nothing, or else this one is not asked; "outputs" for the outputs.
-        plainly: the sentence that is said where the claim is not made again.
-        at: the cases that are asked in, up to a claim, and the one that holds it; the main one
+        plainly: the sentence that is said where it is not found again.
+        at: the cases that are asked in, up to a finding, and the one that holds it; the main one
             and another if there are none.
         sized: whether it is asked in those of singled-out sizes.
     """
@@ -54,11 +62,6 @@ class Probe:
             return [replace(each, variant=subject.variant) for each in self.at]
         return [*every.sized, first] if self.sized else [first, subject.other(first)]
 
-    def holds(self, subject: Subject, claim: Claim, case: Case) -> bool:
-        """Whether a claim is made again in a case from which it was not made."""
-        again = self.question(subject, case)
-        return again is not None and again.name == claim.name
-
 
 def probed(subject: Subject, probes: Sequence[Probe]) -> Iterator[Finding]:
     """Yield what probes find in a class, each asked after those that it depends on."""
@@ -75,11 +78,13 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
     """What a probe finds, asked for again elsewhere."""
     *cases, other = probe.cases(subject)
     asked = ((each, probe.question(subject, each)) for each in cases if takes(subject.cls, each))
-    case, claim = next(((each, claim) for each, claim in asked if claim), (None, None))
-    finding = claim and claim.said()
-    if not claim or not takes(subject.cls, other) or probe.holds(subject, claim, other):
+    case, finding = next((pair for pair in asked if pair[1]), (None, None))
+    if not finding or not takes(subject.cls, other):
         return finding
-    if subject.found or claim.name == "half_differs":  # no news, or mere rounding
+    again = probe.question(subject, other)
+    if again and again.name == finding.name:
+        return finding
+    if subject.found or finding.name == "half_differs":  # no news, or mere rounding
         return None
     if finding.kind == "remark":
         return finding
@@ -87,6 +92,159 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
     if probe.name == "dropout":
         where += f", dropout = {rate_of(case):g}"
     return say(probe.plainly or "seen_once", finding.step, said=finding.text, where=where)
+
+
+# Numbers of another dtype, on another device
+
+
+def dtypes(subject: Subject, case: Case) -> Finding | None:
+    """Once it is converted, a class works on and answers in kind."""
+    case = subject.plain(replace(case, qkv_bias=False))
+    seen = {name: once(subject.cls, case, each)[0] for name, each in KINDS.items()}
+    double = seen.pop("float64")
+    if isinstance(double.out, Failure):
+        return say("double_raises", error=double.out.told)
+    if double.dtype != "torch.float64":
+        return say("double_not_returned", dtype=double.dtype)
+    if not close(double.out, _right_in(case, "float64"), 1e-5):
+        return say("double_differs")
+    halves = (_in_half(subject, case, name, each.out, double.out) for name, each in seen.items())
+    return next(filter(None, halves), None)
+
+
+@functools.cache
+def _right_in(case: Case, dtype: str) -> torch.Tensor:
+    return once_right(case, KINDS[dtype])[0].out
+
+
+def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) -> Finding | None:
+    """What goes wrong in half precision: it fails, or rounds more than the right class does."""
+    if isinstance(half, Failure):
+        name = "half_overflows" if "without overflow" in half.text else "half_raises"
+        return say(name, dtype=dtype, error=half.told)
+    mine, wanted = ((each - exact).abs().mean() for each in (half, _right_in(case, dtype)))
+    if mine <= MORE * wanted:  # NaN is far off
+        return None
+    kind = KINDS[dtype]
+    step = 6 if subject.leaks(case, dtype=kind.dtype, how=kind.how) else None
+    return say("half_differs", step, dtype=dtype)
+
+
+def devices(subject: Subject, case: Case) -> Finding | None:
+    """Everything follows `.to(device)`.
+
+    One rule for whatever is kept, as an attribute or moved to a fixed device: it would fail on a
+    GPU. What forward makes anew on the default device is only remarked upon.
+    """
+    case = subject.plain(case)
+    here = once(subject.cls, case, Pass(moved="here"))[0]
+    raised = isinstance(here.out, Failure) and "expected device" in here.out.text
+    if not here.met and not raised:
+        return None
+    made = once(subject.cls, case, Pass(moved="made"))[0]
+    if not made.met and not isinstance(made.out, Failure):
+        return say("made_on_cpu")
+    kept = subject.built[True].mask == "attribute"
+    return say("mask_not_registered" if kept else "stays_on_cpu")
+
+
+# Long texts, and scores that lie far apart
+
+
+def long_text(subject: Subject, case: Case) -> Finding | None:
+    """Compare where a text is long: a mask or a window may end."""
+    tokens = {"num_tokens": case.num_tokens}
+    mine, right = subject.outs(case, Pass())[0], _right_long(subject.plain(case))
+    if close(mine, right):
+        return None
+    if isinstance(mine, Failure):
+        if hasattr(subject.cls, "places"):  # from elsewhere, where its length may be fixed
+            return None
+        return say("forward_raises", error=mine.told, where=letters(case))
+    if subject.leaks(case):
+        return say("long_future_seen", **tokens)
+    other = case.x
+    other[:, 0] += 1
+    moved = subject.outs(case, Pass(other))[0]
+    if mine.shape == right.shape and close(mine[:, -1], moved[:, -1], SAME):
+        off = (mine - right).abs().amax(-1)[0] > TOLERANCE
+        last = int(off.int().argmax()) - 1
+        return say("long_past_hidden", last=last, **tokens)
+    return say("long_differs", **tokens)
+
+
+@functools.cache
+def _right_long(case: Case) -> torch.Tensor:
+    """The right output of a case, without the steps that lead to it."""
+    return once_right(case, Pass())[0].out
+
+
+def stressed(subject: Subject, case: Case) -> Finding | None:
+    """Compare where scores lie far apart, and where a row of x is 0; say the first that differs.
+
+    In the first even an exp without a maximum taken off keeps its numbers. In the second some rows
+    have far lower scores than others, and hidden ones higher.
+    """
+    if subject.variant:
+        return None
+    late, passes = "mask_after_softmax_renormalised", _stresses(case)
+    case = subject.plain(case)
+    # A module for each: it keeps the weights of a pass, and may keep more.
+    mine = [subject.outs(case, each)[0] for each in passes]
+    right = _right_stressed(case)
+    at = next((i for i in range(3) if not close(mine[i], right[i])), None)
+    if at is None or at < 2 and _rounds(subject, case, passes[at]):
+        return None
+    if at == 2:
+        return say("blank_row")
+    if isinstance(mine[at], Failure):
+        return say("stress_raises", error=mine[at].told)
+    if mine[at].shape != right[at].shape:
+        return say("other_where_far")
+    if close(mine[at], _right_stressed(case, late)[at]):
+        return say(late)
+    unknown = mine[at].isnan()
+    if unknown.any() and close(mine[at][~unknown], right[at][~unknown]):
+        return say("exp_overflows" if at else "exp_vanishes")
+    ahead = torch.eye(case.num_tokens)[None]
+    ahead[:, -1] += 1
+    moved = subject.outs(case, replace(passes[at], x=ahead))[0]
+    if not close(moved[:, 0], mine[at][:, 0]):
+        return say("future_outweighs")
+    first = close(mine[at][:, 0], right[at][:, 0])  # it sees itself alone, whatever the scores
+    return say("scores_changed" if first else "other_where_far")
+
+
+def _rounds(subject: Subject, case: Case, asked: Pass) -> bool:
+    """Whether what is another in float32 is right in float64: large numbers were taken apart."""
+    exact = replace(asked, dtype="float64")
+    mine = subject.outs(case, exact)[0], once_right(case, exact)[0].out
+    return close(*mine) and not any(each.isnan().any() for each in subject.outs(case, asked))
+
+
+@functools.cache
+def _right_stressed(case: Case, *mistakes: str) -> list[torch.Tensor]:
+    return [once_right(case, each, mistakes=mistakes)[0].out for each in _stresses(case)]
+
+
+def _stresses(case: Case) -> tuple[Pass, ...]:
+    """All scores low and hidden ones high; some rows low, some high; a row of x that is 0."""
+    low = torch.full((case.num_tokens, 1), -300.0)
+    low[2] = 200
+    blank = torch.eye(case.num_tokens)[None]
+    blank[:, 1] = 0
+    return _stress(case, -60.0, 75.0), _stress(case, low, 0.0), Pass(blank)
+
+
+def _stress(case: Case, allowed: torch.Tensor | float, future: float) -> Pass:
+    """A pass in which scaled scores are about allowed, and future above the diagonal."""
+    tokens = case.num_tokens
+    scores = torch.full((tokens, tokens), future).triu(1)
+    scores += (allowed + known("stress", (tokens, tokens))).tril()
+    scores *= case.head_dim**0.5
+    eye = torch.eye(tokens)
+    weights = {"W_query.weight": scores.T.repeat(case.num_heads, 1)}
+    return Pass(eye[None], weights=weights | {"W_key.weight": eye.repeat(case.num_heads, 1)})
 
 
 # The table
@@ -98,14 +256,12 @@ PROBES = (
     Probe("written", written, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
     Probe("state", drawn, RIGHT_OUTPUTS | {"written"}),
-    *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in CALLS[1:]),
-    Probe("state", in_turn, RIGHT_OUTPUTS | {"written", "state"}),
+    Probe("state", in_any_state, RIGHT_OUTPUTS | {"written", "state"}),
     Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
     Probe("mask", mask_learns),
     Probe("training", training, AT_REST),
     Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
     Probe("dtypes", dtypes, IN_TRAINING),
-    Probe("dtypes", CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
 )
 RARER = (  # of a class in which nothing was found

@@ -15,8 +15,8 @@ import torch
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
 from eleven_steps.checks.know.sentences import SENTENCES, wording
 from eleven_steps.checks.run.cases import MAIN, Case
-from eleven_steps.checks.run.failure import visible
 from eleven_steps.checks.run.isolate import type_name
+from eleven_steps.checks.run.places import visible
 from eleven_steps.helpers.trace import STEPS
 
 MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
@@ -124,7 +124,7 @@ class Finding:
     text: str  # what was established and where to look
     mistake: str | None = None  # of the catalogue
     kind: str = "value"  # of the outcome where this alone is said; or remark, on a right class
-    name: str = field(default="", compare=False)  # of its sentence, where it is none of a mistake
+    name: str = field(default="", compare=False)  # of its sentence, or of its mistake
     case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
     reached: int = 0  # steps of a class that are right
 
@@ -154,7 +154,7 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         step = step if step in mistake.steps else mistake.step
         case = values.get("case", MAIN)
         sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
-        return Finding(step, sentence, name, "mistake")
+        return Finding(step, sentence, name, "mistake", name)
     usual, text, kind = SENTENCES[name]
     text = " ".join(text.format(**{"at": "", **values}).split())
     return Finding(step or usual, text, kind=kind, name=name)

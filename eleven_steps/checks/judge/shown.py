@@ -8,9 +8,8 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Write
 from eleven_steps.checks.know.exercises.questions import RIGHT, source_of
 from eleven_steps.checks.know.right import Scene, play
-from eleven_steps.checks.run.ask import ask, is_remote
+from eleven_steps.checks.run.ask import Pass, ask, is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, Case
-from eleven_steps.checks.run.facts import Pass
 from eleven_steps.helpers.trace import STEPS
 
 

@@ -21,34 +21,21 @@ WHITEBOARD = TASK_CASES[0]
 
 @dataclass(frozen=True)
 class StepRead:
-    """One step of a class.
-
-    Args:
-        name: of the step.
-        state: done; next; wrong, the first that is not right; dark, where nothing is known.
-        tensors: the class's own, by name; of a wrong step those that stand in their places.
-        right: what they should be.
-    """
+    """One step of a class."""
 
     name: str
-    state: str
-    tensors: dict[str, torch.Tensor]
-    right: dict[str, torch.Tensor]
+    state: str  # done; next; wrong, the first that is not right; dark, where nothing is known
+    tensors: dict[str, torch.Tensor]  # the class's own; of a wrong step what stands in their places
+    right: dict[str, torch.Tensor]  # what they should be
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How far a class is right on the whiteboard.
-
-    Args:
-        cls: the class.
-        says: what check says of it.
-        steps: all eleven.
-    """
+    """How far a class is right on the whiteboard."""
 
     cls: Any
-    says: str
-    steps: tuple[StepRead, ...]
+    says: str  # what check says of it
+    steps: tuple[StepRead, ...]  # all eleven
 
     @property
     def whole(self) -> bool:
@@ -82,34 +69,31 @@ def read_class(cls: Any) -> Reading:
 def _steps(walked: Walk | None, up_to: int, wrong: int | None = None) -> Iterator[StepRead]:
     """Read all steps: as many are done, and one may be wrong, counted from 0."""
     for i, (step, right) in enumerate(play(WHITEBOARD).steps.items()):
-        own = {}
-        if walked and i < up_to or i == wrong:
-            own = {name: _there(walked, step, name, i == wrong) for name in right}
         state = "done" if i < up_to else "wrong" if i == wrong else "dark"
         if wrong is None and i == up_to:
             state = "next"
+        own = {}
+        if walked and state in ("done", "wrong"):
+            own = {name: _there(walked, step, name, state == "wrong") for name in right}
         kept = {name: tensor.float() for name, tensor in own.items() if tensor is not None}
         yield StepRead(step, state, kept, right)
 
 
-def _there(walked: Walk | None, step: str, name: str, wrong: bool) -> torch.Tensor | None:
+def _there(walked: Walk, step: str, name: str, wrong: bool) -> torch.Tensor | None:
     """The right tensor of a step; where it is wrong, what stands in its place if it is not there.
 
     That is made by a call of the same step, of the right numbers of the step before.
     """
-    if walked is None:
-        return None
-    right = walked.right.scene[step][name]
+    right, number = walked.right.scene[step][name], STEPS.index(step) + 1
     if (own := walked.own(right)) is not None or not wrong:
         return own
-    number = STEPS.index(step) + 1
-    made = [
-        (walked.trace.tensors[index], walked.readings[index])
-        for op, role in zip(walked.trace.ops, walked.roles, strict=True)
-        if role == number
+    ops = (op for op, role in zip(walked.trace.ops, walked.roles, strict=True) if role == number)
+    of_name = [
+        walked.trace.tensors[index]
+        for op in ops
         for index in op.gave
+        if walked.readings[index].who in (name, "") or number > 4
     ]
-    of_name = [t for t, each in made if each.who in (name, "") or number > 4]
     shaped = [t for t in of_name if t.shape == right.shape]
     least = [t for t in of_name if t.dim() == right.dim()]
     return next(reversed(shaped or least or of_name), None)

@@ -1,40 +1,20 @@
-"""A class that is asked, and the claims that come of it."""
+"""A class that is asked, and the questions that are put to it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import cases_for
+from eleven_steps.checks.adapt.adapted import cases_for, takes
 from eleven_steps.checks.judge.constructor import shapes_of
 from eleven_steps.checks.judge.say import Finding, say
-from eleven_steps.checks.run.ask import once
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import Case, close
-from eleven_steps.checks.run.facts import Built, Pass, Seen, Shapes
 from eleven_steps.checks.run.isolate import Failure
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a question comes to: a sentence, and what stands in its braces.
-
-    Args:
-        name: of the sentence, or of a catalogued mistake.
-        step: where it is, if not at its usual step.
-        values: what is filled in.
-        mistake: that it is, where the sentence has another name.
-    """
-
-    name: str
-    step: int | None = None
-    values: dict[str, Any] = field(default_factory=dict)
-    mistake: str = ""
-
-    def said(self) -> Finding:
-        """The claim in words."""
-        finding = say(self.name, self.step, **self.values)
-        return replace(finding, mistake=self.mistake, kind="mistake") if self.mistake else finding
+from eleven_steps.checks.run.making import Built, Shapes
 
 
 class Subject:
@@ -94,10 +74,53 @@ class Subject:
         return not close(one[:, :-1], two[:, :-1])
 
     def other(self, case: Case) -> Case:
-        """A case of other sizes, in which a claim is made again; the same with other numbers."""
+        """A case of other sizes, in which it is asked again; the same with other numbers."""
         fitting = [e for e in self.cases.every if e.num_tokens > 3 and e.b > 1 and e != case]
         sized = [e for e in fitting if (e.d_in, e.d_out) != (case.d_in, case.d_out)]
         return sized[-1] if sized else replace(case, seed=case.seed + 1)
 
 
-Question = Callable[[Subject, Case], Claim | None]
+Question = Callable[[Subject, Case], Finding | None]
+
+
+# Which size decides
+
+
+def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> str:
+    """Say where a class that is right in the main case is wrong, and what decides it.
+
+    Args:
+        subject: the class.
+        wrong: the cases in which it is.
+        case: the one that is spoken of.
+        where: that one in words.
+    """
+    main = subject.cases.main
+    if main in wrong:
+        return ""
+    changes = [each for each, moved in _moved(case, main) if _right(subject, moved)]
+    if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
+        changes = [each for each in changes if each in ("qkv_bias", "d_in")]
+    if changes == ["qkv_bias"]:
+        return say("right_without_bias").text
+    values = {name: getattr(main, name) for name in changes}
+    told = " or ".join(f"{name} to {value}" for name, value in values.items())
+    hint = wording("changed_alone", changes=told) if told else ""
+    return " ".join(filter(None, (say("right_elsewhere", where=where).text, hint)))
+
+
+def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
+    """Each letter with the case in which it alone is as in the main one."""
+    for name in ("qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"):
+        letters = {each: getattr(case, each) for each in ("num_heads", "head_dim", "num_tokens")}
+        if getattr(case, name) == getattr(main, name):
+            continue
+        new = {name: getattr(main, name)} if name != "head_dim" else {}
+        letters |= {name: getattr(main, name)}
+        room = max(new.get("context_length", case.context_length), letters["num_tokens"])
+        d_out = letters["num_heads"] * letters["head_dim"]
+        yield name, replace(case, **new | {"d_out": d_out, "context_length": room})
+
+
+def _right(subject: Subject, case: Case) -> bool:
+    return takes(subject.cls, case) and close(subject.out(case), play(subject.plain(case)).out)

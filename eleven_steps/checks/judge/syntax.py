@@ -13,64 +13,24 @@ def _names(text: str) -> frozenset[str]:
 
 # The calls by what they do: move axes, cut and join, multiply two tensors, hide, make weights,
 # change the order, keep the numbers, scale.
-TURN = _names(
-    """
-    T adjoint mH mT moveaxis movedim permute swapaxes swapdims t transpose
-    """
-)
-
-
+TURN = _names("T adjoint mH mT moveaxis movedim permute swapaxes swapdims t transpose")
 CUT = _names(
-    """
-    as_strided cat chunk concat concatenate contiguous expand expand_as flatten flip getitem
-    hstack index_select narrow pad repeat repeat_interleave reshape roll select setitem
-    split squeeze stack tensor_split unbind unflatten unsqueeze view view_as vstack
-    """
+    """as_strided cat chunk concat concatenate contiguous expand expand_as flatten flip getitem
+    hstack index_select narrow pad repeat repeat_interleave reshape roll select setitem split
+    squeeze stack tensor_split unbind unflatten unsqueeze view view_as vstack"""
 )
-
-
 MEET = _names(
-    """
-    addmm baddbmm bilinear bmm cdist dot einsum inner matmul mm mv rmatmul
-    scaled_dot_product_attention tensordot
-    """
+    """addmm baddbmm bilinear bmm cdist dot einsum inner matmul mm mv rmatmul
+    scaled_dot_product_attention tensordot"""
 )
-
-
 MASK = _names(
-    """
-    arange bool eq eye full ge gt invert le logical_and logical_not logical_or lt
-    masked_fill masked_scatter ne ones ones_like tril triu where zeros zeros_like
-    """
+    """arange bool eq eye full ge gt invert le logical_and logical_not logical_or lt masked_fill
+    masked_scatter ne ones ones_like tril triu where zeros zeros_like"""
 )
-
-
-NORM = _names(
-    """
-    amax amin dropout exp log_softmax logsumexp max min sigmoid softmax sum
-    """
-)
-
-
-SHUFFLE = _names(
-    """
-    expand flip getitem index_select narrow pad repeat roll
-    """
-)
-
-
-KEEP = _names(
-    """
-    clone contiguous detach double dropout float requires_grad to type written
-    """
-)
-
-
-SCALE = _names(
-    """
-    div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv
-    """
-)
+NORM = _names("amax amin dropout exp log_softmax logsumexp max min sigmoid softmax sum")
+SHUFFLE = _names("expand flip getitem index_select narrow pad repeat roll")
+KEEP = _names("clone contiguous detach double dropout float requires_grad to type written")
+SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv")
 
 
 @functools.lru_cache(4096)
@@ -110,9 +70,7 @@ def named(node: ast.AST) -> str:
         return node.attr
     if isinstance(node, ast.Call):
         function = node.func
-        return (
-            function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-        ).strip("_")
+        return getattr(function, "attr", getattr(function, "id", "")).strip("_")
     return ""
 
 

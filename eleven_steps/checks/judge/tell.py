@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.blame import Blame, plainly
-from eleven_steps.checks.judge.difference import Difference
 from eleven_steps.checks.judge.explained import hint_of, unbound
 from eleven_steps.checks.judge.naming import (
     CALLED,
@@ -18,7 +17,7 @@ from eleven_steps.checks.judge.naming import (
     quoted,
     what_is,
 )
-from eleven_steps.checks.judge.path import Walk
+from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say

@@ -14,8 +14,8 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import ADDED, LAYERS, Case
 from eleven_steps.checks.run.contract import signature
-from eleven_steps.checks.run.facts import Facts
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.making import Facts
 
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
 # The step of a statement by what it builds: an attribute, or whatever is called for it.
@@ -38,7 +38,7 @@ def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure
     names = [] if isinstance(names, Failure) else names
     if len(names) > 4 and any(n in names and names.index(n) != i for i, n in enumerate(ORDER)):
         return say("other_order", names=", ".join(names[:5]))
-    if not failure.words:  # none of its lines had begun
+    if not failure.number:  # none of its lines had begun
         return say("other_signature", signature=signature(case.variant), error=failure.text)
     at = ask(cls, "statement", case, bias)
     at = NOWHERE if isinstance(at, Failure) else NOWHERE | at

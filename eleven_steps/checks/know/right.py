@@ -8,12 +8,11 @@ import torch
 
 from eleven_steps.beyond import variants
 from eleven_steps.checks.know.catalogue import fitted, wrong_class
+from eleven_steps.checks.run.ask import Pass, Seen, run
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
-from eleven_steps.checks.run.facts import Pass, Seen
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from eleven_steps.checks.run.making import build
-from eleven_steps.checks.run.reply import run
 from eleven_steps.helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]

@@ -4,12 +4,65 @@ An answer that lives elsewhere is an object with a method `ask(question, *argume
 what QUESTIONS[question] would return there, or a Failure; what it returns may be forged.
 """
 
+import contextlib
+import copy
+import inspect
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.facts import Pass, Seen
-from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.reply import QUESTIONS
+import torch
+from torch import nn
+
+from eleven_steps.checks.run.cases import Case, known, lecture_parameters
+from eleven_steps.checks.run.contract import Alone, called
+from eleven_steps.checks.run.copies import plain
+from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
+from eleven_steps.checks.run.making import build, facts, statement
+from eleven_steps.checks.run.outside import readings, with_constants
+from eleven_steps.checks.run.recorder import DeviceWatch, Watch
+from eleven_steps.checks.run.recording import Trace, traced
+from eleven_steps.helpers import attention
+
+FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
+MOST_PRINTED = 1000  # characters
+TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
+MODES = {
+    "grad": torch.enable_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One forward of a module that was built for a case."""
+
+    x: torch.Tensor | None = None  # what is fed; the case's x if None
+    train: bool = False
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)  # set first, by name
+    gradients: bool = False  # of a known sum of the output
+    dtype: str = ""  # that the module and x are converted to first: a name in FLOATS
+    moved: str = ""  # "here" or "made": see _moved
+    in_turn: bool = False  # whether a second text is read between the pieces of x
+    seed: int = 0  # of the random numbers that forward draws
+    stored: dict[str, Any] = field(default_factory=dict)  # attributes that are set first
+    how: str = ""  # grad, inference, autocast; strided: x lies otherwise; copied: the module is
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a Pass."""
+
+    out: torch.Tensor | Failure  # in float32; what was raised, or came instead of a tensor
+    dtype: str = ""  # the output's own
+    kind: str = "tensor"  # or tuple, none, open (an ellipsis), other
+    parts: tuple[Any, ...] = ()  # all that was returned
+    gradients: dict[str, torch.Tensor | None] | Failure | None = None  # of x and the parameters
+    changed: tuple[str, ...] = ()  # what forward wrote into: "x", "weights"
+    met: bool = False  # whether tensors of two devices met
+    cut: torch.Tensor | None = None  # the first one that was cut out of the gradient
 
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
@@ -38,7 +91,219 @@ def used_by(answer: Any) -> dict[str, list]:
 
 
 def kind_of(answer: Any) -> tuple[str, str]:
-    """What sort of thing an answer is, wherever it lives, and its name; see reply.kind."""
+    """What sort of thing an answer is, wherever it lives, and its name; see kind."""
     kind = ask(answer, "kind")
     fits = type(kind) is tuple and len(kind) == 2 and all(type(each) is str for each in kind)
     return kind if fits else ("other", "object")
+
+
+# The questions; they run where the answer lives
+
+
+def kind(answer: Any) -> tuple[str, str]:
+    """What sort of thing was handed over, and the name of its type, or its own if it is a class."""
+    if answer is ... or answer is None:
+        return "open", ""
+    if isinstance(answer, type):
+        name = type.__dict__["__name__"].__get__(answer)
+        return "module class" if issubclass(answer, nn.Module) else "class", name
+    if issubclass(type(answer), nn.Module):
+        return "module", type_name(answer)
+    return "callable" if callable(answer) else "other", type_name(answer)
+
+
+def value(answer: Any) -> Any:
+    """What was handed over: a number, a text, a dictionary, a module of ours."""
+    return plain(answer)
+
+
+def call(
+    function: Any, arguments: Sequence[Sequence[Any]], constants: dict[int, int] | None = None
+) -> list[Any]:
+    """What a function returns or raises for copies of each of several sets of arguments.
+
+    The constants in its code are replaced, where there are any, by others.
+    """
+    if constants:
+        function = with_constants(function, constants)
+    return [attempt(_returned, function, each) for each in arguments]
+
+
+def parameters(cls: Any) -> list[str]:
+    """The names of a constructor's parameters, in order."""
+    return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+
+def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
+    """Build a module for a case and run it, once or several times in a row.
+
+    What a forward raises is part of what is seen.
+    """
+    module, outs = build(cls, case, dropout), {}
+    seen = [attempt(_forward, module, case, each, (outs, i)) for i, each in enumerate(passes)]
+    for i, out in outs.items():  # as a later forward left it
+        if not torch.equal(out.to(torch.float32).nan_to_num(), seen[i].out.nan_to_num()):
+            seen[i] = replace(seen[i], changed=(*seen[i].changed, "out"))
+    return [Seen(each) if isinstance(each, Failure) else each for each in seen]
+
+
+def trace(cls: Any, case: Case, double: bool = True) -> Trace:
+    """Write down one forward, in double precision unless it is to be otherwise."""
+    module = build(cls, case)
+    inner = getattr(getattr(module, "called", None), "inner", None)  # of somebody else's class
+    x = case.x.double() if double else case.x
+    module = module.double() if double else module
+
+    def forward(x: torch.Tensor) -> Any:
+        return called(module, case, x)
+
+    return traced(forward, [x], module, cls if inner is None else type(inner))[0]
+
+
+def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:
+    """Write down one call of a function."""
+    return traced(function, copy.deepcopy(tuple(arguments)), None, function)[0]
+
+
+def built(lines: Sequence[str]) -> type:
+    """Return the MultiHeadAttention that these lines define."""
+    with clock_paused():
+        namespace = vars(attention) | {"__name__": "tested"}
+        exec(compile("\n".join(lines), TESTED, "exec"), namespace)
+    return namespace["MultiHeadAttention"]
+
+
+def verdicts(
+    test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = built
+) -> list[Any]:
+    """Call a learner's test for each of several classes, which are handed over as lines.
+
+    Returns:
+        For each class whether the test accepts it: it returns None or something true; a Failure
+        where it raises; an ellipsis where it returns one.
+    """
+    return [attempt(_accepts, test, build(lines)) for lines in sources]
+
+
+def printed(answer: Any, question: str, *arguments: Any) -> tuple[str, str]:
+    """The name of an answer, and what it prints while it is asked something else."""
+    page, name = Page(), attempt(lambda: answer.__name__)
+    with contextlib.redirect_stdout(page):
+        attempt(QUESTIONS[question], answer, *arguments)
+    return name if type(name) is str else "", page.getvalue()
+
+
+class Page(io.StringIO):
+    """What takes MOST_PRINTED characters and forgets all others."""
+
+    def write(self, text: str) -> int:
+        """Write as much of a text as there is room for."""
+        super().write(text[: max(0, MOST_PRINTED - self.tell())])
+        return len(text)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "kind": kind,
+    "value": value,
+    "call": call,
+    "readings": readings,
+    "verdicts": verdicts,
+    "parameters": parameters,
+    "facts": facts,
+    "statement": statement,
+    "run": run,
+    "trace": trace,
+    "traced_call": traced_call,
+    "printed": printed,
+}
+
+
+# How they are answered
+
+
+def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) -> Seen:
+    """Run a module as a pass wants it; outs, i = at: outs[i] is the very tensor it returned."""
+    x = (case.x if wanted.x is None else wanted.x).clone()
+    if wanted.how == "copied":
+        other = attempt(copy.deepcopy, module)
+        if isinstance(other, Failure):  # what cannot be copied is not asked about
+            other, wanted = module, replace(wanted, dtype="")
+        module = other
+    own = lecture_parameters(module, case.variant)
+    with torch.no_grad():
+        for name in own.keys() & wanted.weights.keys():
+            own[name].copy_(wanted.weights[name])
+    for name, each in wanted.stored.items():
+        setattr(module, name, each)
+    module.train(wanted.train)
+    torch.default_generator.manual_seed(wanted.seed)
+    if wanted.moved:
+        return _moved(module, case, x, wanted.moved)
+    if wanted.gradients:
+        return _back(module, case, x, own)
+    if wanted.dtype:
+        module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
+    before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
+    if wanted.how == "strided":  # a part of something larger that lies transposed
+        x = nn.functional.pad(x, (1, 1, 1, 1)).mT.contiguous().mT[:, 1:-1, 1:-1]
+    with MODES.get(wanted.how, torch.no_grad)():
+        returned = called(module, case, x, in_turn=wanted.in_turn)
+    written = {
+        "x": not torch.equal(x, given),
+        "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
+    }
+    if isinstance(returned, torch.Tensor):
+        at[0][at[1]] = returned
+    return look(returned, tuple(name for name, was in written.items() if was))
+
+
+def look(returned: Any, changed: tuple[str, ...] = ()) -> Seen:
+    """Describe what a forward returned."""
+    returned = tuple(returned) if inspect.isgenerator(returned) else returned
+    several = isinstance(returned, tuple | list)
+    parts = tuple(returned) if several else (returned,)
+    if parts and isinstance(parts[0], torch.Tensor):
+        parts = tuple(p.detach().clone() if isinstance(p, torch.Tensor) else p for p in parts)
+        out, kind = parts[0].to(torch.float32).clone(), "tuple" if several else "tensor"
+        return Seen(out, str(parts[0].dtype), kind, parts, None, changed)
+    name, wanted = type_name(returned), "tensor"
+    kind = "none" if returned is None else "open" if parts and parts[0] is ... else "other"
+    if isinstance(returned, Alone):
+        name, wanted, kind = returned.name, "pair", "single"
+    shown = tuple(p if isinstance(p, torch.Tensor) or p is ... else type_name(p) for p in parts)
+    text = f"forward returns {name}, not a {wanted}"
+    return Seen(Failure(text), name, kind, shown, None, changed)
+
+
+def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Parameter]) -> Seen:
+    x.requires_grad_()
+    module.zero_grad()
+    watch = Watch()
+    with watch:
+        returned = called(module, case, x * 1)
+    out = returned[0] if isinstance(returned, tuple | list) else returned
+    if out.requires_grad:
+        (out * known("direction", out.shape)).sum().backward()
+    gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
+    mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
+    gradients |= {} if mask is None else {"mask": mask.grad}
+    return Seen(out.detach(), gradients=gradients, cut=watch.cut)
+
+
+def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
+    """Run on a device made of shapes alone; "made": what forward makes is made there too."""
+    watch = DeviceWatch()
+    with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), watch:
+        called(module.to("meta"), case, x.to("meta"))
+    return Seen(torch.empty(0), met=watch.met)
+
+
+def _accepts(test: Any, cls: type) -> Any:
+    torch.default_generator.manual_seed(0)  # a test draws the same for each class
+    verdict = test(cls)
+    return verdict if verdict is ... else verdict is None or bool(verdict)
+
+
+def _returned(function: Any, arguments: Sequence[Any]) -> Any:
+    with torch.no_grad():  # as in the notebooks
+        return plain(function(*copy.deepcopy(tuple(arguments))))

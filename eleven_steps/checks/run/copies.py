@@ -1,14 +1,20 @@
-"""What a recording needs of tensors: find them, copy them, and take fused attention apart."""
+"""Copies of what a learner's code holds, and the tensors in it; fused attention taken apart."""
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
+from eleven_steps.helpers.attention import MultiHeadAttention
 
-MOST = 70_000  # numbers in a tensor that is kept; those of the cases are smaller
+MOST = 100_000  # numbers in a tensor that is kept: no answer and no case needs a tenth of it
+LARGEST = 10**300
+DEEPEST, LONGEST = 9, 1000  # lists in lists, and things in a list
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -72,3 +78,51 @@ def memory_of(tensor: torch.Tensor) -> int:
     """Where a tensor's numbers lie; 0 where that is not told."""
     address = attempt(lambda: tensor.untyped_storage().data_ptr())
     return address if type(address) is int else 0
+
+
+# What may travel
+
+
+def plain(value: Any, depth: int = DEEPEST) -> Any:
+    """Return a number, text, tensor, list or dictionary as a copy that nobody else holds.
+
+    Only what is exactly of these types is kept: an object of any other, a subclass of Tensor for
+    one, becomes an object that has the name of its type and nothing else. Of a tensor with more
+    than MOST numbers, as `expand` makes them, the shape is kept.
+    """
+    kind = type(value)
+    if value is None or value is ... or kind in (bool, float):
+        return value
+    if kind is int:
+        return max(min(value, LARGEST), -LARGEST)
+    if kind in (Fraction, Decimal):
+        return float(value)
+    if issubclass(kind, np.number | np.bool_):
+        return plain(value.item(), 0)
+    if kind is str:
+        return value[:LONGEST]
+    if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
+        return (list if kind is list else tuple)(plain(each, depth - 1) for each in value)
+    if kind is dict and depth and len(value) <= LONGEST:
+        return {key: plain(value[key], depth - 1) for key in value if type(key) in (str, int)}
+    if kind is MultiHeadAttention:
+        return value
+    kept = attempt(_numbers, value, kind)
+    return kept if type(kept) in (torch.Tensor, np.ndarray) else stand_in(type_name(value))
+
+
+def stand_in(name: str) -> Any:
+    """Return an object of which nothing is known but the name of its type."""
+    return type(name, (), {})()
+
+
+def _numbers(value: Any, kind: type) -> torch.Tensor | np.ndarray | None:
+    if kind is np.ndarray:
+        return torch.as_tensor(value.copy()).numpy()  # of numbers, not of objects
+    if kind not in (torch.Tensor, nn.Parameter) or value.is_quantized:
+        return None
+    if (value.layout, value.device.type) != CPU_STRIDED:
+        return None
+    if value.numel() > MOST:
+        return torch.empty(value.shape, dtype=value.dtype, device="meta")
+    return value.detach().clone().resolve_conj().resolve_neg()

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch._tensor_str import PRINT_OPTS  # torch shows these nowhere else
 
-from eleven_steps.checks.run.failure import Failure
+from eleven_steps.checks.run.places import Failure
 
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together

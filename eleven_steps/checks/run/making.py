@@ -2,10 +2,9 @@
 
 import ast
 import dis
-import linecache
 import re
-import traceback
 import types
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,11 +12,34 @@ from torch import nn
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_parameters
 from eleven_steps.checks.run.contract import sizes
-from eleven_steps.checks.run.facts import ATTRIBUTES, Facts
-from eleven_steps.checks.run.failure import OUR_FILES
 from eleven_steps.checks.run.isolate import Failure, attempt, type_name
+from eleven_steps.checks.run.places import own_steps, statement_at
 
+ATTRIBUTES = ("d_out", "num_heads", "head_dim")
 READING = {"LOAD_FAST", "LOAD_ATTR", "LOAD_DEREF"}  # what builds nothing
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a constructor makes of MAIN's sizes."""
+
+    shapes: Shapes  # of the parameters of the lecture's names
+    parameters: tuple[str, ...]  # the names of all of them
+    tied: tuple[str, ...]  # those of the lecture's layers that share a weight
+    listed: bool  # whether layers stand in a plain list
+    mask: str  # parameter, trained (one that wants gradients), buffer, attribute or ""
+    dropout: str  # the type of self.dropout, or ""
+    sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
+    kept: dict[str, str] = field(default_factory=dict)  # type of each attribute, or buffer
+    unkept: tuple[str, ...] = ()  # names that the constructor makes, and that are no attributes
+    alone: bool = True  # whether no two of the lecture's layers are one and the same
+    zero: tuple[str, ...] = ()  # layers of these names whose weight begins as 0
+    frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
+
+
+Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
 
 
 def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
@@ -110,12 +132,11 @@ def raising(error: BaseException) -> dict[str, Any]:
         kept: the attributes that there are.
         supers: whether the constructor calls that of nn.Module, in whatever line.
     """
-    traced = [*traceback.walk_tb(error.__traceback__)]
-    own = [(f, n) for f, n in traced if not f.f_code.co_filename.startswith(OUR_FILES)]
-    made = [(f, n) for f, n in own if f.f_code.co_name == "__init__"] or own
+    own = own_steps(error)
+    made = [each for each in own if each.tb_frame.f_code.co_name == "__init__"] or own
     if not made:
         return {}
-    frame, number = made[-1]
+    frame, number = made[-1].tb_frame, made[-1].tb_lineno
     code = frame.f_code
     me = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     name, owner = getattr(error, "name", None), getattr(error, "obj", None)
@@ -136,21 +157,11 @@ def raising(error: BaseException) -> dict[str, Any]:
 
 def _builds(code: types.CodeType, number: int) -> set[str]:
     """What the statement at a line sets, and what it calls; where no source is known, the line."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except SyntaxError:
-        tree = ast.Module([], [])
-    around = [
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.stmt) and each.lineno <= number <= each.end_lineno
-    ]
-    if not around:
+    node = statement_at(code.co_filename, number)
+    if node is None:
         steps = (each for each in dis.get_instructions(code) if each.positions.lineno == number)
         return {e.argval for e in steps if type(e.argval) is str and e.opname not in READING}
-    inside = [*ast.walk(max(around, key=lambda each: (each.lineno, -each.end_lineno)))]
-    calls = [each for each in inside if isinstance(each, ast.Call)]
-    called = {getattr(each.func, "attr", getattr(each.func, "id", "")) for each in calls}
-    places = (each for each in inside if isinstance(each, ast.Attribute | ast.Name))
-    set_here = (each for each in places if isinstance(each.ctx, ast.Store))
-    return called | {getattr(each, "attr", getattr(each, "id", "")) for each in set_here}
+    inside = [*ast.walk(node)]
+    named = [each.func for each in inside if isinstance(each, ast.Call)]
+    named += [each for each in inside if isinstance(getattr(each, "ctx", None), ast.Store)]
+    return {getattr(each, "attr", getattr(each, "id", "")) for each in named}

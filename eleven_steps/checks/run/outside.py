@@ -4,7 +4,6 @@ All of it is read off the source; of code that has none, exec'ed for one, nothin
 """
 
 import ast
-import linecache
 import math
 import types
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from eleven_steps.checks.run.places import tree_of
 
 MAKING = {
     *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
@@ -65,10 +66,7 @@ def source_of(function: Any) -> Function | None:
     code = getattr(function, "__code__", None)
     if not isinstance(code, types.CodeType):
         return None
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename, function.__globals__)))
-    except SyntaxError:
-        return None
+    tree = tree_of(code.co_filename, function.__globals__)
     every = [each for each in ast.walk(tree) if isinstance(each, Function)]
     return next((each for each in reversed(every) if _is_of(each, code)), None)
 

@@ -1,23 +1,65 @@
-"""Where a call stands in a learner's source, and whose lines are whose."""
+"""Where something stands in a learner's source: a call, a statement, the line that raised."""
 
 import ast
 import functools
 import linecache
+import re
 import site
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from eleven_steps.checks.run.failure import OUR_FILES
+import torch
 
-MOST_SOURCE = 20_000  # characters
-
-
+LIBRARY = Path(__file__).parents[2]
+OUR_FILES = tuple(
+    f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
+)
 PACKAGES = tuple(site.getsitepackages())
-
-
 EDITED = ", edited, "  # in the name of a file that the catalogue makes
+MOST_SOURCE = 20_000  # characters
+CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception that a learner's code raised: its text, and their line where it happened."""
+
+    text: str
+    line: str = ""
+    number: int = 0  # of the line, known where its text is not; 0 where none of theirs was reached
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """What is kept of an exception."""
+        steps = own_steps(error)
+        if not steps:
+            return cls(_text(error))
+        file, number = steps[-1].tb_frame.f_code.co_filename, steps[-1].tb_lineno
+        return cls(_text(error), linecache.getline(file, number).strip(), number)
+
+    @property
+    def told(self) -> str:
+        """The text, with the line if there is one."""
+        return f"{self.text} in `{self.line}`" if self.line else self.text
+
+
+def visible(text: str) -> str:
+    """A text in which what steers a terminal, or turns the writing, is spelt out."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _text(error: BaseException) -> str:
+    """Name and message of an error on one line; its own __str__ may be broken."""
+    try:
+        message = visible(" ".join(str(error).split()))
+    except BaseException:
+        message = ""
+    name = str(type(error).__name__)
+    short = message if len(message) <= 160 else message[:159] + "…"
+    return f"{name}: {short}" if short else name
 
 
 @dataclass(frozen=True)
@@ -43,21 +85,37 @@ def tracebacks(error: BaseException) -> Iterator[Any]:
         step = step.tb_next
 
 
+def own_steps(error: BaseException) -> list[Any]:
+    """The steps of an error's traceback in a learner's own lines."""
+    ours = *OUR_FILES, "<frozen"
+    files = ((step, step.tb_frame.f_code.co_filename) for step in tracebacks(error))
+    return [step for step, file in files if not file.startswith(ours)]
+
+
+def tree_of(file: str, scope: dict[str, Any] | None = None) -> ast.Module:
+    """The syntax tree of a file; an empty one where its source is not to be had."""
+    try:
+        return ast.parse("".join(linecache.getlines(file, scope)))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
 @functools.lru_cache(256)
 def positions_of(code: CodeType) -> list[tuple]:
     """Where each instruction of some code stands: line, last line, column, last column."""
     return list(code.co_positions())
 
 
+def statement_at(file: str, line: int) -> ast.stmt | None:
+    """The plain statement that stands at a line, where the source is known."""
+    return _nodes(file, len(linecache.getlines(file))).get((line,))
+
+
 @functools.lru_cache(32)
-def _tree(file: str, size: int) -> dict[tuple, ast.AST]:
-    """The nodes of a file by where they stand, and by line the statement that begins there."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return {}
+def _nodes(file: str, size: int) -> dict[tuple, ast.AST]:
+    """The nodes of a file by where they stand, and by each of its lines the plain statement."""
     nodes: dict[tuple, ast.AST] = {}
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.stmt | ast.expr):
             at = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
             if not isinstance(node, ast.Expr):
@@ -75,19 +133,16 @@ def placed(file: str, position: tuple) -> Place:
     """The place of a position, (line, last line, column, last column)."""
     line, last, _, end = position
     lines = linecache.getlines(file)
-    text = lines[line - 1].strip() if line and line <= len(lines) else ""
-    nodes = _tree(file, len(lines))
-    node = nodes.get(position) or nodes.get((last, end))
-    statement = nodes.get((line,))
+    nodes = _nodes(file, len(lines))
+    node, statement = nodes.get(position) or nodes.get((last, end)), nodes.get((line,))
     if isinstance(node, ast.Call) and last and last != line:  # a chain: its own line is its end
-        function = node.func
-        line = function.end_lineno
-        text = lines[line - 1].strip()
+        line = node.func.end_lineno
+    text = lines[line - 1].strip() if line and line <= len(lines) else ""
     return Place(
         line or 0,
         text,
         ast.unparse(statement) if statement else text,
-        ast.unparse(node) if node is not None and isinstance(node, ast.expr) else text,
+        ast.unparse(node) if isinstance(node, ast.expr) else text,
     )
 
 
@@ -96,18 +151,10 @@ def source_around(answer: Any) -> tuple[str, int]:
     code = getattr(answer, "__code__", None)
     for cls in getattr(answer, "__mro__", ()):
         code = code or getattr(vars(cls).get("forward"), "__code__", None)
-    if not isinstance(code, CodeType):
-        return "", 1
-    lines = linecache.getlines(code.co_filename)
-    try:
-        tree = ast.parse("".join(lines))
-    except SyntaxError:
-        return "", 1
-    for node in tree.body:
-        last = getattr(node, "end_lineno", 0)
-        if node.lineno <= code.co_firstlineno <= last or (
-            getattr(node, "decorator_list", None)
-            and node.decorator_list[0].lineno <= code.co_firstlineno <= last
-        ):
-            return "".join(lines[node.lineno - 1 : last])[:MOST_SOURCE], node.lineno
+    if isinstance(code, CodeType):
+        for node in tree_of(code.co_filename).body:
+            first = min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
+            if first <= code.co_firstlineno <= node.end_lineno:
+                lines = linecache.getlines(code.co_filename)[node.lineno - 1 : node.end_lineno]
+                return "".join(lines)[:MOST_SOURCE], node.lineno
     return "", 1

@@ -285,7 +285,7 @@ class Recorder(TorchFunctionMode):
         unbound = isinstance(error, NameError)
         lost = re.search(r"(?:variable|name) '(\w+)'", str(error)) if unbound else None
         name = lost[1] if lost else ""
-        if name and place and not _reads(place, name):  # see isolate.line_of
+        if name and place and not _reads(place, name):  # 3.11 can tell the line before
             after = self.place(frame, at.tb_lasti + 2)
             place = after if after and _reads(after, name) else place
         every = dict(frame.f_locals)
