@@ -15,6 +15,8 @@ import torch
 from eleven_steps.checks.adapt.adapted import takes
 from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
 from eleven_steps.checks.judge.in_a_row import (
+    CALLS,
+    CONVERTED,
     drawn,
     gradients,
     in_any_state,
@@ -256,12 +258,13 @@ PROBES = (
     Probe("written", written, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
     Probe("state", drawn, RIGHT_OUTPUTS | {"written"}),
-    Probe("state", in_any_state, RIGHT_OUTPUTS | {"written", "state"}),
+    *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in CALLS[1:]),
     Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
     Probe("mask", mask_learns),
     Probe("training", training, AT_REST),
     Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
     Probe("dtypes", dtypes, IN_TRAINING),
+    Probe("dtypes", CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
 )
 RARER = (  # of a class in which nothing was found
