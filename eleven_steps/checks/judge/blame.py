@@ -12,7 +12,7 @@ import torch
 from eleven_steps.checks.judge.differ import differ
 from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import right_of
-from eleven_steps.checks.know.catalogue import mistakes_of
+from eleven_steps.checks.know.catalogue import Mistake, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
@@ -32,6 +32,12 @@ class Blame:
     def raised(self) -> bool:
         """Whether the run was stopped by an error."""
         return self.walked.trace.stop is not None
+
+    def step_of(self, mistake: Mistake) -> int:
+        """The step of a mistake, or an earlier one of its steps where it is made here."""
+        step = self.found.step if self.found else mistake.step
+        here = step in mistake.steps and not self.walked.reached(STEPS[step - 1])
+        return min(step, mistake.step) if here else mistake.step
 
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""

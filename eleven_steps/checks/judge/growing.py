@@ -203,7 +203,8 @@ def _wrong(
     if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
         known = None  # what torch says alone is no proof of a mistake
     if known and not (found and blame.unspoilt(known.identifier)):
-        return Finding(known.step, known.told, known.identifier, "mistake")
+        step = blame.step_of(known) if blame else known.step
+        return Finding(step, known.told, known.identifier, "mistake")
     if found and found.reason != "early":
         error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
         finding = replace(told(blame, error), case=scene.case)

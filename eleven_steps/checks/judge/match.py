@@ -74,7 +74,8 @@ def look_up(outputs: Outputs, wrong: Sequence[Case]) -> Iterator[Finding]:
         if len(names) == 1 and (elsewhere or found and blame.unspoilt(names[0])):
             yield replace(told(blame, _error(out)), mistake=names[0])
         else:
-            yield from (say(name, case=main) for name in names)
+            every = outputs.mistakes
+            yield from (say(name, blame.step_of(every[name]), case=main) for name in names)
         return
     used = used_by(outputs.cls)
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""

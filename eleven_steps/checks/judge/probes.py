@@ -21,6 +21,7 @@ from eleven_steps.checks.judge.in_a_row import (
     gradients,
     in_any_state,
     mask_learns,
+    right_seen,
     written,
 )
 from eleven_steps.checks.judge.say import Finding, letters, say
@@ -156,7 +157,7 @@ def devices(subject: Subject, case: Case) -> Finding | None:
 def long_text(subject: Subject, case: Case) -> Finding | None:
     """Compare where a text is long: a mask or a window may end."""
     tokens = {"num_tokens": case.num_tokens}
-    mine, right = subject.outs(case, Pass())[0], _right_long(subject.plain(case))
+    mine, right = subject.outs(case, Pass())[0], right_seen(subject.plain(case), _one)[0].out
     if close(mine, right):
         return None
     if isinstance(mine, Failure):
@@ -173,12 +174,6 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
         last = int(off.int().argmax()) - 1
         return say("long_past_hidden", last=last, **tokens)
     return say("long_differs", **tokens)
-
-
-@functools.cache
-def _right_long(case: Case) -> torch.Tensor:
-    """The right output of a case, without the steps that lead to it."""
-    return once_right(case, Pass())[0].out
 
 
 def stressed(subject: Subject, case: Case) -> Finding | None:
@@ -203,7 +198,7 @@ def stressed(subject: Subject, case: Case) -> Finding | None:
         return say("stress_raises", error=mine[at].told)
     if mine[at].shape != right[at].shape:
         return say("other_where_far")
-    if close(mine[at], _right_stressed(case, late)[at]):
+    if close(mine[at], once_right(case, passes[at], mistakes=(late,))[0].out):
         return say(late)
     unknown = mine[at].isnan()
     if unknown.any() and close(mine[at][~unknown], right[at][~unknown]):
@@ -225,8 +220,12 @@ def _rounds(subject: Subject, case: Case, asked: Pass) -> bool:
 
 
 @functools.cache
-def _right_stressed(case: Case, *mistakes: str) -> list[torch.Tensor]:
-    return [once_right(case, each, mistakes=mistakes)[0].out for each in _stresses(case)]
+def _right_stressed(case: Case) -> list[torch.Tensor]:
+    return [once_right(case, each)[0].out for each in _stresses(case)]
+
+
+def _one(case: Case) -> list[Pass]:
+    return [Pass()]
 
 
 def _stresses(case: Case) -> tuple[Pass, ...]:

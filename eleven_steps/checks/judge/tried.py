@@ -154,13 +154,19 @@ def parsed(source: str) -> ast.AST:
         return ast.Module([], [])
 
 
-def set_in(tree: ast.AST, name: str):
+def set_in(tree: ast.AST, name: str) -> list[tuple[int, ast.AST]]:
     """The lines at which a name is set, and what it is set to."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(each, ast.Name) and each.id == name for each in ast.walk(node.targets[0])
-        ):
-            yield node.lineno, node.value
+    return _assigned(tree).get(name, [])
+
+
+@functools.lru_cache(64)
+def _assigned(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
+    found: dict[str, list[tuple[int, ast.AST]]] = {}
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Assign)):
+        for each in ast.walk(node.targets[0]):
+            if isinstance(each, ast.Name):
+                found.setdefault(each.id, []).append((node.lineno, node.value))
+    return found
 
 
 def _set_at(walked: Walk, text: str) -> Place | None:
