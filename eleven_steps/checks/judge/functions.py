@@ -198,8 +198,6 @@ def _why(
 ) -> Finding:
     """Say which slip it is, what is read of the notebook, or what came and what it is like."""
     used = used_by(answer)
-    if finding := _other_order(task, answer, scenes[SIZED]):
-        return finding
     first = next(index for index, finding in enumerate(faults) if finding)
     back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
     if finding := _slip(task, scenes, returned):
@@ -231,16 +229,6 @@ def _why(
     lost, back = dropped(used), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
-
-
-def _other_order(task: Write, answer: Any, scene: Scene) -> Finding | None:
-    """Say that a function names what it is given in another order, if it does."""
-    trace = ask(answer, "traced_call", task.gets(scene))
-    mine = [*trace.names.values()] if isinstance(trace, Trace) else []
-    ours = [name for name, _, _ in given_of(task.gets(scene), scene)]
-    if mine == ours or sorted(mine) != sorted(ours):
-        return None
-    return say("other_arguments", mine=", ".join(mine), ours=", ".join(ours))
 
 
 def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
