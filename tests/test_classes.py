@@ -98,7 +98,7 @@ def named(style, identifier):
     verdict = check_attention(carrier(style, identifier))
     assert not verdict.passed and verdict.message
     assert verdict.mistakes == (identifier,), verdict
-    assert verdict.step in MISTAKES[identifier].steps  # where it is seen, in this style
+    assert verdict.step == MISTAKES[identifier].step, verdict
 
 
 @every("identifier", MISTAKES)

@@ -21,7 +21,7 @@ from eleven_steps.checks import check_attention
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
-from eleven_steps.checks.run.plain import plain
+from eleven_steps.checks.run.copies import plain
 from helpers.attention import MultiHeadAttention
 
 pytestmark = pytest.mark.usefixtures("one_thread")
