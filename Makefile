@@ -10,6 +10,8 @@ CLASS  := $(VENV)-class
 REVEAL := reveal.js@5.2.1
 PROXY  := configurable-http-proxy@5.3.0
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
+# Asks an environment for the folder of its packages.
+PURELIB := python -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 # What is run imports this checkout, also where another one is installed.
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --no-loadscope-reorder
@@ -87,7 +89,9 @@ $(NIGHT): requirements-nightly.txt $(ALL)
 $(CLASS)/installed: requirements-class.txt $(ALL)
 	@echo "Installing nbgrader, otter-grader and JupyterHub into $(CLASS): requirements-class.txt."
 	$(PYTHON) -m venv $(CLASS)
-	$(BIN)/python tools/see.py $(CLASS)
+	echo "import site; site.addsitedir('$$($(BIN)/$(PURELIB))')" > "$$($(CLASS)/bin/$(PURELIB))/course.pth"
+	mkdir -p $(CLASS)/share/jupyter
+	ln -sfn "$(abspath $(VENV))/share/jupyter/lab" "$(abspath $(VENV))/share/jupyter/nbconvert" $(CLASS)/share/jupyter/
 	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
 	touch $@
 

@@ -8,7 +8,8 @@ import build_site
 import nbformat
 import pytest
 import renew
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from bank import make
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from paper import questions_page
 from questions import by_step
 from site_front import TEXTS, front_page, launch
@@ -64,7 +65,8 @@ SOME = [renew.COURSE[name] for name in ("00_start_here", "05_scores", "21_in_the
 def pages(front, request):
     """Return pages of the course by their names, as stored, without new sliders."""
     made = {path.stem: Page(build_site.page(renew.read(path), path.stem)) for path in request.param}
-    asked = build_site.page(questions_page(by_step(1)), "questions")
+    kinds = by_step(1) if request.param is PATHS else {"5 scores": [[make("scores.table", 0)]]}
+    asked = build_site.page(questions_page(kinds), "questions")
     words = build_site.page(build_site.glossary(), "glossary")
     front = Page(build_site.page(front, "index"))
     return made | {"index": front, "questions": Page(asked), "glossary": Page(words)}
@@ -83,12 +85,10 @@ def built(tmp_path_factory):
     nbformat.write(new_notebook(cells=cells), folder / "01_small.ipynb")
     asyncio.run(renew.renew(folder / "01_small.ipynb"))
     nbformat.write(new_notebook(cells=cells), folder / "02_stale.ipynb")
-    foreign = [
-        new_markdown_cell("# Foreign"),
-        new_code_cell("import ipywidgets\nipywidgets.IntSlider()"),
-    ]
-    nbformat.write(new_notebook(cells=foreign), folder / "03_foreign.ipynb")
-    asyncio.run(renew.renew(folder / "03_foreign.ipynb"))
+    shown = new_output("execute_result", {"text/plain": "IntSlider(value=0)"}, execution_count=1)
+    slider = new_code_cell("import ipywidgets\nipywidgets.IntSlider()", outputs=[shown])
+    foreign = new_notebook(cells=[new_markdown_cell("# Foreign"), slider])
+    nbformat.write(foreign, folder / "03_foreign.ipynb")
     notebooks = sorted(folder.glob("*.ipynb"))
     return folder, build_site.build(notebooks, folder)
 
@@ -102,6 +102,12 @@ def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, buil
         assert all(f'<h2 id="{word}">' in pages["glossary"].html for word in words), name
         for source in page.loads:
             assert source.startswith("data:") or (folder / source).is_file(), (name, source)
+
+
+def test_tab_stops_at_no_cell_and_no_output(pages):
+    """What is scrolled gets its stop, and a name, where it is too wide: stills.js."""
+    for name, page in pages.items():
+        assert not re.search(r'<div class="jp-[^>]*tabindex', page.html), name
 
 
 def test_every_column_has_a_name_and_formulas_need_no_mathjax(pages):

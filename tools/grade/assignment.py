@@ -60,21 +60,6 @@ told = f"the cell of this exercise raises {{type(raised).__name__}}: {{raised}}.
 assert "{name}" in {names}, told
 said = check("{identifier}", {names}["{name}"], record=False)
 """
-# Of otter: what Gradescope installs is what notebooks import, and the course from beside the tests.
-OTTER = """# ASSIGNMENT CONFIG
-init_cell: true
-check_all_cell: false
-export_cell: false
-solutions_pdf: false
-template_pdf: false
-generate: true
-tests:
-  ok_format: false
-run_tests: false
-python_version: "{python}"
-requirements: [{requirements}, ./files/{wheel}]
-autograder_files: [{wheel}]
-"""
 PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
 
 
@@ -323,10 +308,12 @@ def for_otter(asking: dict[Path, NotebookNode], top: Path) -> None:
 
     lines = (NOTEBOOKS.parent / "requirements.txt").read_text("utf-8").splitlines()
     pinned = [line for line in lines if "==" in line and not line.startswith("jupyter")]
+    # What Gradescope installs is what notebooks import, and the course from beside the tests.
     about = {"python": ".".join(map(str, sys.version_info[:2])), "requirements": ", ".join(pinned)}
+    template = Path(__file__).with_name("otter_config.yaml").read_text("utf-8")
     with tempfile.TemporaryDirectory() as place:
         wheel = build_wheel(Path(place))
-        config = OTTER.format(wheel=wheel.name, **about)
+        config = template.format(wheel=wheel.name, **about)
         for path, notebook in asking.items():
             folder = top / path.stem
             folder.mkdir(parents=True, exist_ok=True)

@@ -43,14 +43,10 @@ def course_exercises() -> dict[str, str]:
     for path in COURSE.values():
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code = tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-        named = Submission("", "", code).exercises
-        found |= {name: path.stem for name in named if name not in found and known(name)}
+        for name in Submission("", "", code).exercises:
+            if name not in found and check(name, ..., record=False).kind != "unknown":
+                found[name] = path.stem
     return found
-
-
-def known(identifier: str) -> bool:
-    """Say whether there is such an exercise."""
-    return check(identifier, ..., record=False).kind != "unknown"
 
 
 def possible(identifier: str) -> int:

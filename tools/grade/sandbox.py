@@ -258,11 +258,11 @@ def descendants(process: int) -> Iterator[int]:
                 yield from descendants(int(child))
 
 
-def work(process: int) -> float:
-    """Return the seconds that a process has worked, with those that it started and that ended."""
+def work(process: int, others: bool = True) -> float:
+    """Return the seconds that a process has worked, with those of others that it saw end."""
     with contextlib.suppress(OSError, IndexError):
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, after_name[11:15])) / os.sysconf("SC_CLK_TCK")
+        return sum(map(int, after_name[11 : 15 if others else 13])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
