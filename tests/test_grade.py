@@ -15,6 +15,7 @@ import grade
 import pytest
 import sandbox
 import torch
+from handed_in import Submission
 from submissions import (
     ANSWERS,
     BREAKING_OFF,
@@ -39,9 +40,7 @@ from submissions import (
 )
 
 from eleven_steps.checks import check
-from eleven_steps.checks.know.exercises.questions import QUIZZES
 from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS
 
 WHY_NOT = sandbox.find_isolation()[1]
 shut_in = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing shuts submissions in: {WHY_NOT}")
@@ -322,13 +321,15 @@ def test_a_class_of_150_and_what_it_takes(tmp_path, capsys):
     assert points == expected and len(list((tmp_path / "pages").iterdir())) == CLASS_OF
 
 
-def test_every_exercise_is_graded():
-    steps = {f"{step}.{number}" for step in STEPS for number in (1, 2, 3)} | set(QUIZZES)
-    sheet = {f"by_hand.{number}" for number in range(1, 8)}
-    since = {f"since.{number}" for number in {*range(1, 18)} - {8, 15}} | {"fast.1", "learn.1"}
-    many = {f"many.{number}" for number in range(1, 6)}
-    every = grade.course_exercises()
-    assert set(every) == steps | sheet | since | many | {"your_class.1"}
+def test_a_notebook_that_few_hand_in_raises_nobodys_total(capsys):
+    every = [
+        Submission(name, "", (f'check("{exercise}", 3)',))
+        for name, exercise in zip("abcde", ["scores.1"] * 4 + ["mask.1"], strict=True)
+    ]
+    assert grade.notebooks_asked(every) == ["05_scores"]
+    assert "06_mask: handed in by 1 of 5, so it does not count" in capsys.readouterr().err
+    assert grade.notebooks_asked(every[3:]) == ["05_scores", "06_mask"]
+    assert set(grade.notebooks_asked([])) == set(grade.course_exercises().values())
 
 
 @shut_in

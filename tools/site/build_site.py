@@ -34,6 +34,7 @@ ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
 ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
+BARE = {f"exclude_{part}": True for part in ("anchor_links", "input_prompt", "output_prompt")}
 # Every cell's code and every output stops nbconvert's Tab; stills.js lets stop what is scrolled.
 STOP = re.compile(
     r'(<div class="[^"]*\bjp-(?:Cell-inputWrapper|OutputArea-output)\b[^>]*) tabindex="0"'
@@ -156,9 +157,7 @@ def exporter() -> HTMLExporter:
     return HTMLExporter(
         extra_template_paths=[str(ASSETS)],
         template_file="page.html.j2",
-        exclude_anchor_links=True,
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
+        **BARE,
     )
 
 

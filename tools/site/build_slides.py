@@ -59,11 +59,9 @@ def slides() -> str:
     exporter = SlidesExporter(
         extra_template_paths=[str(build_site.ASSETS)],
         template_file="slides.html.j2",
-        exclude_anchor_links=True,
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
         reveal_url_prefix="assets/reveal.js",
         reveal_theme="white",
+        **build_site.BARE,
     )
     return exporter.from_notebook_node(made, {"metadata": {"name": "index"}})[0]
 
