@@ -1,7 +1,6 @@
 """What measures attention over processes: the script for torchrun, and the benchmark."""
 
 import math
-import os
 import socket
 import subprocess
 import sys
@@ -9,6 +8,8 @@ from pathlib import Path
 
 import many_machines
 import pytest
+
+from eleven_steps.beyond.processes.group import surroundings
 
 TOOLS = Path(many_machines.__file__).parent
 
@@ -19,13 +20,10 @@ def torchrun(places, *options):
     """Return what the script prints, its errors, and torchrun's exit status."""
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     script = [f"--nproc-per-node={places}", str(TOOLS / "many_machines.py"), "--rounds", "1"]
-    done = subprocess.run([*run, *script, *options], env=own(), capture_output=True, text=True)
+    done = subprocess.run(
+        [*run, *script, *options], env=surroundings(), capture_output=True, text=True
+    )
     return done.stdout.splitlines(), done.stderr, done.returncode
-
-
-def own():
-    paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    return os.environ | paths | ({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})
 
 
 def test_torchrun_runs_the_script():
@@ -63,7 +61,7 @@ def test_a_process_that_never_comes_is_told():
         free.bind(("127.0.0.1", 0))
         alone |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     command = [sys.executable, str(TOOLS / "many_machines.py"), "--seconds", "2"]
-    done = subprocess.run(command, env=own() | alone, capture_output=True, text=True)
+    done = subprocess.run(command, env=surroundings() | alone, capture_output=True, text=True)
     assert done.stdout.startswith("process 0 has not met all others: "), done.stderr
     assert done.stdout.count("\n") == 1 and done.returncode == 3
 

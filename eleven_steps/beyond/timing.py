@@ -6,14 +6,16 @@ from time import perf_counter
 
 from torch import Tensor, nn
 
+from eleven_steps.helpers.attention import check_sizes
+
 
 def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """Run every work once in each round, and return the shortest time of each in milliseconds.
 
     Raises:
-        ValueError: rounds is not positive.
+        TypeError, ValueError: rounds is not a positive int.
     """
-    check_rounds(rounds)
+    check_sizes(rounds=rounds)
     shortest = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
         for name, work in works.items():
@@ -31,10 +33,9 @@ def time_steps(module: nn.Module, x: Tensor, rounds: int) -> dict[str, float]:
         x: (b, num_tokens, d_in).
 
     Raises:
-        ValueError: rounds is not positive.
-        TypeError, ValueError: as module does for an x that does not fit.
+        TypeError, ValueError: rounds is not a positive int, or as module does for x.
     """
-    check_rounds(rounds)
+    check_sizes(rounds=rounds)
     shortest: dict[str, float] = {}
     for _ in range(rounds):
         stamps = [("", perf_counter())]
@@ -42,9 +43,3 @@ def time_steps(module: nn.Module, x: Tensor, rounds: int) -> dict[str, float]:
         for (_, start), (name, end) in pairwise(stamps):
             shortest[name] = min(shortest.get(name, float("inf")), (end - start) * 1000)
     return shortest
-
-
-def check_rounds(rounds: int) -> None:
-    """Raise unless there is a round."""
-    if rounds < 1:
-        raise ValueError(f"rounds is {rounds}: a positive int is expected")
