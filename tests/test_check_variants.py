@@ -17,8 +17,15 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 every = pytest.mark.parametrize
 
 
-@every("variant", VARIANTS)
-@every("style", ["Plain", "Fused"])
+FUSED = ["gqa", "norm", "rope", "padding", "cache"]  # at a push; the others at night
+STYLED = [("Plain", variant) for variant in VARIANTS] + [("Fused", variant) for variant in FUSED]
+NIGHT = [("Fused", variant) for variant in VARIANTS if variant not in FUSED]
+
+
+@every(
+    ("style", "variant"),
+    [*STYLED, *(pytest.param(*each, marks=pytest.mark.nightly) for each in NIGHT)],
+)
 def test_a_right_class_passes_in_each_style(style, variant):
     verdict = check_attention(of_style(style)[variant], variant=variant)
     assert verdict.passed and verdict.message.endswith("agree."), verdict

@@ -1,5 +1,6 @@
 """The glossary: short, in order; each term is linked where it is first used, and only there."""
 
+import functools
 import re
 
 import pytest
@@ -15,14 +16,28 @@ NO_SENTENCE = re.compile(
     r"|\[[^\]]*\]\((?!(?:\.\./)*glossary\.md#)[^)]*\)",
     re.MULTILINE | re.DOTALL,
 )
-PROSE = {
-    name: "\n\n".join(
-        NO_SENTENCE.sub(" ", cell.source)
-        for cell in renew.read(path).cells
-        if cell.cell_type == "markdown"
-    )
-    for name, path in renew.COURSE.items()
-}
+
+
+@functools.cache
+def proses():
+    """The prose of each notebook."""
+    return {
+        name: "\n\n".join(
+            NO_SENTENCE.sub(" ", cell.source)
+            for cell in renew.read(path).cells
+            if cell.cell_type == "markdown"
+        )
+        for name, path in renew.COURSE.items()
+    }
+
+
+@functools.cache
+def untargeted():
+    """The prose without the links' targets: they hold the terms as well, and are no use of them."""
+    return {
+        name: re.sub(r"\]\([^)]*\)", lambda target: " " * len(target[0]), prose)
+        for name, prose in proses().items()
+    }
 
 
 def anchor(term):
@@ -51,19 +66,18 @@ def test_it_has_at_most_forty_terms_in_order_with_a_notebook_each():
 def test_a_term_is_linked_where_it_is_first_used(term):
     links = [
         (name, link.start(1))
-        for name, prose in PROSE.items()
+        for name, prose in proses().items()
         for link in LINK.finditer(prose)
         if link[2] == anchor(term)
     ]
-    # The links' targets hold the terms as well, and are no use of them.
-    blank = {
-        name: re.sub(r"\]\([^)]*\)", lambda target: " " * len(target[0]), prose)
-        for name, prose in PROSE.items()
-    }
-    first = next((name, use.start()) for name in blank for use in forms(term).finditer(blank[name]))
+    first = next(
+        (name, use.start())
+        for name, prose in untargeted().items()
+        for use in forms(term).finditer(prose)
+    )
     assert links == [first]
 
 
 def test_every_link_has_an_entry():
-    linked = {link[2] for prose in PROSE.values() for link in LINK.finditer(prose)}
+    linked = {link[2] for prose in proses().values() for link in LINK.finditer(prose)}
     assert linked == {anchor(term) for term in ENTRIES}

@@ -1,5 +1,6 @@
 """Helpers work where they are installed, and importing them does nothing else."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("*.py"))
-MODULES = sorted(draw_imports.modules())
+modules = functools.cache(lambda: sorted(draw_imports.modules()))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ print(load_example("words").rows["embedding"][0])
 
 @pytest.mark.nightly
 def test_every_module_is_installed(installed):
-    assert sorted(draw_imports.modules(installed)) == MODULES
+    assert sorted(draw_imports.modules(installed)) == modules()
 
 
 @pytest.mark.nightly
@@ -108,7 +109,7 @@ def test_importing_has_no_side_effects(tmp_path):
 import os, sys, tempfile, torch
 sys.dont_write_bytecode = True
 large = "charts", "run.notebook", "errors", "sliders"
-quick = [name for name in {MODULES} if not any(each in name for each in large)]
+quick = [name for name in {modules()} if not any(each in name for each in large)]
 before = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 from eleven_steps.checks import check_attention
 from helpers.attention import MultiHeadAttention
@@ -118,7 +119,7 @@ print({{*compilers}} & set(sys.modules))
 for name in quick:
     __import__(name)
 print({{"matplotlib", "ipywidgets", "IPython"}} & set(sys.modules))
-for name in {MODULES + TOOLS}:
+for name in {modules() + TOOLS}:
     __import__(name)
 after = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 print(before[:2] == after[:2], torch.equal(before[2], after[2]), before[3] == after[3])

@@ -21,7 +21,7 @@ import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).parents[1]
-GRAPH = draw_imports.modules()
+graph = functools.cache(draw_imports.modules)
 FILES = {
     draw_imports.name_of(path): path
     for package in draw_imports.PACKAGES
@@ -75,8 +75,8 @@ def test_a_name_of_a_file_stands_for_one_thing():
 
 
 def test_pictures_take_tensors_never_models():
-    drawn = [name for name in GRAPH if draw_imports.room(name) == "pictures"]
-    assert drawn and not [name for name in drawn for other in GRAPH[name] if "helpers" in other]
+    drawn = [name for name in graph() if draw_imports.room(name) == "pictures"]
+    assert drawn and not [name for name in drawn for other in graph()[name] if "helpers" in other]
 
 
 def public(name):
@@ -87,8 +87,8 @@ def public(name):
     if package == "eleven_steps" and rest[0] in FACES:
         room, *inside = rest
         return len(inside) == 1 and inside[0] in FACES[room] or not inside and room != "checks"
-    module = name in GRAPH or any(name == other.rpartition(".")[0] for other in GRAPH)
-    return module or name.rpartition(".")[0] in GRAPH and not rest[-1].startswith("_")
+    module = name in graph() or any(name == other.rpartition(".")[0] for other in graph())
+    return module or name.rpartition(".")[0] in graph() and not rest[-1].startswith("_")
 
 
 def test_notebooks_and_tools_import_the_public_face():

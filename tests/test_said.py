@@ -171,7 +171,8 @@ def said(answer):
     scope = dict(SCOPE)
     thing = typed(source, scope, "exec" if source.startswith("def ") else "eval")
     outcome = tried(identifier, scope["answer"] if source.startswith("def ") else thing)
-    return f"{outcome.mistake or outcome.kind}: {outcome.message}"
+    reached = f" after {outcome.reached}" * bool(outcome.reached)  # steps of a class
+    return f"{outcome.mistake or outcome.kind}{reached}: {outcome.message}"
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The slides: the evening in order, stages alive, minutes in notes, nothing from elsewhere."""
 
+import functools
 import json
 import re
 
@@ -8,7 +9,10 @@ import minutes
 import pytest
 from site_front import STATE, title_of
 
-EVENING = {name: evening for name, (evening, _) in minutes.both().items() if evening}
+
+@functools.cache
+def evening():
+    return {name: some for name, (some, _) in minutes.both().items() if some}
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +22,12 @@ def html():
 
 def test_each_notebook_of_the_evening_is_a_column_with_its_minutes(html):
     assert re.findall("<h1[^>]*>(.+?)</h1>", html) == [
-        title_of(build_slides.COURSE[name]) for name in EVENING
+        title_of(build_slides.COURSE[name]) for name in evening()
     ]
     said = [(int(a), int(b)) for a, b in re.findall(r"Minutes (\d+) to (\d+)\.", html)]
-    assert [end - start for start, end in said] == list(EVENING.values())
-    assert said[0][0] == 0 and said[-1][1] == sum(EVENING.values())
-    assert html.count('<aside class="notes">') >= len(EVENING)
+    assert [end - start for start, end in said] == list(evening().values())
+    assert said[0][0] == 0 and said[-1][1] == sum(evening().values())
+    assert html.count('<aside class="notes">') >= len(evening())
 
 
 def test_every_stage_has_the_state_that_starts_it(html):

@@ -1,6 +1,7 @@
 """Every sentence stands once, is said by somebody, and gets what its braces ask for."""
 
 import ast
+import functools
 import itertools
 import re
 import tomllib
@@ -25,7 +26,11 @@ from eleven_steps.checks.know.sentences import SENTENCES
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
 KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
 STEP = re.compile(r"not_\d+")  # what a step would have made and is not there
-CODE = [ast.parse(path.read_text("utf-8")) for path in sorted(CHECKS.rglob("*.py"))]
+
+
+@functools.cache
+def code():
+    return [ast.parse(path.read_text("utf-8")) for path in sorted(CHECKS.rglob("*.py"))]
 
 
 def called(trees):
@@ -76,9 +81,9 @@ def misfilled(trees):
 
 
 def test_what_is_said_is_known_and_what_is_known_is_said():
-    assert not unknown(CODE), "say() names what no file of checks/know holds"
-    assert not unsaid(CODE), "these stand in sentences.toml, and nobody says them"
-    assert not list(misfilled(CODE)), "these are not given what stands in their braces"
+    assert not unknown(code()), "say() names what no file of checks/know holds"
+    assert not unsaid(code()), "these stand in sentences.toml, and nobody says them"
+    assert not list(misfilled(code())), "these are not given what stands in their braces"
 
 
 # The files
