@@ -84,6 +84,8 @@ def error(act):
     try:
         made = act()
         return made if isinstance(made, str) else f"not refused: {type(made).__name__}"
+    except NameError:  # a name that is no more is no answer
+        raise
     except Exception as raised:
         return f"{type(raised).__name__}: {raised}"
 
