@@ -49,6 +49,11 @@ class Page(HTMLParser):
             self.prose += text
 
 
+def few_questions():
+    """Make one question in place of all, which take as long as everything else here."""
+    return {"5 scores": [[make("scores.table", 0)]]}
+
+
 @pytest.fixture(scope="module")
 def front():
     return front_page(build_site.ROOT)
@@ -65,7 +70,7 @@ SOME = [renew.COURSE[name] for name in ("00_start_here", "05_scores", "21_in_the
 def pages(front, request):
     """Return pages of the course by their names, as stored, without new sliders."""
     made = {path.stem: Page(build_site.page(renew.read(path), path.stem)) for path in request.param}
-    kinds = by_step(1) if request.param is PATHS else {"5 scores": [[make("scores.table", 0)]]}
+    kinds = by_step(1) if request.param is PATHS else few_questions()
     asked = build_site.page(questions_page(kinds), "questions")
     words = build_site.page(build_site.glossary(), "glossary")
     front = Page(build_site.page(front, "index"))
@@ -90,7 +95,9 @@ def built(tmp_path_factory):
     foreign = new_notebook(cells=[new_markdown_cell("# Foreign"), slider])
     nbformat.write(foreign, folder / "03_foreign.ipynb")
     notebooks = sorted(folder.glob("*.ipynb"))
-    return folder, build_site.build(notebooks, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_site, "by_step", few_questions)
+        return folder, build_site.build(notebooks, folder)
 
 
 def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, built):
