@@ -140,44 +140,25 @@ def judge_test(test: Any) -> Finding:
         return say("open")
     rejected = [each for each in RIGHT if verdicts[each] is not True]
     missed = [each for each in WRONG if verdicts[each] is True]
+    counts = {"right": len(RIGHT), "wrong": len(WRONG), "caught": len(WRONG) - len(missed)}
     if rejected:
-        finding = _rejects(rejected, len(WRONG) - len(missed), verdicts[rejected[0]])
-        return finding if len(rejected) == len(RIGHT) else _drawn_once(test, finding)
+        return _rejects(test, rejected, verdicts[rejected[0]], counts)
     if missed:
-        return _lets_through(missed)
-    return say("test_right", wrong=len(WRONG), right=len(RIGHT))
+        lines = (wording("class_line", name=each, step=MISTAKES[each].step) for each in missed)
+        fault = MISTAKES[missed[0]].told
+        finding = say("test_lets_through", names=", ".join(lines), fault=fault, **counts)
+        return replace(finding, mistake=missed[0])
+    return say("test_right", **counts)
 
 
-def _rejects(rejected: list[str], caught: int, first: Any) -> Finding:
+def _rejects(test: Any, rejected: list[str], first: Any, counts: dict[str, int]) -> Finding:
+    """Say which right classes a test rejects, and whether for the numbers they happen to draw."""
     raised = isinstance(first, Failure)
     how = wording("raises_error", error=first.told) if raised else wording("returns_false")
-    whatever = len(rejected) == len(RIGHT) and caught == len(WRONG)
-    return say(
-        "test_rejects_all" if whatever else "test_rejects",
-        count=len(rejected),
-        right=len(RIGHT),
-        names="; ".join(rejected),
-        how=how,
-        wrong=len(WRONG),
-        caught=caught,
-    )
-
-
-def _drawn_once(test: Any, finding: Finding) -> Finding:
-    """Say of a test that it rejects classes for the numbers they happen to draw, if it does."""
-    verdicts = ask(test, "verdicts", [source_of(REDRAWN)])
-    if isinstance(verdicts, Failure) or verdicts[0] is True:
+    whatever = len(rejected) == counts["right"] and counts["caught"] == counts["wrong"]
+    name = "test_rejects_all" if whatever else "test_rejects"
+    finding = say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
+    again = ask(test, "verdicts", [source_of(REDRAWN)]) if len(rejected) < len(RIGHT) else [True]
+    if isinstance(again, Failure) or again[0] is True:
         return finding
     return replace(finding, text=say("test_of_one_draw", said=finding.text).text)
-
-
-def _lets_through(missed: list[str]) -> Finding:
-    lines = (wording("class_line", name=each, step=MISTAKES[each].step) for each in missed)
-    finding = say(
-        "test_lets_through",
-        caught=len(WRONG) - len(missed),
-        wrong=len(WRONG),
-        names=", ".join(lines),
-        fault=MISTAKES[missed[0]].told,
-    )
-    return replace(finding, mistake=missed[0])

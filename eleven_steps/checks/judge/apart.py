@@ -110,18 +110,15 @@ def named(target: str) -> Any:
     else:
         sys.path.insert(0, str(Path.cwd()))
         found = import_module(place)
-    classes = [each.__name__ for each in vars(found).values() if _is_of(each, found)]
+    made = (each for each in vars(found).values() if isinstance(each, type))
+    modules = (each for each in made if issubclass(each, torch.nn.Module))
+    classes = [each.__name__ for each in modules if each.__module__ == found.__name__]
     for part in name.split("."):
         if not hasattr(found, part):
             there = f": it has {', '.join(classes)}" if classes else ""
             raise LookupError(f"there is no {name} in {place}{there}")
         found = getattr(found, part)
     return found
-
-
-def _is_of(thing: Any, module: ModuleType) -> bool:
-    is_class = isinstance(thing, type) and issubclass(thing, torch.nn.Module)
-    return is_class and thing.__module__ == module.__name__
 
 
 def loaded(path: Path) -> ModuleType:

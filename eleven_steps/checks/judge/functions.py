@@ -96,12 +96,6 @@ def _read(part: Any) -> Any:
     return part.float() if is_tensor(part) and part.dtype == torch.float64 else part
 
 
-def _differing(parts: Parts, others: Parts) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Pairs of tensors, one of each, that do not agree."""
-    both = zip(parts, others, strict=False)
-    return [pair for pair in both if all(map(is_tensor, pair)) and not agree(*pair)]
-
-
 # What is wrong in one case
 
 
@@ -291,11 +285,12 @@ def _from_outside(
 
 def _like(task: Write, parts: Parts, scene: Scene) -> str:
     """How the first wrong tensor is related to what is right, and to what was given."""
-    wrong = _differing(parts, task.answer(scene))
-    if not wrong:
+    both = zip(parts, task.answer(scene), strict=False)
+    wrong = next((two for two in both if all(map(is_tensor, two)) and not agree(*two)), None)
+    if wrong is None:
         return ""
     plain, given = not task.right and not task.variant, given_of(task.gets(scene), scene)
-    return related(task.step, *wrong[0], scene, given, plain)
+    return related(task.step, *wrong, scene, given, plain)
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:

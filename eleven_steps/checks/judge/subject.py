@@ -59,12 +59,7 @@ class Subject:
         return [each.out for each in once(self.cls, self.plain(case), *passes, dropout=dropout)]
 
     def leaks(self, case: Case | None = None, **options: Any) -> bool | None:
-        """Whether the last token moves the output of others; None if it fails.
-
-        Args:
-            case: the main one if None.
-            options: of the Pass, train=True for one.
-        """
+        """Whether the last token moves the output of others; None if it fails."""
         case = case or self.cases.main
         other = case.x
         other[:, -1] += 1
@@ -89,11 +84,8 @@ Question = Callable[[Subject, Case], Finding | None]
 def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> str:
     """Say where a class that is right in the main case is wrong, and what decides it.
 
-    Args:
-        subject: the class.
-        wrong: the cases in which it is.
-        case: the one that is spoken of.
-        where: that one in words.
+    From a case that is wrong one letter at a time takes the value of one that is right. Where the
+    output is right then, it is that letter which decides: nothing else was changed.
     """
     main = subject.cases.main
     if main in wrong:
@@ -111,15 +103,13 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
 
 def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
     """Each letter with the case in which it alone is as in the main one."""
-    for name in ("qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"):
-        letters = {each: getattr(case, each) for each in ("num_heads", "head_dim", "num_tokens")}
-        if getattr(case, name) == getattr(main, name):
-            continue
-        new = {name: getattr(main, name)} if name != "head_dim" else {}
-        letters |= {name: getattr(main, name)}
-        room = max(new.get("context_length", case.context_length), letters["num_tokens"])
-        d_out = letters["num_heads"] * letters["head_dim"]
-        yield name, replace(case, **new | {"d_out": d_out, "context_length": room})
+    names = "qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"
+    for name in names:
+        if getattr(case, name) != getattr(main, name):
+            sizes = {each: getattr(case, each) for each in names} | {name: getattr(main, name)}
+            sizes["d_out"] = sizes["num_heads"] * sizes.pop("head_dim")
+            sizes["context_length"] = max(sizes["context_length"], sizes["num_tokens"])
+            yield name, replace(case, **sizes)
 
 
 def _right(subject: Subject, case: Case) -> bool:
