@@ -8,6 +8,7 @@ import socket
 
 import pytest
 import torch
+from parts import LEFT, OTHER, make
 from safetensors.torch import save_file
 from said import answers, as_read
 from sizes import build
@@ -20,7 +21,7 @@ from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.since import show_change
 from eleven_steps.beyond.sizes import *
 from eleven_steps.beyond.timing import time_in_turns, time_steps
-from eleven_steps.beyond.variants import Sinks
+from eleven_steps.beyond.variants import *
 from eleven_steps.checks.know.exercises.paper import practice
 from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import draw_dots, draw_growth, draw_squares
@@ -49,6 +50,10 @@ def every(act):
 
 def tensor(*shape):
     return torch.arange(math.prod(shape)).view(shape).float()
+
+
+def parts(*given):
+    return make(list(given))
 
 
 def drawn(**position):
