@@ -67,8 +67,8 @@ def in_context(x: torch.Tensor, place: int, W_value: torch.Tensor) -> tuple[torc
 
 def explore_angle() -> Film:
     """Turn a key and change its length: three ways to its dot product with a query follow."""
-    start, degrees = {"degrees": 30, "length": 2.0}, range(0, 181, 15)
-    return film(key_at, start, degrees=degrees, length=(0.5, 1.0, 2.0))
+    start, degrees = {"degrees": 30, "length": 2}, range(0, 181, 15)
+    return film(key_at, start, degrees=degrees, length=(0.5, 1, 2))
 
 
 def key_at(degrees: int, length: float) -> Picture:
