@@ -120,6 +120,67 @@ class TokensFirst(nn.Module):
         return self.inner(x, x, x, attn_mask=future)[0]
 
 
+class Filled(Open):
+    """Told which tokens are filling, True for these."""
+
+    first = 1
+
+    def forward(self, x, key_padding_mask=None):
+        return self.attend(x, key_padding_mask)[0]
+
+    def given(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -torch.inf)
+
+
+class FilledOtherwise(Filled):
+    def given(self, scores, mask):
+        return super().given(scores, None if mask is None else ~mask)
+
+
+class FilledAlone(Filled):
+    """Filling is hidden, and the future no more."""
+
+    def attend(self, x, mask=None):
+        self.first = 1 if mask is None else 10**6
+        return super().attend(x, mask)
+
+
+class FilledForNothing(Filled):
+    given = Ignores.given
+
+
+class ByPlace(Attention):
+    def forward(self, *given, **named):
+        self.first = 1 if given else 2
+        return self.attend(given[0] if given else named["x"])[0]
+
+
+class EitherOrder(Attention):
+    def __init__(self, dim, heads, batch_first=True):
+        super().__init__(dim, heads)
+        self.batch_first = batch_first
+
+    def forward(self, x):
+        return self.attend(x)[0] if self.batch_first else self.turned(x)
+
+    def turned(self, x):
+        return self.attend(x.transpose(0, 1))[0].transpose(0, 1)
+
+
+class OneOrder(EitherOrder):
+    """With tokens first sequences are mixed."""
+
+    def turned(self, x):
+        return self.attend(x.reshape(x.shape[1], x.shape[0], -1))[0].reshape(x.shape)
+
+
+class TokensFirstUnscaled(EitherOrder):
+    root = 0
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads, False)
+
+
 @pytest.mark.parametrize(
     ("cls", "said"),
     [
@@ -130,6 +191,12 @@ class TokensFirst(nn.Module):
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
         (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
         (NeverKept, "not tried: past, context."),
+        (Filled, "`key_padding_mask` says what is filling, too: True where a key is hidden."),
+        (
+            FilledOtherwise,
+            "`key_padding_mask` says what is filling, too: True where a key is seen.",
+        ),
+        (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
     ],
 )
@@ -142,6 +209,11 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
 @pytest.mark.parametrize(
     ("cls", "step", "said"),
     [
+        (FilledAlone, 6, "not with one that hides nothing"),
+        (FilledForNothing, 6, "not with one that hides a token"),
+        (ByPlace, None, "Called by name, forward(x=x)"),
+        (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
+        (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). The scores"),
         (OffByOne, 6, "Every token sees one token of its future"),
         (Unscaled, 7, "The scores are not scaled"),
         (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
@@ -228,6 +300,12 @@ class Greek(NoOut):
 """
 
 
+def test_a_variant_that_hands_something_over_is_asked_for_by_name():
+    right = check_attention(Filled, "padding")
+    assert "Adapted" not in right.message + right.note
+    assert check_attention(Attention, "padding").kind == "unread"
+
+
 def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path):
     (tmp_path / "model.py").write_text(MODEL)
 
@@ -237,7 +315,8 @@ def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path):
 
     assert said("Concat", "--full")["verdict"] == "right"
     wrong = said("Concat")
-    assert wrong["verdict"] == "wrong" and "say `--full`" in wrong["note"]
+    assert wrong["verdict"] == "wrong" and "ask again with `--full`" in wrong["message"]
+    assert (wrong["message"] + wrong["note"]).count("--full") == 1
     assert said("NoOut", "--full", "--layers", "out_proj=None")["verdict"] == "right"
     unclear = said("Greek", "--full")
     assert unclear["verdict"] == "not judged"

@@ -233,6 +233,76 @@ class LikeHF(NoWindow):
         return rotate_half(x)
 
 
+class HalfMillion(NoWindow):
+    """Llama 3's base, typed in."""
+
+    base = 500_000.0
+
+    def angles(self, n, x):
+        powers = torch.arange(0, self.head_dim, 2) / self.head_dim
+        angles = torch.arange(n)[:, None] * self.base**-powers
+        return torch.cat([angles, angles], -1).to(x)
+
+
+class HalfMillionRoot(HalfMillion):
+    """The root of the base is taken."""
+
+    base = 500_000.0**0.5
+
+
+class HalfMillionUnscaled(HalfMillion):
+    def capped(self, scores):
+        return scores * self.head_dim**0.5
+
+
+class Quarter(nn.Module):
+    """As GPT-NeoX: a quarter of each head turns; heads lie before queries, keys and values."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.heads, width = config.num_attention_heads, config.hidden_size
+        self.head_dim = width // self.heads
+        self.turned = self.head_dim // 4
+        self.query_key_value, self.dense = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def turn(self, x, angles):
+        one, rest = x[..., : self.turned], x[..., self.turned :]
+        return torch.cat([one * angles.cos() + rotate_half(one) * angles.sin(), rest], -1)
+
+    def keys(self, x, angles):
+        return self.turn(x, angles)
+
+    def forward(self, x):
+        q, k, v = (
+            self.query_key_value(x)
+            .unflatten(-1, (self.heads, 3 * self.head_dim))
+            .transpose(1, 2)
+            .chunk(3, -1)
+        )
+        powers = torch.arange(0, self.turned, 2) / self.turned
+        angles = torch.arange(x.shape[1])[:, None] * 10000.0**-powers
+        angles = torch.cat([angles, angles], -1).to(x)
+        scores = self.turn(q, angles) @ self.keys(k, angles).mT / self.head_dim**0.5
+        weights = scores.masked_fill(future(x.shape[1]), -torch.inf).softmax(-1)
+        return self.dense((weights @ v).transpose(1, 2).flatten(2))
+
+
+class QuarterOfQueries(Quarter):
+    """The keys are not turned."""
+
+    def keys(self, x, angles):
+        return x
+
+
+class QuarterPairedOtherwise(Quarter):
+    """Neighbours turn, by the angles of halves."""
+
+    def turn(self, x, angles):
+        one, rest = x[..., : self.turned], x[..., self.turned :]
+        other = torch.stack([-one[..., 1::2], one[..., ::2]], -1).flatten(-2)
+        return torch.cat([one * angles.cos() + other * angles.sin(), rest], -1)
+
+
 class LikeHFSignLost(LikeHF):
     def half(self, x):
         return rotate_half(x).abs()
@@ -267,6 +337,10 @@ def test_a_decoder_of_today_is_right(build, variant):
         (GemmaCapAfter, "gqa,rope,norm,cap,window"),
         (Doubled, ""),
         (LikeHFSignLost, "gqa,rope"),
+        (HalfMillionRoot, "rope"),
+        (HalfMillionUnscaled, "rope"),
+        (QuarterOfQueries, "rope"),
+        (QuarterPairedOtherwise, "rope"),
     ],
 )
 def test_a_slip_in_it_is_found(build, variant):
@@ -282,6 +356,24 @@ def test_what_it_is_right_as_is_said(build, how):
     verdict = check_attention(build)
     assert not verdict.passed
     assert verdict.message.startswith("It is right with") and how in verdict.message
+
+
+@every(
+    ("build", "as_what", "how"),
+    [
+        (HalfMillion, "RoPE at base 500,000", "rope:500000"),
+        (Quarter, "RoPE of 0.25 of a head's features", "rope:10000:0.25"),
+    ],
+)
+def test_the_base_and_the_share_that_turns_are_found_out(build, as_what, how):
+    asked = check_attention(build, "rope")
+    assert asked.passed and asked.message.startswith(f"Right as {as_what}."), asked
+    assert check_attention(build, how).passed
+    assert (
+        f"It is right with {as_what}: ask again with `--variant {how}`"
+        in check_attention(build).message
+    )
+    assert check_attention(HalfMillionUnscaled, "rope").mistake == "no_scale"
 
 
 WIDTHS = """hid_dim h_dim dim_model num_hidden hidden feats features d n_units d_hid dmodel

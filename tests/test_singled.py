@@ -96,6 +96,7 @@ STATES = {
         BEGIN, "self.calls = getattr(self, 'calls', 0) + 1", "x = x if self.calls < 3 else x / 2"
     ),
     "x with a gradient": scaled("x.requires_grad"),
+    "no weight with a gradient": scaled("not self.out_proj.weight.requires_grad"),
     "x in a longer one": before(BEGIN, "x = x.as_strided(x.shape, x.stride(), 0)"),
     "kept in float32": before(
         MASK,
@@ -158,6 +159,9 @@ SAID = {  # of which something false was said once
     "x normed": keys("self.W_key(F.layer_norm(x, x.shape[-1:]))"),
     "scale with biases": scaled("self.W_key.bias is not None"),
     "mask without biases": unmasked("self.W_key.bias is not None"),
+    "rounded at 128": before(
+        MASK, "scores = (scores.half() if self.head_dim == 128 else scores).to(scores.dtype)"
+    ),
 }
 WRONG = SIZES | STATES | SAID
 
@@ -167,6 +171,12 @@ def test_no_size_and_no_state_hides_a_mistake():
     assert [name for name, verdict in verdicts.items() if verdict.passed] == []
     said = {name: verdict.message for name, verdict in verdicts.items()}
     assert said == as_read("singled", said)
+
+
+def test_what_raises_where_x_is_not_contiguous_is_right_and_told():
+    first = "x.view(-1, d_in)[:1]"  # as GPT-2's Conv1D reads x
+    verdict = check_attention(edited(before(MASK, first)))
+    assert verdict.passed and "`.reshape` takes such an x" in verdict.message, verdict
 
 
 @pytest.mark.parametrize("which", ["queries", "keys", "values"])

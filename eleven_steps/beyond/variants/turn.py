@@ -46,7 +46,8 @@ class Rope(Part):
         base: pair p of P turns by base ** (-p / P) radians a token.
         pairing: which two features turn together: "halves", feature p and p + P, or "neighbours",
             2 p and 2 p + 1. Weights trained with one are wrong with the other.
-        width: the last so many features of a head turn; all unless given.
+        width: the last so many features of a head turn, below 1 that share of them; all unless
+            given.
         first: the first width features turn instead.
         scaling: how positions are stretched for longer texts: a LinearScaling, Llama3Scaling or
             YarnScaling.
@@ -59,16 +60,22 @@ class Rope(Part):
 
     base: float = 10_000.0
     pairing: str = "halves"
-    width: int | None = None
+    width: float | None = None
     first: bool = False
     scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None
     turn = 2
+
+    def turning(self, features: int) -> int:
+        """How many of a head's features turn."""
+        if self.width is None:
+            return features
+        return max(2, 2 * round(features * self.width / 2)) if self.width < 1 else self.width
 
     def check(self, mha):  # noqa: D102
         check_pairing(self.pairing)
         if not self.base > 0:
             raise ValueError(f"base is {self.base}: a positive number is expected")
-        width = mha.key_dim if self.width is None else self.width
+        width = self.turning(mha.key_dim)
         check_sizes(width=width)
         if width % 2 or width > mha.key_dim:
             raise ValueError(
@@ -87,7 +94,7 @@ class Rope(Part):
 
     def turned_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Turn (b, heads, tokens, key_dim) to positions (tokens,)."""
-        width = vectors.shape[-1] if self.width is None else self.width
+        width = self.turning(vectors.shape[-1])
         begin = 0 if self.first else vectors.shape[-1] - width
         before, turning, after = vectors.tensor_split([begin, begin + width], dim=-1)
         turning = rotate(turning, positions, self.base, self.pairing, self.scaling)

@@ -10,10 +10,18 @@ from torch import nn
 from torch.func import functional_call
 
 from eleven_steps.checks.adapt.block import Block
-from eleven_steps.checks.adapt.built import Build, built
+from eleven_steps.checks.adapt.built import Build, built, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
-from eleven_steps.checks.run.cases import LAYERS, Case, Cases, added, cases_of, split
+from eleven_steps.checks.run.cases import (
+    LAYERS,
+    Case,
+    Cases,
+    added,
+    cases_of,
+    split,
+    turned,
+)
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 
@@ -34,9 +42,9 @@ class Called(nn.Module):
         super().__init__()
         self.inner, self.call = inner, call
 
-    def forward(self, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor, *beside: torch.Tensor) -> Any:
         """What the call gives."""
-        return self.call(self.inner, x, hidden)
+        return self.call(self.inner, x, hidden, *beside)
 
 
 class _Skipped:
@@ -61,6 +69,7 @@ class Adapted(nn.Module):
     """
 
     build: ClassVar[Build]
+    choice: ClassVar[dict[str, Any]] = {}  # what the constructor is told besides sizes
     places: ClassVar[list[Place]]
     call: ClassVar[Call]
     asked: ClassVar[set[str]]  # which of our sizes build asks for
@@ -81,7 +90,8 @@ class Adapted(nn.Module):
         given = {
             **{"d_in": d_in, "d_out": d_out, "num_heads": num_heads, "head_dim": head_dim},
             **{"context_length": context_length, "dropout": dropout, "qkv_bias": qkv_bias},
-            **{"causal": self.causal, "nothing": 0.0, "norm": "norm" in split(self.variant)},
+            **whatever(self.variant),
+            **self.choice,
         }
         inner, _ = built(type(self).build, given | more)
         self.width = d_in if "d_in" in self.asked else d_out
@@ -98,8 +108,9 @@ class Adapted(nn.Module):
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
         call = type(self).call
-        if head_dim % 2 and getattr(call, "turns", ()):
-            raise ValueError("features turn in pairs, and head_dim is odd")
+        turning = round(head_dim * turned(self.variant)[1], 6)
+        if turning % 2 and (getattr(call, "turns", ()) or "rope" in split(self.variant)):
+            raise ValueError(f"features turn in pairs, and {turning:g} are none")
         self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
         last = next((place.weight for place in self.places if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]
@@ -108,8 +119,11 @@ class Adapted(nn.Module):
         for name, times in self.set_aside.items():
             inner.get_submodule(name).register_forward_hook(_Skipped(times))
 
-    def forward(self, x: torch.Tensor) -> Any:
-        """Take x (b, num_tokens, d_in) through the module inside, with our weights in it."""
+    def forward(self, x: torch.Tensor, *beside: torch.Tensor) -> Any:
+        """Take x (b, num_tokens, d_in) through the module inside, with our weights in it.
+
+        beside is what the variant has besides: another sequence, which tokens are filling.
+        """
         num_tokens = x.shape[1]
         hidden = torch.zeros(num_tokens, num_tokens, dtype=torch.bool, device=x.device)
         if self.causal:
@@ -119,7 +133,7 @@ class Adapted(nn.Module):
         given = x.transpose(0, 1) if first else x
         if self.block:
             self.block.begin(given)
-        returned = functional_call(self.called, lent, (given, hidden))
+        returned = functional_call(self.called, lent, (given, hidden, *beside))
         out = output(returned, self.out_proj.out_features)
         out = self.block.end(self, out) if self.block else out
         if not isinstance(out, torch.Tensor):
@@ -204,7 +218,9 @@ class Adapted(nn.Module):
         """(heads, head_dim, ...) with the features that turn together side by side, if they are."""
         if not self.paired or layer not in TURNED:
             return tensor
-        return tensor.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
+        many = round(self.head_dim * turned(self.variant)[1])
+        first, still = tensor.tensor_split([many], dim=1)
+        return torch.cat([first.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2), still], 1)
 
     def _of_heads(self, layer: nn.Linear) -> torch.Tensor:
         """(heads, head_dim, width) of a layer's weight, zeros where x is filled up."""

@@ -1,15 +1,17 @@
 """What a forward of somebody else's gets beside x and a mask: positions, lengths, and Nones."""
 
+import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch import nn
 
-from eleven_steps.checks.adapt.calls import Call, output, ways
+from eleven_steps.checks.adapt.calls import Around, Call, output, ways
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 TURNS = re.compile(r"(?:rope_|rotary_)?(?:pos(?:ition)?_emb(?:edding)?s?|emb)|rope|freqs(?:_\w+)?")
@@ -35,67 +37,65 @@ PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
 PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lambda b, n, x: None)
 
 
+OWN = "as its own rotary embedding makes them"
+
+
 @dataclass(frozen=True)
-class Beside:
+class Beside(Around):
     """A way to call a forward that gets more than x and a mask.
 
     Args:
         way: the call itself.
-        names: the parameters that get something from PLAIN.
+        plain: the parameters that get something from PLAIN.
         turns: those that get cosines and sines: both in one, or one each.
-        form: a name in FORMS.
+        form: a name in FORMS, or OWN, as rotary makes them of the module's config.
         turning: whether they are those of positions; else cosines are 1 and sines 0.
         head_dim: features of a head.
     """
 
     way: Any
-    names: tuple[str, ...]
+    plain: tuple[str, ...]
     turns: tuple[str, ...] = ()
     form: str = ""
     turning: bool = False
     head_dim: int = 2
+    rotary: Any = None
 
-    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns."""
         b, n = x.shape[self.first], len(hidden)
-        more = {name: PLAIN[name](b, n, x) for name in self.names}
+        more = {name: PLAIN[name](b, n, x) for name in self.plain}
         packed = "cu_seqlens" in more
         if self.turns:
-            many = 1 if packed else b
-            given = FORMS[self.form](self._angles(b, n, x), many, self.head_dim)
+            given = self._turning(module, 1 if packed else b, n, x)
             more |= zip(self.turns, given if len(self.turns) > 1 else (given,), strict=True)
         given = x.flatten(0, 1) if packed else x
-        returned = self.way(lambda *args, **named: module(*args, **named, **more), given, hidden)
+        returned = self.way(functools.partial(module, **more), given, hidden, *other)
         if not packed:
             return returned
         out = output(returned, x.shape[-1])
         return out.unflatten(0, (b, n)) if isinstance(out, torch.Tensor) else out
 
-    def _angles(self, b: int, n: int, x: torch.Tensor) -> torch.Tensor:
-        """(b * num_tokens, head_dim / 2), those of a text below those of the one before."""
+    def _turning(self, module: Any, b: int, n: int, x: torch.Tensor) -> Any:
+        """Cosines and sines as they are handed over."""
+        if self.rotary:
+            config = getattr(module, "func", module).config
+            given = self.rotary(config)(x, torch.arange(n)[None])
+            return given if self.turning else _still(given)
         pairs = -(-self.head_dim // 2)
         turns = BASE ** (-torch.arange(pairs, device=x.device, dtype=x.dtype) / pairs)
         angles = torch.arange(n, device=x.device, dtype=x.dtype)[:, None] * turns
-        return (angles * self.turning).repeat(b, 1)
+        # (b * num_tokens, head_dim / 2), those of a text below those of the one before
+        return FORMS[self.form]((angles * self.turning).repeat(b, 1), b, self.head_dim)
 
     def of_heads(self, head_dim: int) -> "Beside":
         """The same for heads of so many features."""
         return replace(self, head_dim=head_dim)
 
     @property
-    def first(self) -> bool:
-        """Whether tokens come first."""
-        return getattr(self.way, "first", False)
-
-    @property
-    def mask(self) -> str:
-        """The parameter that gets a mask."""
-        return getattr(self.way, "mask", "")
-
-    @property
     def told(self) -> str:
         """The call in a few words."""
-        more = [*self.names]
+        more = [*self.plain]
         if self.turns:
             what = "of positions" if self.turning else "1 and 0"
             more.append(f"{', '.join(self.turns)}, cosines and sines {what}, {self.form}")
@@ -117,17 +117,32 @@ def ways_beside(
     every = inspect.signature(module.forward).parameters.values()
     needed = [each.name for each in every if each.default is each.empty]
     names = tuple(name for name in needed if name in PLAIN)
-    turns = turned_by(module)
-    found = []
-    for form in ("", *(FORMS if turns else ())):
+    turns, found = turned_by(module), []
+    forms = [*((OWN, each) for each in rotaries(module)), *((form, None) for form in FORMS)]
+    forms, without = forms if turns else [], [("", None)]
+    for form, rotary in forms + without if turning else without + forms:
         handed = turns if form else ()
-        plain = list(ways(_without(module, names + handed), causal))
-        more = [Beside(each, names, handed, form, turning, head_dim) for each in plain]
+        plain = list(ways(module, causal, names + handed))
+        more = [Beside(each, names, handed, form, turning, head_dim, rotary) for each in plain]
         found.append(more if names or handed else plain)
-        if any(_runs(each, module, width) for each in found[-1]):
+        if any(runs(each, module, width) for each in found[-1]):
             yield from found[-1]
             return
     yield from found[:2][-1]
+
+
+def rotaries(module: Any) -> list[type]:
+    """The rotary embeddings that stand beside a module with a config."""
+    beside = vars(sys.modules[type(module).__module__]) if hasattr(module, "config") else {}
+    named = [each for name, each in beside.items() if re.search("(?i)rotary|rope", name)]
+    return [each for each in named if isinstance(each, type) and issubclass(each, nn.Module)]
+
+
+def _still(given: Any) -> Any:
+    """What turns nothing, laid out as cosines and sines are: 1 and 0."""
+    if isinstance(given, tuple):
+        return torch.ones_like(given[0]), torch.zeros_like(given[1])
+    return torch.ones_like(given) if given.is_complex() else torch.zeros_like(given)
 
 
 def turned_by(module: Any) -> tuple[str, ...]:
@@ -137,27 +152,13 @@ def turned_by(module: Any) -> tuple[str, ...]:
     return ("cos", "sin") if {"cos", "sin"} <= {*names} else found
 
 
-def _runs(call: Call, module: Any, width: int) -> bool:
+def runs(call: Call, module: Any, width: int) -> bool:
     """Whether a call gives a tensor."""
     x, hidden = torch.ones(2, 3, width), torch.ones(3, 3, dtype=torch.bool).triu(1)
-    x = x.transpose(0, 1) if call.first else x
+    x = x.transpose(0, 1) if getattr(call, "first", False) else x
     with torch.no_grad():
         returned = attempt(call, module, x, hidden)
     return not isinstance(returned, Failure)
-
-
-def _without(module: Any, names: tuple[str, ...]) -> Any:
-    """What has a module's forward, less some of its parameters."""
-    if not names:
-        return module
-    whole = inspect.signature(module.forward)
-    left = [each for each in whole.parameters.values() if each.name not in names]
-
-    def forward(*args: Any, **named: Any) -> Any:
-        return module.forward(*args, **named)
-
-    forward.__signature__ = whole.replace(parameters=left)
-    return SimpleNamespace(forward=forward)
 
 
 def _pair(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

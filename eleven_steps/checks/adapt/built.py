@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +10,8 @@ from typing import Any, get_args
 
 from torch import nn
 
+from eleven_steps.checks.run.cases import Case, split, turned
+from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 # What a size is called elsewhere. A width is that of x and of the output, both at once.
@@ -36,6 +39,9 @@ WORDS = {
     "nothing": "proj_drop resid_drop resid_pdrop resid_dropout out_drop proj_dropout "
     "hidden_dropout_prob hidden_dropout",
     "base": "rope_theta rope_base theta rotary_emb_base rotary_base",
+    "share": "partial_rotary_factor rotary_pct rotary_percentage",
+    "turned": "rotary_dim rotary_ndims",
+    "first": "batch_first",
     "eps": "eps norm_eps rms_norm_eps layer_norm_eps rms_eps layer_norm_epsilon",
     "norm": "qk_norm use_qk_norm qk_layernorm use_qk_layernorm use_qk_norm_in_attn",
     "layer": "layer_idx layer_id layer_index layer_number",
@@ -45,6 +51,8 @@ WORDS = {
 SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 PYTHONS = ("builtins", "typing", "inspect")
+# What can be told besides: the ways that a config names, the first layer and the last, the order.
+CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -88,7 +96,7 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     Raises:
         TypeError: parameters without a default ask for something else.
     """
-    sizes = _usual(sizes) | getattr(build, "chosen", {})
+    sizes = _usual(sizes)
     parameters = list(_parameters(build))
     configs = {each.name: _config(each, build, sizes) for each in parameters}
     of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
@@ -97,64 +105,48 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     left = [e for e in parameters if of[e.name] not in sizes and configs[e.name] is None]
     required = [each.name for each in left if each.default is each.empty]
     of = _one_width(of, required, left, any(each is not None for each in configs.values()))
-    asked, positional, named, strange = set(), [], {}, []
-    for parameter in parameters:
-        name, config = parameter.name, configs[parameter.name]
-        if of[name] in sizes:
-            asked.add(of[name])
-            value = sizes[of[name]]
-        elif config is not None:
-            value = config
-        else:
-            strange += [name] * (name in required)
-            continue
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            positional.append(value)
-        else:
-            named[name] = value
-    if strange:
+    if strange := [name for name in required if of[name] not in sizes]:
         are = "are none" if len(strange) > 1 else "is none"
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
+    asked = {size for size in of.values() if size in sizes}
+    configs = {name: each for name, each in configs.items() if each is not None}
+    named = configs | {name: sizes[size] for name, size in of.items() if size in sizes}
     _set_layer(named, of, configs)
-    made = build(*positional, **named)
+    made = build(**named)
     for config in configs.values():
-        if config is not None:
-            asked |= getattr(config, "asked", None) or _asked(config, made)
-    return made, asked - {"nothing", "base", "eps", "scale", "norm"}
+        asked |= getattr(config, "asked", None) or _asked(config, made)
+    return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
 
 
-def choices(build: Build, asked: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield what a constructor can be told besides: each way that its config names, each layer."""
-    for fused in ("eager", "sdpa") if "fused" in asked else (None,):
-        for layer in (0, -1) if "layer" in asked else (None,):
-            some = {"fused": fused, "layer": layer}
-            yield {name: each for name, each in some.items() if each is not None}
+def whatever(variant: str) -> dict[str, Any]:
+    """What a constructor may ask for that is the same in all cases of a variant."""
+    (base, share), changes = turned(variant), split(variant)
+    said = {"causal": "full" not in changes, "norm": "norm" in changes, "nothing": 0.0}
+    return said | {"base": base, "share": share if share < 1 else 0.5}
 
 
-def chosen(build: Build, choice: dict[str, Any]) -> Build:
-    """The same constructor, told something besides."""
-
-    @functools.wraps(build, updated=())
-    def make(*args: Any, **options: Any) -> Any:
-        return build(*args, **options)
-
-    make.chosen = choice
-    return make
+def given(case: Case) -> dict[str, Any]:
+    """All that a constructor may ask for in a case, by our names."""
+    own = {name: size for name, size in case.letters.items() if name not in ("b", "num_tokens")}
+    return own | {"dropout": 0.0, "qkv_bias": True} | whatever(case.variant) | sizes(case)
 
 
-def needs(build: Build) -> list[str]:
-    """The parameters without a default, and configs."""
-    every = _parameters(build)
-    return [e.name for e in every if e.default is e.empty or _called(e.name)]
+def choices(asked: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield what a constructor can be told besides, each with each other."""
+    names = [name for name in CHOICES if name in asked]
+    for some in itertools.product(*(CHOICES[name] for name in names)):
+        yield dict(zip(names, some, strict=True))
 
 
 def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
     """Our sizes, and those that follow from them."""
-    usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "layer": 0, "fused": "eager", "norm": False}
+    usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "norm": False, "share": 0.5}
+    usual |= {name: some[0] for name, some in CHOICES.items()}
     if "num_heads" in sizes:
         usual["num_kv_heads"] = sizes["num_heads"]
     if "head_dim" in sizes:
         usual["scale"] = sizes["head_dim"] ** -0.5
+        usual["turned"] = round(sizes["head_dim"] * sizes.get("share", 0.5))
     return usual | sizes
 
 
@@ -213,13 +205,7 @@ def _is_config(kind: Any, least: int = 2) -> bool:
     """Whether a class takes so many of width and heads, and is neither a module nor Python's."""
     if not isinstance(kind, type) or kind.__module__ in PYTHONS or issubclass(kind, nn.Module):
         return False
-    return len({*_fields(kind)} & {"d_out", "num_heads"}) >= least
-
-
-@functools.cache
-def _fields(kind: type) -> frozenset[str]:
-    """Our sizes that a config has fields for: parameters, or attributes."""
-    return frozenset(map(_field, _names(kind))) - {""}
+    return len({*map(_field, _names(kind))} & {"d_out", "num_heads"}) >= least
 
 
 @functools.cache
@@ -251,10 +237,8 @@ def _filled(kind: type, sizes: dict[str, Any]) -> Any:
     names = {} if isinstance(signature, Failure) else signature.parameters
     config = kind(**{n: sizes[_field(n)] for n in names if _field(n) in sizes})
     _set_all(config, names, sizes)
-    for part in [
-        *getattr(config, "__dict__", {}).values()
-    ]:  # configs within, as of vision and text
-        if _is_config(type(part)):
+    for part in [*getattr(config, "__dict__", {}).values()]:
+        if _is_config(type(part)):  # within, as of vision and text
             _set_all(part, (), sizes)
     return config
 

@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import itertools
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ Call = Callable[..., Any]
 MASKS = ("mask", "attn_mask", "attention_mask", "causal_mask", "src_mask", "tgt_mask", "bias")
 FLAGS = ("is_causal", "causal")
 PAST = re.compile(r"(layer_|attn_)?past(_\w+)?|(kv_?|k_?v_?|layer_)?cached?(_kv)?|kv")
+PADS = re.compile(r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?")
 FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),
@@ -25,6 +27,7 @@ SHAPES = {
     "(b, num_tokens, num_tokens)": (None,),
     "(num_tokens, num_tokens, 1)": (..., None),
 }
+FILLED = {"(b, num_tokens)": (), "(b, 1, 1, num_tokens)": (slice(None), None, None)}
 KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: ~hidden,
     "True where a key is hidden": lambda hidden, x: hidden,
@@ -54,9 +57,12 @@ class Way:
     shape: str = ""
     first: bool = False
 
-    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
-        """Call the module and return what it returns; x has tokens first where they come first."""
-        named = dict.fromkeys(self.names, x)
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
+        """Call the module and return what it returns; x has tokens first where they come first.
+
+        Where there is another sequence, all parameters but the first get it.
+        """
+        named = dict.fromkeys(self.names, *other or [x]) | dict.fromkeys(self.names[:1], x)
         if self.kind == "flag":
             named[self.mask] = True
         elif self.mask:
@@ -79,8 +85,59 @@ class Way:
         )
 
 
+class Around:
+    """What is done around a way to call; all else is the way's."""
+
+    way: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "way":
+            raise AttributeError(name)
+        return getattr(self.way, name)
+
+
 @dataclass(frozen=True)
-class InPieces:
+class Padded(Around):
+    """A way in which a parameter is told what is filling.
+
+    Args:
+        way: how the rest is handed over.
+        filled: the parameter.
+        kind: what it holds, a name in KINDS.
+        shape: a name in FILLED.
+    """
+
+    way: Any
+    filled: str
+    kind: str
+    shape: str
+
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
+        """Call the module; the last of beside, (b, num_tokens), is True for filling."""
+        *other, filled = beside
+        mask = KINDS[self.kind](filled, x)[FILLED[self.shape]]
+        return self.way(functools.partial(module, **{self.filled: mask}), x, hidden, *other)
+
+    @classmethod
+    def of(cls, way: Any, names: Iterable[str]) -> "Iterator[Padded]":
+        """Yield every such way around another, for parameters of these names."""
+        of = itertools.product([way], names, KINDS, FILLED)
+        return (cls(*each) for each in of)
+
+    def of_heads(self, head_dim: int) -> "Padded":
+        """The same for heads of so many features."""
+        if not hasattr(self.way, "of_heads"):
+            return self
+        return replace(self, way=self.way.of_heads(head_dim))
+
+    @property
+    def told(self) -> str:
+        """The call in a few words."""
+        return f"{self.way.told} with {self.filled} {self.shape}, {self.kind}"
+
+
+@dataclass(frozen=True)
+class InPieces(Around):
     """A way in which a text comes in pieces, each with what was kept of those before.
 
     Args:
@@ -111,11 +168,6 @@ class InPieces:
                 raise LookupError("nothing is returned that could be kept")
             past = {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
         return torch.cat(outs, dim=axis)
-
-    @property
-    def first(self) -> bool:
-        """Whether tokens come first."""
-        return self.way.first
 
     @classmethod
     def of(cls, module: Any, way: Any, width: int) -> "Iterator[InPieces]":
@@ -151,6 +203,7 @@ def left_alone(module: Any, *calls: Call) -> list[str]:
         given.update(signature.bind_partial(*args, **named).arguments)
         return args[0] if args else next(iter(named.values()))
 
+    forward.config = getattr(module, "config", None)
     hidden = torch.ones(3, 3, dtype=torch.bool).triu(1)
     for call in calls:
         attempt(call, forward, torch.ones(2, 3, 4), hidden)
@@ -166,9 +219,15 @@ def output(returned: Any, d_out: int) -> Any:
     return next(fitting, every[0] if every else returned)
 
 
-def ways(module: Any, causal: bool) -> Iterator[Way]:
-    """Yield every way to call a module's forward that its parameters allow, plain ones first."""
-    every = inspect.signature(module.forward).parameters.values()
+def ways(module: Any, causal: bool, but: tuple[str, ...] = ()) -> Iterator[Way]:
+    """Yield every way to call a module's forward that its parameters allow, plain ones first.
+
+    Args:
+        module: built.
+        causal: whether later tokens are hidden.
+        but: parameters that get something else.
+    """
+    every = [e for e in inspect.signature(module.forward).parameters.values() if e.name not in but]
     usual = [each for each in every if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     names = [each.name for each in usual]
     mask = next((name for name in MASKS if name in names), "")

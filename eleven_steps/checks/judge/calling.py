@@ -11,15 +11,16 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
-from eleven_steps.checks.adapt.calls import InPieces, left_alone
+from eleven_steps.checks.adapt.calls import MASKS, PADS, InPieces, Padded, left_alone
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.say import Outcome, say, together
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import combined, sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.making import build
 
 FEW = 4  # ways to hand a mask over that are judged where none is right
 Reading = type[Adapted]
@@ -125,6 +126,7 @@ def called_otherwise(
         notes.append(wording(name, mask=mask))
         tried.append(other.call)
     pieces, said = _in_pieces(reading, asked.variant)
+    said = said or _by_name(reading, asked.variant)
     if said is not None:
         return reading, said
     if cached and not pieces:
@@ -135,6 +137,13 @@ def called_otherwise(
     inner = _inner(reading, asked.variant)
     left = [] if inner is None else attempt(left_alone, inner, *tried)
     left = [] if isinstance(left, Failure) else [n for n in left if not pieces or n != pieces.past]
+    for name in [each for each in left if PADS.fullmatch(each) or each in MASKS[:-1]]:
+        kind, said = _padded(reading, asked.variant, name)
+        if said is not None:
+            return reading, said
+        if kind:
+            notes.append(wording("right_padded", name=name, kind=kind))
+            left.remove(name)
     notes += [wording("left_alone", names=", ".join(left))] if left else []
     first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
     note = together(*notes, verdict.note)
@@ -186,8 +195,7 @@ def _ignores(reading: Reading, variant: str) -> bool:
         return False
     deeper.first = way.first
     case = cases_of(variant).main
-    other = type(reading.__name__, (reading,), {"call": staticmethod(deeper)})
-    one, two = (_outs(each, case, case.x) for each in (reading, other))
+    one, two = (_outs(each, case, case.x) for each in (reading, _called_as(reading, deeper)))
     return bool(one and two) and close(one[0], two[0])
 
 
@@ -205,8 +213,7 @@ def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome
         return None, None
     runs = []
     for way in InPieces.of(inner, reading.call, case.d_out):
-        other = type(reading.__name__, (reading,), {"call": staticmethod(way)})
-        outs = _outs(other, case, case.x, case.x.flip(0))
+        outs = _outs(_called_as(reading, way), case, case.x, case.x.flip(0))
         if outs:
             if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
                 return way, None
@@ -218,6 +225,58 @@ def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome
     token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
     text = wording("wrong_in_pieces", past=way.past, token=token, apart=float(off.max()))
     return way, Outcome("", "value", text)
+
+
+def _by_name(reading: Reading, variant: str) -> Outcome | None:
+    """What is wrong where x comes by name, if anything is; None where it cannot."""
+    inner, case = _inner(reading, variant), cases_of(variant).main
+    every = [] if inner is None else [*inspect.signature(inner.forward).parameters.values()]
+    if not every or every[0].kind is every[0].POSITIONAL_ONLY or getattr(reading.call, "names", 1):
+        return None
+    name = every[0].name if every[0].kind is every[0].POSITIONAL_OR_KEYWORD else "x"
+
+    def named(module: Any, x: torch.Tensor, *more: Any) -> Any:
+        return reading.call(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
+
+    named.first = reading.call.first
+    out = _outs(_called_as(reading, named), case, case.x)
+    right = not out or close(out[0], play(case).out)
+    return None if right else Outcome("", "value", wording("wrong_by_name", name=name))
+
+
+def _padded(reading: Reading, variant: str, name: str) -> tuple[str, Outcome | None]:
+    """What a mask of filling holds where the class is right with it; and what is wrong with it.
+
+    One mask hides nothing, another one a token in the middle of a text and the last of another.
+    Nothing is said of a class with which no form of it runs.
+    """
+    padded = attempt(combined, f"{variant},padding")
+    if isinstance(padded, Failure):
+        return "", None
+    case, wrong = cases_of(padded).main, ""
+    nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
+    some = nothing.clone()
+    some[0, case.num_tokens // 2] = some[-1, -1] = True
+    fills = nothing, some
+    with torch.no_grad():
+        right = build(planted(variant=padded), case)
+        wanted = [right(case.x, each) for each in fills]
+        for way in Padded.of(reading.call, [name]):
+            module = attempt(build, _called_as(reading, way), case)
+            outs = [attempt(module, case.x, each) for each in fills]
+            if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
+                continue
+            good = [close(o[~f], w[~f]) for o, w, f in zip(outs, wanted, fills, strict=True)]
+            if all(good):
+                return way.kind, None
+            wrong = min(filter(None, (wrong, "filling" if good[0] else "nothing")))
+    if not wrong:
+        return "", None
+    return "", Outcome("", "value", wording(f"wrong_padded_{wrong}", name=name), 6)
+
+
+def _called_as(reading: Reading, call: Any) -> Reading:
+    return type(reading.__name__, (reading,), {"call": staticmethod(call)})
 
 
 def _inner(reading: Reading, variant: str) -> Any:

@@ -1,7 +1,8 @@
 """Judge a class as it stands elsewhere: find out how it is built, filled and called, and say so."""
 
+import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -9,9 +10,10 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
-from eleven_steps.checks.adapt.beside import ways_beside
+from eleven_steps.checks.adapt.beside import runs, ways_beside
 from eleven_steps.checks.adapt.block import norms
-from eleven_steps.checks.adapt.built import built
+from eleven_steps.checks.adapt.built import built, given
+from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.calling import (
@@ -44,6 +46,7 @@ class Asked:
     variant: str
     layers: dict[str, str | None] | None
     call: Callable[..., Any] | None
+    choice: dict[str, Any] = field(default_factory=dict)  # what the constructor is told besides
 
     @property
     def told(self) -> bool:
@@ -107,7 +110,8 @@ def _judged(asked: Asked) -> Outcome:
     """Read a class and judge it; where it cannot be read, say what is wrong or missing."""
     changes = changes_of(asked.variant)
     cached = "cache" in changes  # in pieces, of which the lecture's class knows only positions
-    asked = replace(asked, variant=combined(",".join(e for e in changes if e != "cache")))
+    whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
+    asked = replace(asked, variant=combined(whole))
     try:
         with isolated(SECONDS):
             readings = _readings(asked)
@@ -125,7 +129,9 @@ def _judged(asked: Asked) -> Outcome:
                 reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
         except TimeUp:
             return say("too_slow", seconds=SECONDS).outcome("")
-    return replace(verdict, note=together(verdict.note, _note(reading, verdict)))
+    first = wording("takes_first") if _tokens_first(reading) and not verdict.passed else ""
+    message = together(first, verdict.message)
+    return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
 
 
 def _best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Outcome]:
@@ -168,15 +174,19 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
     runs = [each for each in runs if not mixes(each, main)] or runs
-    runs = [each for each in runs if not getattr(each.call, "first", False)] or runs
     reached = {reading: _reached(reading, main) for reading in runs}
     most = max(reached.values())
     farthest = [each for each in runs if reached[each] == most]
+    farthest = [each for each in farthest if not _tokens_first(each)] or farthest
     # A mask that can be handed over is; without it nothing of what is done with it is seen.
     masked = [each for each in farthest if getattr(each.call, "mask", "")] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
     return masked[:FEW]
+
+
+def _tokens_first(reading: type[Adapted]) -> bool:
+    return getattr(reading.call, "first", False)
 
 
 def _same(out: Any, other: Any) -> bool:
@@ -186,29 +196,29 @@ def _same(out: Any, other: Any) -> bool:
 
 def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
-    causal = "full" not in changes_of(asked.variant)
-    given = {
-        **{name: size for name, size in main.letters.items() if name not in ("b", "num_tokens")},
-        **{"dropout": 0.0, "qkv_bias": True, "causal": causal, "nothing": 0.0},
-        **sizes(main),
-    }
-    made = attempt(built, asked.build, given)
+    changes = changes_of(asked.variant)
+    causal = "full" not in changes
+    made = attempt(built, asked.build, given(main) | asked.choice)
     if isinstance(made, Failure):
         raise Unread(wording("unread_build", error=made.text))
     module, names = made
     if not isinstance(module, nn.Module):
         raise Unread(wording("unread_module", name=type(module).__name__))
-    weights, layouts = _weights(module, asked.layers)
     width = main.d_in if "d_in" in names else main.d_out
+    calls = [asked.call] if asked.call else _calls(asked, module, main, width)
+    try:
+        weights, layouts = _weights(module, asked.layers)
+    except Unread as error:
+        if "padding" in changes or any(runs(each, module, width) for each in calls):
+            raise
+        raise Unread(together(str(error), wording("unread_either"))) from None
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
     kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
     of_role = {
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
-    turning = "rope" in changes_of(asked.variant)
-    told = [asked.call] if asked.call else None
-    calls = told or [*ways_beside(module, causal, turning, width, main.head_dim)]
+    turning = "rope" in changes
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
     for around, where in product(arounds, places(module, weights, of_role, layouts)):
@@ -217,6 +227,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
             yield adapted(
                 type(module).__name__,
                 build=asked.build,
+                choice=asked.choice,
                 places=where,
                 call=call,
                 asked=names,
@@ -227,6 +238,25 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 around=around,
                 told=_told(where, call, *["paired"] * paired, *["around"] * around),
             )
+
+
+def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]:
+    """Every way to call a module that its parameters allow, with what a variant has besides."""
+    changes, first = changes_of(asked.variant), asked.choice.get("first")
+    turning, causal = "rope" in changes, "full" not in changes
+    calls = [*ways_beside(module, causal, turning, width, main.head_dim)]
+    if first is not None:  # the order that its constructor was told
+        calls = [each for each in calls if each.first is not first]
+    if "other" in changes:
+        calls = [each for each in calls if len(each.names) > 1]
+    if "padding" in changes:
+        names = [
+            name for name in inspect.signature(module.forward).parameters if PADS.fullmatch(name)
+        ]
+        calls = [pad for each in calls for pad in Padded.of(each, names)]
+    if not calls:
+        raise Unread(wording("unread_beside", what=asked.variant))
+    return calls
 
 
 def _weights(
@@ -286,7 +316,7 @@ def _told(where: list, call: Any, *more: str) -> str:
 
 def _note(reading: type[Adapted], verdict: Outcome) -> str:
     """How a class was read, and what was not tried since it cannot have it."""
-    cases = cases_of("" if reading.causal else "full")
+    cases = cases_of(reading.variant)
     without = [] if "dropout" in reading.asked else ["dropout"]
     without += sorted(reading.lacks)
     without += [] if "d_in" in reading.asked else [wording("one_width")]

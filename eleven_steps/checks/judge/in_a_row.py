@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from eleven_steps.checks.judge.dropping import training
-from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
@@ -54,6 +54,8 @@ class Calls(NamedTuple):
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
         raises = isinstance(other, Failure)
+        if raises and self.name == "other_where_strided":
+            return say("raises_where_strided", error=other.told)
         what = wording("raises_error", error=other.told) if raises else wording("differs_there")
         return say(self.name, what=what)
 
@@ -97,6 +99,7 @@ CALLS = (
     Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
     Calls("kept_for_all_texts", lambda case: [Pass(in_turn=True)]),
+    Calls("other_where_frozen", lambda case: [Pass(), Pass(how="frozen")]),
 )
 CONVERTED = Calls("kept_in_float32", lambda _: [Pass(), Pass(dtype="float64", how="copied")])
 
@@ -107,22 +110,35 @@ def row(case: Case) -> list[Pass]:
         *(Pass(), _x(case), _shorter(case), Pass(how="strided"), _x(case, how="inference")),
         *(Pass(in_turn=True), Pass(gradients=True), _x(case, gradients=True, train=True)),
         *(_weights(case, dtype="float64", how="copied"), _weights(case)),
+        _weights(case, how="frozen"),
     ]
 
 
 def in_any_state(subject: Subject, case: Case) -> Finding | None:
     """Ask in a row what else is asked apart; where something is another, ask apart what."""
     case = subject.plain(case)
-    pairs = [*zip(once(subject.cls, case, *row(case)), right_seen(case, row), strict=True)]
-    if not all(close(mine.out, right.out) for mine, right in pairs):
-        asked = (drawn, *CALLS[1:], CONVERTED, training)
-        return next(filter(None, (each(subject, case) for each in asked)), say("kept_of_same"))
+    passes = row(case)
+    pairs = [*zip(once(subject.cls, case, *passes), right_seen(case, row), strict=True)]
+    for each, (mine, right) in zip(passes, pairs, strict=True):
+        told = each.how == "strided" and isinstance(mine.out, Failure)  # at one size, for all
+        if not told and not close(mine.out, right.out):
+            return _of_state(subject, case, each, right)
     learns = all(
         _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
         for mine, right in pairs
         if right.gradients
     )
     return None if learns else gradients(subject, case) or gradients(subject, case, train=True)
+
+
+def _of_state(subject: Subject, case: Case, wrong: Pass, right: Seen) -> Finding | None:
+    """Ask what state makes a pass in a row another one; none does if it is so by itself."""
+    by_itself = not close(subject.outs(case, wrong)[0], right.out)
+    if by_itself and not wrong.train and wrong.how in ("", "copied"):
+        return say("other_output", where=f"b = {case.b}, {letters(case)}")
+    claims = (each(subject, case) for each in (drawn, *CALLS[1:], CONVERTED, training))
+    some = (each for each in claims if each and each.kind != "remark")
+    return next(some, say("kept_of_same"))
 
 
 def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:

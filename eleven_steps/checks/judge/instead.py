@@ -11,18 +11,20 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import built, choices, chosen
+from eleven_steps.checks.adapt.built import built, choices, given
 from eleven_steps.checks.judge.say import Outcome, say, together
+from eleven_steps.checks.judge.say import verdict as outcome_of
+from eleven_steps.checks.judge.turning import slips, turned_as
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, split
-from eleven_steps.checks.run.contract import combined, sizes
+from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, split, turned
+from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 
 SECONDS = 8.0  # to find what else a class is right as
-SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx"}
+SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx", "first": "batch_first"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
 FREE = ("full", "rope", "rope,full")
@@ -52,9 +54,17 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
         asked: what check_attention is given.
     """
     module, sized = _made(asked)
-    some = list(choices(asked.build, sized))
-    ways = [replace(asked, build=chosen(asked.build, each)) for each in some if each] or [asked]
+    some = list(choices(sized))
+    ways = [replace(asked, choice=each) for each in some]
     verdict = _of_all(judge, every, ways, some)
+    if turning := "" if verdict.passed else _turning(every, ways[0]):
+        ways = [replace(each, variant=turning) for each in ways]
+        verdict = _of_all(judge, every, ways, some)
+        if verdict.passed and slips(base := turned(turning)[0]):
+            verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
+        elif verdict.passed:
+            text = wording("right_turning", how=_called(turning))
+            verdict = replace(verdict, message=together(text, verdict.message))
     if verdict.passed:
         return replace(
             verdict, note=together(verdict.note, _not_tried(asked.variant, module, sized))
@@ -73,16 +83,8 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
 def _made(asked: Any) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
     with isolated(SECONDS):
-        made = attempt(built, asked.build, _given(asked.variant))
+        made = attempt(built, asked.build, given(cases_of(asked.variant).main))
     return (None, set()) if isinstance(made, Failure) else made
-
-
-def _given(variant: str) -> dict[str, Any]:
-    main = cases_of(variant).main
-    first = {n: s for n, s in main.letters.items() if n not in ("b", "num_tokens")}
-    causal = "full" not in split(variant)
-    more = {"dropout": 0.0, "qkv_bias": True, "causal": causal, "nothing": 0.0}
-    return first | more | sizes(main)
 
 
 def _of_all(judge: Judge, every: Every, ways: list[Any], some: list[dict]) -> Outcome:
@@ -141,11 +143,16 @@ def _instead(
     """The verdict on a class that gives what is right with another variant; None if none is."""
     for variant in variants:
         other = replace(asked, variant=variant)
-        if _fits(every, other):
+        if not _fits(every, other):
+            variant = _turning(every, other)
+            variant = "" if slips(turned(variant)[0]) else variant
+            other = replace(asked, variant=variant or asked.variant)
+        if variant and _fits(every, other):
             said, how = judge(other), _how(variant)
             if said.passed:
                 text = wording("right_as", changes=_called(variant, asked.variant), how=how)
-                return replace(verdict, message=together(text, verdict.message))
+                note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
+                return replace(verdict, message=together(text, verdict.message), note=note)
             if said.kind != "unread":
                 return replace(said, message=together(wording("asked_as", how=how), said.message))
     return None
@@ -169,16 +176,28 @@ def _fits(every: Every, asked: Any) -> bool:
     return False
 
 
+def _turning(every: Every, asked: Any) -> str:
+    """The variant with the base and the share at which it turns, if that is not the usual."""
+    try:
+        with isolated(SECONDS):
+            return turned_as(every, asked)
+    except (TimeUp, Unread):
+        return ""
+
+
 def _how(variant: str) -> str:
-    changes = split(variant)
+    changes = variant.split(",")
     named = ",".join(each for each in changes if each != "full")
     options = [f"--variant {named}" if named else "", "--full" if "full" in changes else ""]
     return f"`{' '.join(filter(None, options))}`"
 
 
-def _called(variant: str, own: str) -> str:
+def _called(variant: str, own: str = "") -> str:
     more = [each for each in split(variant) if each not in split(own)]
-    names = {"full": "no token hidden", "rope": "RoPE", "gqa": "GQA", "alibi": "ALiBi"}
+    (base, share), rope = turned(variant), "RoPE"
+    rope += f" at base {base:,.0f}" if base != 1e4 else ""
+    rope += f" of {share:.4g} of a head's features" if share < 1 else ""
+    names = {"full": "no token hidden", "rope": rope, "gqa": "GQA", "alibi": "ALiBi"}
     names |= {"norm": "norms of queries and keys", "cap": "a cap on scores"}
     names |= {"window": "a window", "gate": "a gate"}
     return " and ".join(names.get(each, each) for each in more)

@@ -184,6 +184,10 @@ def walk(trace: Trace, right: Right) -> Walk:
 def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index: int) -> Reading:
     """What a tensor is that a call made."""
     tensor, right = made.trace.tensors[index], made.right
+    if name in ("to", "type_as"):  # of another tensor no more than its dtype counts
+        given = [*given[:1], *[Reading("const")] * len(given[1:])]
+    if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
+        return given[0]
     if under_way := _under_way(made, name, given, index):
         return under_way
     layers = [each for each in given if each.family == "layer"]

@@ -21,6 +21,7 @@ from typing import Any
 from eleven_steps.beyond import variants
 from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.run.cases import numbers
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
 from eleven_steps.helpers import attention
 from eleven_steps.helpers.trace import STEPS
@@ -268,7 +269,9 @@ def _pieces() -> tuple[str, ...]:
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, heads: [room.GroupedHeads(heads)],
     "norm": lambda room: [room.Norm()],
-    "rope": lambda room: [room.Rope()],
+    "rope": lambda room, base=1e4, share=1: [
+        room.Rope(base, width=share if share < 1 else None, first=True)
+    ],
     "alibi": lambda room, slopes: [room.Alibi()],
     "cap": lambda room, limit: [room.Cap(limit)],
     "full": lambda room: [room.Full()],
@@ -295,6 +298,7 @@ def fitted(names: dict[str, Any], variant: str) -> type:
             parts = {}  # one of a kind: a latent turns a few features where rope turns all
             for change in filter(BUILT.get, changes):
                 own = [named.pop(size) for size in VARIANTS[change]]
+                own += numbers(variant, change)
                 parts |= {type(part): part for part in BUILT[change](room, *own)}
             super().__init__(*lecture, parts=parts.values(), **named)
 

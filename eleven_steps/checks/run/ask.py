@@ -30,6 +30,7 @@ MOST_PRINTED = 1000  # characters
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 MODES = {
     "grad": torch.enable_grad,
+    "frozen": torch.enable_grad,
     "inference": torch.inference_mode,
     "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
 }
@@ -48,7 +49,9 @@ class Pass:
     in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws
     stored: dict[str, Any] = field(default_factory=dict)  # attributes that are set first
-    how: str = ""  # grad, inference, autocast; strided: x lies otherwise; copied: the module is
+    # grad, inference, autocast; strided: x lies otherwise; copied: the module is; frozen: no
+    # parameter wants a gradient
+    how: str = ""
 
 
 @dataclass(frozen=True)
@@ -242,10 +245,14 @@ def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     if wanted.gradients:
         return _back(module, case, x, own)
     if wanted.dtype:
-        module, x = module.to(FLOATS[wanted.dtype]), x.to(FLOATS[wanted.dtype])
+        dtype, x = FLOATS[wanted.dtype], x.to(FLOATS[wanted.dtype])
+        # As `.double()` and `.half()`, which leave complex numbers whole.
+        module._apply(lambda each: each.to(dtype) if each.is_floating_point() else each)
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
     if wanted.how == "strided":  # a part of something larger that lies transposed
         x = nn.functional.pad(x, (1, 1, 1, 1)).mT.contiguous().mT[:, 1:-1, 1:-1]
+    if wanted.how == "frozen":
+        module.requires_grad_(False)
     with MODES.get(wanted.how, torch.no_grad)():
         returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {

@@ -35,8 +35,25 @@ LOOSE = 1e-3  # of gradients and of what is solved for
 
 
 def split(variant: str) -> tuple[str, ...]:
-    """The names of the changes that a variant, "gqa,rope", is made of."""
-    return tuple(name.strip() for name in variant.split(",") if name.strip())
+    """The names of the changes that a variant, "gqa,rope:500000", is made of."""
+    return tuple(name.partition(":")[0].strip() for name in variant.split(",") if name.strip())
+
+
+def numbers(variant: str, change: str) -> tuple[float, ...]:
+    """The numbers that a variant gives a change: of rope, the base and the share that turns."""
+    each = next((each for each in variant.split(",") if split(each) == (change,)), "")
+    return tuple(map(float, each.split(":")[1:]))
+
+
+def turned(variant: str) -> tuple[float, float]:
+    """The base at which a variant's positions turn, and the share of a head's features."""
+    given = numbers(variant, "rope")
+    return (*given, *(1e4, 1.0)[len(given) :])
+
+
+def pairs_up(case: "Case") -> bool:
+    """Whether the features of a head that positions turn are pairs."""
+    return round(case.head_dim * turned(case.variant)[1], 6) % 2 == 0
 
 
 def added(variant: str) -> tuple[str, ...]:
@@ -173,18 +190,25 @@ class Cases:
 def cases_of(variant: str) -> Cases:
     """The cases of the lecture's class, or those of a variant."""
     every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
+    some = (tuple(replace(e, d_out=e.d_out * wide) for e in every) for wide in range(1, 11))
+    if variant:  # where a share of the features turns, heads are as wide as it takes
+        every = next(filter(lambda each: all(map(pairs_up, each)), some), every)
     if "linear" in split(variant):  # where sums are small, what is added under a norm's root counts
         every += (replace(every[0], scale=0.1),)
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
-    small = (Case(2, 6, 5, 4, 1, 8, variant=variant), Case(1, 1, 5, 12, 3, 9, variant=variant))
+    wide = every[0].d_out // (OTHERS if variant else CASES)[0].d_out
+    small = (
+        Case(2, 6, 5, 4 * wide, 1, 8, variant=variant),
+        Case(1, 1, 5, 12 * wide, 3, 9, variant=variant),
+    )
     straight = (replace(each, straight=True) for each in (every[0], still))
     more = (sized(), EQUAL + WIDE)
+    more = (tuple(replace(e, variant=variant) for e in some) for some in more)
     if variant:
-        more = ([e for e in some if e.head_dim % 2 == 0] for some in more)
+        more = (tuple(filter(pairs_up, some)) for some in more)
     if "topk" in split(variant):  # of many keys two may be rated alike, but for rounding
         more = (), ()
-    more = (tuple(replace(e, variant=variant) for e in some) for some in more)
     return Cases(every[0], every[1], every, (still, *small, *straight), *more)
 
 

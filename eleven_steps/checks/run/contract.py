@@ -5,7 +5,8 @@ class and by name. All else is as check_attention says.
 
 - gqa: built with num_kv_heads, which neighbouring heads share; W_key and W_value are narrower.
 - norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root.
-- rope: feature p turns with p + head_dim / 2, at base 10,000.
+- rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
+  rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
 - alibi: built with slopes (num_heads,); slope * distance is taken from the scaled scores.
 - cap: built with limit, of the scaled scores.
 - full: nothing is hidden, as in an encoder.
@@ -39,7 +40,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants import alibi_slopes
-from eleven_steps.checks.run.cases import Case, known, split
+from eleven_steps.checks.run.cases import Case, known, numbers, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
@@ -82,7 +83,8 @@ def combined(variant: str) -> str:
     Raises:
         ValueError: there is no such change, or two of them do not go together.
     """
-    names, changes = {*split(variant)}, {*changes_of(variant)}
+    named = dict(zip(split(variant), filter(str.strip, variant.split(",")), strict=True))
+    names, changes = {*named}, {*changes_of(variant)}
     if unknown := sorted(names - VARIANTS.keys()):
         raise ValueError(
             f"variant is {unknown[0]!r}: one of {', '.join(VARIANTS)} is expected, "
@@ -91,8 +93,12 @@ def combined(variant: str) -> str:
     for one, others, reason in APART:
         if one in changes and (beside := changes.intersection(others.split())):
             raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
-    brought = {BRINGS.get(each) for each in names}
-    return ",".join(each for each in VARIANTS if each in names - brought)
+    for name in names:
+        base, share = (*numbers(variant, name), 1.0, 1.0)[:2]
+        if name != "rope" and numbers(variant, name) or base <= 0 or not 0 < share <= 1:
+            raise ValueError(f"{named[name]!r}: rope alone takes numbers, a base and a share of 1")
+    brought = {BRINGS.get(each) for each in names if not numbers(variant, "rope")}
+    return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
 
 
 def changes_of(variant: str) -> tuple[str, ...]:
