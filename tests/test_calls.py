@@ -213,7 +213,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledForNothing, 6, "not with one that hides a token"),
         (ByPlace, None, "Called by name, forward(x=x)"),
         (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
-        (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). The scores"),
+        (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). Step 7"),
         (OffByOne, 6, "Every token sees one token of its future"),
         (Unscaled, 7, "The scores are not scaled"),
         (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),

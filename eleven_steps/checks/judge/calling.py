@@ -126,7 +126,7 @@ def called_otherwise(
         notes.append(wording(name, mask=mask))
         tried.append(other.call)
     pieces, said = _in_pieces(reading, asked.variant)
-    said = said or _by_name(reading, asked.variant)
+    said = _by_name(reading, asked.variant) if said is None else said
     if said is not None:
         return reading, said
     if cached and not pieces:
