@@ -199,8 +199,7 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, named = step > 4 && step < 9 && !(plan.narrow && step === 7);
-  const words = named && it.words || []; // over columns; on a phone the lever names them
+  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));

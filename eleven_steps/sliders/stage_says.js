@@ -52,7 +52,8 @@ function yours({ own, differs, data }, n) {
   const { open, other, shapes } = own ?? {};
   if (other?.includes(data.steps[n - 1].name)) return "Your code takes another way, without this tensor.";
   if (n !== open) return "";
-  if (shapes?.[0]) return "Yours: " + shapes.map(([name, is, right]) => `${name} ${is}, not ${right}`).join("; ") + ".";
+  const told = Object.groupBy(shapes ?? [], ([, is, right]) => `${is}, not ${right}`); // each shape once
+  if (shapes?.[0]) return `Yours: ${Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`).join("; ")}.`;
   const framed = Object.values(differs).some((each) => each.includes(1));
   return framed ? "Yours: the framed numbers are not right; below each stands the right one."
     : "Yours: these are right; what is not is said above.";
