@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks import progress
-from eleven_steps.checks.judge.blame import blamed
+from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.functions import judge_function
 from eleven_steps.checks.judge.growing import judge_class
 from eleven_steps.checks.judge.path import Walk

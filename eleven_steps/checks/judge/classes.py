@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import lacking, takes
-from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.constructor import (
     absent,
     candidates,
@@ -16,13 +15,14 @@ from eleven_steps.checks.judge.constructor import (
     misshapen,
     missized,
     odd_layer,
+    unset,
 )
+from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.dropping import DROPPING
 from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, verdict
 from eleven_steps.checks.judge.tell import told
-from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated

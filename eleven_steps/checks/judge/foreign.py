@@ -15,7 +15,6 @@ from eleven_steps.checks.adapt.block import norms
 from eleven_steps.checks.adapt.built import built, given
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
-from eleven_steps.checks.judge.blame import blamed
 from eleven_steps.checks.judge.calling import (
     called_otherwise,
     elsewhere,
@@ -24,8 +23,9 @@ from eleven_steps.checks.judge.calling import (
     mixes,
 )
 from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.instead import Unread, in_turn
-from eleven_steps.checks.judge.laid import THREE
+from eleven_steps.checks.judge.read import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording

@@ -8,19 +8,21 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, plainly
-from eleven_steps.checks.judge.causes import expression, given_of, whole
-from eleven_steps.checks.judge.differ import differ
+from eleven_steps.checks.judge.constructor import in_line
+from eleven_steps.checks.judge.differ import Blame, differ, plainly
 from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
+    Pair,
     agree,
+    given_of,
     is_tensor,
     nan_cause,
     related,
     reordered,
     same_everywhere,
     same_tensor,
+    whole,
 )
 from eleven_steps.checks.judge.say import (
     Finding,
@@ -31,7 +33,6 @@ from eleven_steps.checks.judge.say import (
     together,
 )
 from eleven_steps.checks.judge.tell import told
-from eleven_steps.checks.judge.unmade import in_line
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
@@ -200,8 +201,6 @@ def _why(
         return finding
     else:
         one = _unused(task, answer, scenes[BOARD], returned[BOARD])
-        if faults[first].name == "other_whole":
-            one = expression(task.answer, scenes, returned)
         likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
@@ -289,8 +288,9 @@ def _like(task: Write, parts: Parts, scene: Scene) -> str:
     wrong = next((two for two in both if all(map(is_tensor, two)) and not agree(*two)), None)
     if wrong is None:
         return ""
-    plain, given = not task.right and not task.variant, given_of(task.gets(scene), scene)
-    return related(task.step, *wrong, scene, given, plain)
+    part, right = wrong
+    given = given_of(task.gets(scene), scene)
+    return related(Pair(task.step, part.detach(), right, scene, given))
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:

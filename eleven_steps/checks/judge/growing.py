@@ -12,16 +12,15 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, blamed
 from eleven_steps.checks.judge.classes import examine
-from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come
+from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come, unset
+from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.judge.match import SIZED, drawn_anew
 from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.related import (
     exchanged,
     hidden_by,
-    likeness,
     same_everywhere,
     same_parts,
 )
@@ -34,7 +33,6 @@ from eleven_steps.checks.judge.say import (
     together,
 )
 from eleven_steps.checks.judge.tell import told
-from eleven_steps.checks.judge.unmade import unset
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.ask import Pass, Seen, once, used_by
@@ -237,6 +235,4 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
     shown = " or ".join(f"{number} ({step})" for number, step in steps)
-    finding = say("other_numbers_returned", came=came, where=where, steps=shown)
-    right = scene[steps[0][1]].values()
-    return replace(finding, text=together(finding.text, *map(likeness, parts, right)))
+    return say("other_numbers_returned", came=came, where=where, steps=shown)

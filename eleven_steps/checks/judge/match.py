@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, blamed, holds
-from eleven_steps.checks.judge.constructor import alike_in_shape
+from eleven_steps.checks.judge.constructor import alike_in_shape, constructor_raised
+from eleven_steps.checks.judge.differ import Blame, blamed, holds
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, from_notebook, letters, say, together
 from eleven_steps.checks.judge.subject import Subject, decided
 from eleven_steps.checks.judge.tell import line_of, told
-from eleven_steps.checks.judge.unmade import constructor_raised
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.right import Scene, planted, play
 from eleven_steps.checks.know.sentences import wording

@@ -1,28 +1,38 @@
 """Lay an answer beside another: whether they agree, and if not, how they are related."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-from eleven_steps.checks.judge.causes import Given, made_of, turned, whole
 from eleven_steps.checks.judge.say import Finding, say
-from eleven_steps.checks.judge.states import state_of
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import LOOSE, Case, close
-from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure
+from eleven_steps.checks.run.cases import LAYERS, Case, close
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, clock_paused
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
-MANY = 100_000  # numbers
-ONE_OF = {"b": "sequence", "num_heads": "head", "num_tokens": "token", "head_dim": "feature"}
+MANY = 100_000  # numbers: an expanded tensor may claim any
+Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
+
+
+# Whether two agree
 
 
 def is_tensor(part: Any) -> bool:
     """Whether something is a plain tensor; a class made of it may do anything."""
     plain = type(part) in (torch.Tensor, torch.nn.Parameter)
     return plain and (part.layout, part.device.type) == CPU_STRIDED
+
+
+def whole(part: Any) -> int | None:
+    """A whole number of any kind as an int; None for anything else."""
+    scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
+    part = part.item() if scalar else part
+    return part if type(part) is int else None
 
 
 def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:
@@ -69,50 +79,158 @@ def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
     return close(one, other) if one.is_floating_point() else torch.equal(one, other)
 
 
-def related(
-    step: str,
-    part: torch.Tensor,
-    right: torch.Tensor,
-    scene: Scene,
-    given: Given = (),
-    plain: bool = True,
-) -> str:
-    """Say how a wrong tensor of a step is related to what is right, in a sentence or "".
+# How a wrong tensor is related to the right one, and to what a function was given
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A wrong tensor of a step beside the right one.
 
     Args:
         step: its name.
         part, right: the wrong one and the right one.
         scene: of the right class.
-        given: what a function was given, by names.
-        plain: whether the weights of step 7 are the lecture's.
+        given: what the function was given, by names.
     """
+
+    step: str
+    part: torch.Tensor
+    right: torch.Tensor
+    scene: Scene
+    given: Given
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the two have one shape."""
+        return self.part.shape == self.right.shape
+
+
+def related(pair: Pair) -> str:
+    """Say in a sentence how a wrong tensor is related, the first of RELATIONS; "" if none is."""
+    part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
-        return _hides(part, right) if part.shape == right.shape else ""
-    if part.dtype != right.dtype or not right.is_floating_point():
+        return _hides(part, right) if pair.shaped else ""
+    if part.dtype != right.dtype or not right.is_floating_point() or part.numel() > MANY:
         return ""
-    part = part.detach()
-    for number, other in enumerate(STEPS, start=1):
-        if other != step and any(same_tensor(part, each) for each in scene[other].values()):
-            return say("of_another_step", number=number, name=other).text
-    if part.numel() > MANY:  # an expanded tensor may claim any number
+    with clock_paused():
+        return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
+
+
+def _hides(part: torch.Tensor, right: torch.Tensor) -> str:
+    """How far a mask that is True where something is hidden hides too much, or too little."""
+    more, less = int((part & ~right).sum()), int((right & ~part).sum())
+    name = "hides_other" if more and less else "hides_more" if more else "hides_less"
+    counts = {"more": more, "less": less, "hidden": int(right.sum()), "seen": int((~right).sum())}
+    return say(name, **counts).text
+
+
+def _only_reshaped(pair: Pair) -> str:
+    flat, right = pair.part.flatten(), pair.right.flatten()
+    alike = not pair.shaped and len(flat) == len(right) and close(flat, right)
+    return say("right_in_order").text if alike else ""
+
+
+def _weights_already(pair: Pair) -> str:
+    rows = pair.part.sum(-1) if pair.part.dim() else pair.part
+    early = pair.step in ("scores", "mask") and close(rows, torch.ones_like(rows))
+    return say("rows_sum_to_1").text if early else ""
+
+
+def _rounded(pair: Pair) -> str:
+    if not pair.shaped or not pair.part.any():
         return ""
-    if part.numel() == right.numel() and close(part.flatten(), right.flatten()):
-        return _rounded(part, right) if part.shape == right.shape else say("right_in_order").text
-    rows = part.sum(-1) if part.dim() else part
-    if step in ("scores", "mask") and close(rows, torch.ones_like(rows)):
-        return say("rows_sum_to_1").text
-    if part.shape == right.shape and part.dim() > 1 and (like := _beside(part, right)):
-        return like
-    if made := made_of(part, right, given):
-        return made
-    if part.numel() != right.numel():
+    off = (pair.part - pair.right.round(decimals=n) for n in range(6))
+    decimals = next((n for n, apart in enumerate(off) if apart.abs().max() < 1e-6), None)
+    return "" if decimals is None else say("rounded_off", decimals=decimals).text
+
+
+def _multiplied(pair: Pair) -> str:
+    part, right = pair.part, pair.right
+    shown = pair.shaped and right.isfinite() & part.isfinite()
+    if not pair.shaped or not torch.equal(part[~shown], right[~shown]) or not shown.any():
         return ""
-    softmaxed = plain and step == "softmax"
-    if softmaxed and part.shape == right.shape == scene["softmax"]["weights"].shape:
-        return _as_weights(part, right, scene)
-    if step == "mask" and part.shape == right.shape and (hides := as_mask(part, right)):
-        return hides
-    return likeness(part, right) or _right_for_some(part, right, SHAPES[step])
+    mine, wanted = part[shown], right[shown]
+    factor = float(mine @ wanted / wanted.square().sum())
+    alike = abs(factor) > 1e-6 and close(mine, factor * wanted)
+    return say("times_the_right", factor=factor).text if alike else ""
+
+
+def _off_alike(pair: Pair) -> str:
+    if not pair.shaped or not pair.part.dim() or not pair.right.isfinite().all():
+        return ""
+    rows = (pair.part - pair.right).reshape(-1, pair.right.shape[-1])
+    alike = len(rows) > 1 and close(rows, rows[:1].expand_as(rows))
+    return say("rows_off_alike").text if alike else ""
+
+
+def _moved(pair: Pair) -> str:
+    """What was given with its axes moved, read in another shape or not."""
+    for name, tensor, letters in pair.given:
+        if pair.part.numel() != tensor.numel() or not tensor.isfinite().all():
+            continue
+        flat, axes = pair.part.flatten(), letters.strip("()").split(", ")
+        for order in itertools.permutations(range(tensor.dim())):
+            turned, plain = tensor.permute(order), order == tuple(range(tensor.dim()))
+            if not close(flat, turned.flatten()):
+                continue
+            code = name if plain else f"{name}.permute{order}"
+            if pair.part.shape != turned.shape:
+                return say("it_is_read", code=code).text
+            if not plain and len(axes) == len(order):
+                moved = ", ".join(axes[each] for each in order)
+                return say("it_is_moved", code=code, axes=moved).text
+    return ""
+
+
+def _turned(pair: Pair) -> str:
+    """The right numbers with their axes in another order."""
+    if pair.part.dim() != pair.right.dim():
+        return ""
+    orders = list(itertools.permutations(range(pair.right.dim())))[1:]
+    alike = (order for order in orders if same_tensor(pair.part, pair.right.permute(order)))
+    return next((say("axes_in_order", order=order).text for order in alike), "")
+
+
+def _product(pair: Pair) -> str:
+    """A product of two that were given, either of them turned or not."""
+    sides = [side for name, each, _ in pair.given for side in _sides(name, each)]
+    for (one, left), (other, right) in itertools.product(sides, repeat=2):
+        made = attempt(torch.matmul, left, right)
+        if not isinstance(made, Failure) and same_tensor(pair.part, made):
+            return say("it_is", code=f"{one} @ {other}").text
+    return ""
+
+
+def _sides(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    yield name, tensor
+    yield f"{name}.transpose(-2, -1)", tensor.mT if tensor.dim() > 1 else tensor
+
+
+def _hidden_finite(pair: Pair) -> str:
+    return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
+
+
+# In this order: whole tensors before parts, what is there as it is before what is made of it.
+RELATIONS: tuple[Callable[[Pair], str], ...] = (
+    *(_only_reshaped, _weights_already, _rounded, _multiplied, _off_alike),
+    *(_moved, _turned, _product, _hidden_finite),
+)
+
+
+def given_of(arguments: Sequence[object], scene: Scene) -> Given:
+    """The tensors among a function's arguments, and the weights of layers, by their names."""
+    steps = [(n, t, SHAPES[step]) for step in STEPS for n, t in scene.steps[step].items()]
+    named = []
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor) and argument.is_floating_point():
+            named += [each for each in steps if each[1] is argument][:1]
+        elif isinstance(argument, torch.nn.Linear):
+            layers = (n for n in LAYERS if getattr(scene.module, n) is argument)
+            named += [(f"{name}.weight", argument.weight.detach(), "") for name in layers]
+    return named
+
+
+# What is told of single numbers
 
 
 def nan_cause(part: torch.Tensor, scene: Scene) -> str:
@@ -131,65 +249,6 @@ def nan_cause(part: torch.Tensor, scene: Scene) -> str:
     return wording("nan_in_hidden_rows" if torch.equal(nan, rows) else "nan_comes_of")
 
 
-def exchanged(case: Case) -> set[tuple[int, ...]]:
-    """The shapes with three axes of the steps where b and num_tokens have changed places."""
-    sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
-    axes = (each.strip("()").split(", ") for each in SHAPES.values())
-    return {tuple(sizes[name] for name in each) for each in axes if len(each) == 3}
-
-
-def _right_for_some(part: torch.Tensor, right: torch.Tensor, letters: str) -> str:
-    """Say for which sequences, heads or tokens a tensor is right, if for some."""
-    axes = letters.strip("()").split(", ")
-    if part.shape != right.shape or len(axes) != right.dim():
-        return ""
-    fits = torch.isclose(part, right, 1e-4, 1e-5)
-    for axis, name in enumerate(axes[:-1]):
-        whole_ones = fits.movedim(axis, 0).flatten(1).all(1)
-        if whole_ones.any():
-            some = ", ".join(map(str, whole_ones.nonzero().flatten().tolist()))
-            return say("right_for_some", letter=ONE_OF[name], some=some).text
-    return ""
-
-
-def _as_weights(part: torch.Tensor, right: torch.Tensor, scene: Scene) -> str:
-    """What is wrong with weights: a scale that fits them, what they see, or sums that are not 1."""
-    if rounded := _rounded(part, right):
-        return rounded
-    scores, masked = scene["scores"]["scores"], scene["mask"]["masked"]
-    hides, root = masked == -torch.inf, scene.case.head_dim**-0.5
-    state = state_of(part.double(), scores.double(), hides, 1e-5)
-    if part.isnan().any():  # said already, with what made it
-        return ""
-    sums = part.sum(-1)
-    if part.masked_select(hides).any():
-        return say("future_seen", some="").text
-    if not close(sums, torch.ones_like(sums), LOOSE):
-        off = (sums - 1).abs().argmax()
-        return say("row_sums", sum=float(sums.flatten()[off])).text
-    if state and state.hidden == "right" and abs(state.scale / root - 1) > 5e-3:
-        head_dim = scene.case.head_dim
-        values = {"divisor": 1 / state.scale, "head_dim": head_dim, "root": head_dim**0.5}
-        return say("no_scale").text if state.scale == 1 else say("scaled_otherwise", **values).text
-    return likeness(part, right) or _right_for_some(part, right, SHAPES["softmax"])
-
-
-def _rounded(part: torch.Tensor, right: torch.Tensor) -> str:
-    """Say that a tensor is what is expected, rounded, if it is."""
-    exact = (part - right.round(decimals=n) for n in range(6))
-    near = (n for n, apart in enumerate(exact) if apart.abs().max() < 1e-6 and part.any())
-    decimals = next(near, None)
-    return "" if decimals is None else say("rounded_off", decimals=decimals).text
-
-
-def _hides(part: torch.Tensor, right: torch.Tensor) -> str:
-    """How far a mask that is True where something is hidden hides too much, or too little."""
-    more, less = int((part & ~right).sum()), int((right & ~part).sum())
-    name = "hides_other" if more and less else "hides_more" if more else "hides_less"
-    counts = {"more": more, "less": less, "hidden": int(right.sum()), "seen": int((~right).sum())}
-    return say(name, **counts).text
-
-
 def hidden_by(scores: Iterable[torch.Tensor]) -> str:
     """Say which finite number hides the future of some scores, if one does."""
     for each in (t for t in scores if t.dim() > 1 and t.shape[-2] == t.shape[-1] > 1):
@@ -199,58 +258,8 @@ def hidden_by(scores: Iterable[torch.Tensor]) -> str:
     return ""
 
 
-def as_mask(part: torch.Tensor, right: torch.Tensor) -> str:
-    """What is wrong with masked scores of which only what is hidden differs."""
-    hidden, mine = right == -torch.inf, part == -torch.inf
-    wrong = ~torch.isclose(part, right, 1e-4, 1e-5)
-    held = part[wrong]
-    if hidden[wrong].all() and (held.isnan().all() or len(held.unique()) == 1):
-        infinite = wording("hide_with_infinity")
-        return say("hidden_hold", number=float(held[0]), infinite=infinite).text
-    if wrong[~mine & ~hidden].any():
-        return ""
-    lost = mine & ~hidden
-    name, some = ("tokens_miss", lost) if lost.any() else ("tokens_see", hidden & ~mine)
-    where = dict(
-        zip(("sequence", "head", "token", "other"), some.nonzero()[0].tolist(), strict=True)
-    )
-    return say(name, **where).text
-
-
-def likeness(part: torch.Tensor, right: torch.Tensor) -> str:
-    """Say whether a tensor holds the right numbers scaled, or in other places; else ""."""
-    hidden, same_shape = right == -torch.inf, part.shape == right.shape
-    if same_shape and hidden.any() and torch.equal(part == -torch.inf, hidden):
-        return likeness(part[~hidden], right[~hidden])
-    if part.numel() != right.numel() or not part.isfinite().all() or not right.isfinite().all():
-        return ""
-    mine, wanted = part.flatten(), right.flatten()
-    if order := turned(part, right):
-        return say("axes_in_order", order=order).text
-    if same_shape and (like := _beside(part, right)):
-        return like
-    if not close(mine.sort().values, wanted.sort().values):
-        return ""
-    if not same_shape:
-        return say("at_other_places").text
-    at = (part - right).abs().gt(1e-4).nonzero()[0]
-    there = (part - right[tuple(at)]).abs().flatten().argmin()
-    there = torch.stack(torch.unravel_index(there, part.shape)).tolist()
-    return say("stands_at", at=at.tolist(), there=there).text
-
-
-def _beside(part: torch.Tensor, right: torch.Tensor) -> str:
-    """Say how the numbers of two tensors of one shape differ, place by place."""
-    if rounded := _rounded(part, right):
-        return rounded
-    shown = right.isfinite() & part.isfinite()
-    if not torch.equal(part[~shown], right[~shown]) or not shown.any():
-        return ""
-    mine, wanted = part[shown], right[shown]
-    factor = float(mine @ wanted / wanted.square().sum())
-    if abs(factor) > 1e-6 and close(mine, factor * wanted):
-        return say("times_the_right", factor=factor).text
-    rows = (part - right).reshape(-1, right.shape[-1])
-    if shown.all() and len(rows) > 1 and close(rows, rows[:1].expand_as(rows)):
-        return say("rows_off_alike").text
-    return ""
+def exchanged(case: Case) -> set[tuple[int, ...]]:
+    """The shapes with three axes of the steps where b and num_tokens have changed places."""
+    sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
+    axes = (each.strip("()").split(", ") for each in SHAPES.values())
+    return {tuple(sizes[name] for name in each) for each in axes if len(each) == 3}

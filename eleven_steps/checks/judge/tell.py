@@ -1,31 +1,63 @@
 """Say what a difference is, in the learner's own line and names."""
 
+import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.blame import Blame, plainly
-from eleven_steps.checks.judge.explained import hint_of, unbound
-from eleven_steps.checks.judge.naming import (
-    CALLED,
-    PLURAL,
-    called,
-    in_letters,
-    name_of,
-    operand,
-    quoted,
-    what_is,
-)
-from eleven_steps.checks.judge.path import Difference, Walk
-from eleven_steps.checks.judge.read import FAMILIES
+from eleven_steps.checks.judge.differ import Blame, plainly
+from eleven_steps.checks.judge.path import Difference, Walk, own_text
+from eleven_steps.checks.judge.read import FAMILIES, LETTERS, Reading
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.states import HIDDEN
-from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, SHUFFLE, TURN
+from eleven_steps.checks.judge.syntax import (
+    CUT,
+    KEEP,
+    MASK,
+    MEET,
+    NORM,
+    SCALE,
+    SHUFFLE,
+    TURN,
+    around,
+    named,
+    operands,
+)
+from eleven_steps.checks.judge.tried import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.places import Place
+from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
+
+# The calls that the steps may take: of any other it is said that none of them does.
+USUAL = TURN | CUT - {"flip", "pad", "roll"} | MEET | MASK | NORM | SCALE | KEEP
+USUAL |= {"linear", "add", "sub", "pow", "sqrt", "neg"}
+JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "wh": "3 * num_heads"}
+CALLED = {  # what right numbers are called
+    **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
+    **{"context": "context", "out": "output", "projected": "queries, keys or values"},
+    **{"values": "values"},
+}
+PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
+REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
+# What torch says, and our word for it, where that is always so.
+EXPLAINED = {
+    "view size is not compatible": "moved_before_view",
+    "'NoneType'": "is_none",
+    "shape of the mask": "picked_by_mask",
+    "must be a matrix": "matrices_alone",
+    "must be a 3D tensor": "matrices_alone",
+    "'Linear'": "layer_called",
+    "bitwise_xor": "no_power",
+    "selected index k out of range": "topk_at_most",
+    "but got float": "whole_sizes",
+    "'float' object": "whole_sizes",
+    'required "forward"': "no_forward",
+}
 
 
 def told(blame: Blame, error: str = "") -> Finding:
@@ -227,20 +259,134 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     mine, _, hides = laid
     state = walked.readings[found.index].state
     gone = mine == 0 if state.grown else mine < HIDDEN
-    leak, lost = hides & ~gone, gone & ~hides
-    if leak.any():
-        also = wording("past_hidden_too") if lost.any() else ""
-        some = int(leak.flatten(0, -3).flatten(1).any(-1).sum()) if leak.dim() > 2 else 1
-        whole = leak.shape[:-2].numel()
-        return say(
-            "future_not_masked",
-            some="" if some == whole else wording("in_some"),
-            also=also,
-            **values,
+    return say("future_not_masked" if (hides & ~gone).any() else "past_hidden", 6, **values)
+
+
+# A tensor in the learner's words, and its axes in the lecture's letters
+
+
+def called(reading: Reading) -> str:
+    """What right numbers are called."""
+    if reading.family in ("const", "layer"):
+        return wording("of_neither")
+    state = reading.state
+    if reading.family == "scores" and state:
+        return (
+            "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
         )
-    return say("past_hidden", **values)
+    return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
 
 
-# The calls that the steps may take: of any other it is said that none of them does.
-USUAL = TURN | CUT - {"flip", "pad", "roll"} | MEET | MASK | NORM | SCALE | KEEP
-USUAL |= {"linear", "add", "sub", "pow", "sqrt", "neg"}
+def what_is(reading: Reading) -> str:
+    """Say what a tensor holds: "holds the values"."""
+    if reading.family == "const":
+        return wording("holds_nothing")
+    if reading.family == "x":
+        return wording("holds_x")
+    return wording("holds", what=called(reading))
+
+
+def name_of(index: int, walked: Walk, op: int | None = None) -> str:
+    """A tensor in the learner's words: what the call that takes it says, or who makes it."""
+    if op is not None:
+        call = walked.trace.ops[op]
+        nodes = around(call.place)
+        same = nodes and named(nodes[0]) == kind(call)
+        texts = list(operands(call.place)) if same else []
+        at = call.given.index(index) if index in call.given else len(texts)
+        indexed = kind(call) == "getitem" and at < len(texts)
+        if indexed or len(texts) == len(call.given) > at:
+            return texts[at]
+    return own_text(index, walked)
+
+
+def quoted(index: int, walked: Walk, op: int | None = None) -> str:
+    """The same as code, or else what the tensor holds."""
+    name, reading = name_of(index, walked, op), walked.readings[index]
+    if not name and reading.family == "layer":
+        return wording("made_with", what=reading.who)
+    return f"`{name}`" if name else wording("unnamed", what=called(reading))
+
+
+def operand(index: int, walked: Walk, op: int | None = None) -> str:
+    """A tensor by name with its shape in numbers, and in letters where its axes were read."""
+    shape = tuple(walked.trace.tensors[index].shape)
+    letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
+    name = quoted(index, walked, op)
+    return wording(
+        "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
+    )
+
+
+def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
+    """The axes of a tensor in letters; "" where one of them was not read.
+
+    An axis of another size than its letter's, as of a part, stands as its number.
+    """
+    sizes = {"3": 3, **case.letters}
+    if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
+        return ""
+    axes = []
+    for axis, size in zip(reading.axes, tensor.shape, strict=True):
+        if "?" in axis or not axis and size != 1:
+            return ""
+        names = [LETTERS[letter] for letter in axis]
+        whole = math.prod(sizes.get(name, size) for name in names) == size
+        said = JOINED.get(axis) or " * ".join(names) or "1"
+        axes.append(said if whole or len(names) > 1 else str(size))
+    return f"({', '.join(axes)})"
+
+
+# What torch's words mean, and a name that is read before it is made
+
+
+def hint_of(error: str, walked: Walk | None = None) -> str:
+    """What torch's words mean, where that is always so."""
+    hint = next((wording(name) for said, name in EXPLAINED.items() if said in error), "")
+    op = walked.trace.ops[-1] if walked and walked.trace.ops else None
+    if hint or not op or not op.failed:
+        return hint
+    return _axis_lost(walked)
+
+
+def _axis_lost(walked: Walk) -> str:
+    """Say which call has taken an axis away that the failing one needs, if one has."""
+    op, tensors = walked.trace.ops[-1], walked.trace.tensors
+    most = max((tensors[i].dim() for i in op.given), default=0)
+    for index in op.given:
+        while tensors[index].dim() < most and index in walked.makers:
+            made = walked.trace.ops[walked.makers[index][0]]
+            if not made.given:
+                break
+            index = made.given[0]
+            if kind(made) in REDUCE and tensors[index].dim() == most:
+                return wording("kept_axis", name=kind(made))
+    return ""
+
+
+def unbound(error: str, walked: Walk) -> str:
+    """Where a name is made that is read before; else what torch's or Python's words mean."""
+    lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.trace.stop
+    if stop and stop.place and (several := _several(walked, stop)):
+        return several
+    if not lost or not stop or not stop.place:
+        return hint_of(error)
+    if lost[1] in stop.several:
+        return ""
+    lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
+    if lines and min(lines) >= stop.place.line:
+        name = "made_here" if min(lines) == stop.place.line else "made_later"
+        return wording(name, name=lost[1], line=min(lines))
+    return ""
+
+
+def _several(walked: Walk, stop: Stop) -> str:
+    """Which name of the line stands for several tensors where one is wanted."""
+    for name, each in stop.several.items():
+        if re.search(rf"\b{name}\b", stop.place.expression) and (
+            made := walked.makers.get(each[-1])
+        ):
+            place = walked.trace.ops[made[0]].place
+            line = wording("of_line", line=place.line) if place else ""
+            return wording("is_several", name=name, count=len(each), line=line)
+    return ""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import torch
 
-from eleven_steps.checks.judge.causes import applied
 from eleven_steps.checks.judge.path import Difference, Walk, same
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.syntax import MEET, around, named
@@ -17,7 +16,7 @@ from eleven_steps.checks.run.recording import Op
 
 
 def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
-    """Whether a call made x times a weight as it is stored, or something of x before step 2."""
+    """Whether a call made x times a weight as it is stored, or something of x alone."""
     made = [walked.trace.tensors[index] for index in op.gave]
     x, module = walked.right.scene["shape"]["x"], walked.right.scene.module
     if not made or walked.right.case.variant:
@@ -28,9 +27,10 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
         stored += [] if bias is None else [each + bias.detach() for each in stored]
         if any(same(made[0], each, 1e-7) for each in stored):
             return Difference(2, "stored", number, op.place, values={"layer": name})
-    code = applied(made[:1], x, "x")
-    values = {"code": code}
-    return Difference(2, "before", number, op.place, values=values) if code else None
+    if op.place and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
+        values = {"code": op.place.expression}
+        return Difference(2, "before", number, op.place, values=values)
+    return None
 
 
 def in_blocks(walked: Walk, number: int, op: Op, width: int) -> Difference | None:

@@ -17,7 +17,6 @@ from eleven_steps.checks.run.isolate import attempt, type_name
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS
 
-LARGE = 20  # of what is smaller a multiple says it all
 # The steps that a step needs, so that its line finds what it reads; else the one before.
 NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
 
@@ -110,9 +109,6 @@ def _like_one(number: float, right: float) -> str:
         return wording("off_by_one")
     if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
         return wording("not_exact")
-    factor = number / right if right else 0.0
-    if right > LARGE and factor > 1.5 and factor == round(factor):
-        return wording("times_too_large", factor=round(factor))
     return wording("too_large" if number > right else "too_small")
 
 
@@ -239,10 +235,7 @@ def _judge_words(part: Words, answer: Any) -> Finding:
     said = {"".join(plain_words(wrong)): sentence for wrong, sentence in part.slips.items()}
     if "".join(words) in said:
         return say_slip(said["".join(words)])
+    turned = len(words) > 1 and sorted(words) == sorted(right)
+    like = wording("in_another_order") if turned else ""
     finding = say("other_words", wanted=part.wanted)
-    if len(words) == 1 or len(right) == 1 or not {*words} & {*right}:
-        return finding
-    like = "in_another_order" if sorted(words) == sorted(right) else "some_axes_are_right"
-    if len(words) != len(right):
-        like = "too_many_axes" if len(words) > len(right) else "too_few_axes"
-    return replace(finding, text=together(finding.text, wording(like)))
+    return replace(finding, text=together(finding.text, like))

@@ -4,7 +4,7 @@ TASKS maps identifiers to tasks, in the order of the course: those of functions.
 questions.toml that belong to one of these.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,6 @@ import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.catalogue import named
-from eleven_steps.checks.know.exercises.block_by_block import highest, in_blocks
 from eleven_steps.checks.know.exercises.kinds import Grow, Slip, Task, Write, as_parts
 from eleven_steps.checks.know.exercises.questions import QUESTIONS
 from eleven_steps.checks.know.right import Scene
@@ -70,6 +69,65 @@ _CASES |= {
     variant: tuple(replace(each, variant=variant) for each in _CASES.get(variant, _SINCE))
     for variant in VARIANTS
 }
+
+
+# A softmax in blocks, as the exercise of notebook 17 asks for it, and as learners get it wrong
+
+Sum = torch.Tensor | float
+Add = Callable[[Sum, torch.Tensor, torch.Tensor], Sum]  # what is kept, shrink, what a block adds
+Top = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of the largest so far and a block
+
+
+def highest(largest: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    """Return the largest score of each query so far; block is (..., num_tokens, size)."""
+    return torch.maximum(largest, block.amax(-1, keepdim=True))
+
+
+def powers_of(block: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
+    """Return exp of each score, measured from the largest, 1 at most."""
+    return torch.exp(block - largest)
+
+
+def rescaled(kept: Sum, shrink: torch.Tensor, new: torch.Tensor) -> Sum:
+    """Return what is kept, measured from the largest score now, with what a block adds."""
+    return kept * shrink + new
+
+
+def in_blocks(
+    scaled: torch.Tensor,
+    values: torch.Tensor,
+    size: int,
+    *,
+    top: Top = highest,
+    powers: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = powers_of,
+    total: Add = rescaled,
+    context: Add = rescaled,
+    each: Callable[[Sum, Sum], Sum] = lambda context, total: context,
+    over: Callable[[Sum, Sum, torch.Tensor], torch.Tensor] = lambda context, total, new: (
+        context / total
+    ),
+) -> torch.Tensor:
+    """Return the context of scaled scores that are read a block of keys at a time.
+
+    Args:
+        scaled: (b, num_heads, num_tokens, num_tokens), the future at -inf.
+        values: (b, num_heads, num_tokens, head_dim).
+        size: keys of a block; the last may be shorter.
+        top: what a block is measured from.
+        powers: what becomes of a block and the largest score so far.
+        total, context: how either is kept.
+        each: what becomes of the context after a block.
+        over: what is returned, of context, total and the last block's sum.
+    """
+    largest, powers_sum, mixed = torch.full_like(scaled[..., :1], -torch.inf), 0.0, 0.0
+    for block, v in zip(scaled.split(size, -1), values.split(size, -2), strict=True):
+        before, largest = largest, top(largest, block)
+        shrink, parts = torch.exp(before - largest), powers(block, largest)
+        new = parts.sum(-1, keepdim=True)
+        powers_sum = total(powers_sum, shrink, new)
+        mixed = each(context(mixed, shrink, parts @ v), powers_sum)
+    return over(mixed, powers_sum, new)
+
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
 _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
