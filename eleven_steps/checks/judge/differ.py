@@ -12,17 +12,14 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.meeting import (
-    alone,
     dropped,
-    is_dropped,
     of_another,
     skipped,
-    used_later_on,
 )
 from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN, around, named
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import Mistake, mistakes_of
@@ -193,12 +190,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     if best is None or progress(best) <= reached:
         return None
     maker = walked.makers[best][0]
-    if any(number > maker and _made_anew(walked, number, maker) for number in full):
-        return None
     following = [number for number in sorted(full) if number > maker]
-    if is_dropped(trace.ops[maker].place):
-        step = walked.roles[maker]
-        return Difference(step, "idle", maker, trace.ops[maker].place, best, best)
     if not following:  # the last line names something else
         step = max(progress(best), 1)
         return Difference(min(step, 11), "idle", maker, None, start[0], best)
@@ -208,8 +200,6 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     # The step that the line is for, were it given what is right.
     given = [walked.readings[best if i == came else i] for i in op.given]
     step = role_of(op, given, walked.phases[number], progress(best) > 6)
-    if walked.readings[best].family == "scores" and kind(op) not in MEET | TURN | CUT | MASK:
-        step = 7
     return Difference(step, "idle", number, op.place, came, best)
 
 
@@ -220,15 +210,6 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
     return bool(one) and walked.trace.ops[walked.makers[index][0]].place in places
 
 
-def _made_anew(walked: Walk, number: int, maker: int) -> bool:
-    """Whether queries and keys meet in a call, and not in the next round of a loop."""
-    op = walked.trace.ops[number]
-    if op.place in {each.place for each in walked.trace.ops[:maker]}:
-        return False
-    who = {each.who for each in walked.of(op) if each.family == "projected"}
-    return kind(op) in MEET and {"queries", "keys"} <= who
-
-
 # The call that is blamed
 
 
@@ -237,27 +218,13 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := dropped(walked, op) or of_another(walked, number, op, step, start):
         return found
-    if found := alone(walked, number, op):
-        return found
     for question in (skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):
         return found
     gave = op.gave[0] if op.gave else None
-    first = next((e for e in walked.of(op) if e.family == "projected"), None)
-    scaled = any(
-        kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
-    )
-    if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
-        step = 8 if first.who == "values" else 5
-    if step in (3, 4) and _meets(op.place) and any(used_later_on(walked, i) for i in op.given):
-        step = 8 if walked.phases[number] >= 3 else 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
-
-
-def _meets(place: Place | None) -> bool:
-    return any(named(node) in MEET for node in around(place)[1:])
 
 
 def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
@@ -331,10 +298,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
                 continue
         wanted = NEEDED.get(step)
         if step == 8 and kind(op) in MEET and len(op.given) > 1:
-            both = {walked.readings[i].family for i in op.given}
-            if "scores" in both or reading.family != "projected":
-                continue
-            wanted = "scores"
+            continue
         if wanted and reading.family != wanted and reading.family in FAMILIES:
             return Difference(step, "family", number, op.place, index, None, {"needs": wanted})
     return None

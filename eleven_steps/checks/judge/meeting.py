@@ -118,10 +118,6 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
         return 2
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
         return 3
-    if projected and "d" in dict(reading.fixed):  # one feature, where a head was meant
-        return 3
-    if projected and stage == 3 and name in ("repeat_interleave", "repeat", "expand"):
-        return 4
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
     if projected and axes and _not_turned(walked, op, name, step, index, own):
@@ -218,24 +214,3 @@ def _after(walked: Walk, index: int) -> set[int]:
             calls.add(number)
             reached |= {*op.gave}
     return calls
-
-
-def alone(walked: Walk, number: int, op: Op) -> Difference | None:
-    """One sequence or head of several, where all are needed: the call that took it out."""
-    if kind(op) not in MEET and not (op.failed and kind(op) in JOINING):
-        return None
-    for index in op.given:
-        one = {*dict(walked.readings[index].fixed)} & {"b", "h"}
-        others = {c for i in op.given for axis in walked.readings[i].axes or () for c in axis}
-        for letter in sorted(one & others | (one & {"b"} if op.failed else set())):
-            while numbers := walked.makers.get(index):
-                before = walked.trace.ops[numbers[0]].given
-                before = [i for i in before if letter in dict(walked.readings[i].fixed)]
-                if not before or index in before:
-                    break
-                index = before[0]
-            at = numbers[0] if numbers else number
-            values = {"letter": letter, "at_place": dict(walked.readings[index].fixed)[letter]}
-            place = walked.trace.ops[at].place
-            return Difference(walked.roles[at], "alone", at, place, index, None, values)
-    return None

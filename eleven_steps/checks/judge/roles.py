@@ -33,11 +33,6 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
         return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
-    raw = first.family == "scores" and first.state is not None and not first.state.grown
-    if raw and name == "sum" and first.state.hidden == "none":
-        return 5
-    if name in NORM and first.family == "context":
-        return 8
     if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
         return 7
     if name == "setitem" and real:
@@ -52,10 +47,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     ):
         return 6
     if name in TURN | CUT:
-        return _layout_step(op, name, first, at, phase, normed)
+        return _layout_step(op, name, first, at, phase)
     if normed and first.family == "scores" and name == "mean":
-        return 8
-    if {"scores", "projected"} <= {*families}:  # weights and values, number by number
         return 8
     furthest = max(real, key=lambda each: FAMILIES.index(each.family), default=first)
     return _elementwise_step(name, furthest, phase, at)
@@ -73,7 +66,7 @@ def _placing_step(what: Reading, at: str) -> int:
     return {"scores": 6 if at == "scores" else 8, "out": 11}.get(what.family, 4)
 
 
-def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed: bool) -> int:
+def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
     """The step of a call that moves numbers and makes none."""
     if in_meeting(op.place) and (
         first.family in ("scores", "context")
@@ -96,8 +89,6 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int, normed:
         return 8 if first.who == "values" else 5
     if "w" in "".join(first.axes or ()) and name in APART:
         return max(first.stage or 2, 2)
-    if at == "scores" and first.family in ("scores", "none"):
-        return 8 if normed else 5 if first.family == "scores" else 6
     if first.family == "x":
         return 2
     into = sum(type(each) is int for each in op.numbers)

@@ -1,7 +1,6 @@
 """A line that raises before any torch call: its step is what the line was to do."""
 
 import ast
-import contextlib
 from collections.abc import Iterator
 
 from eleven_steps.checks.judge.path import Difference, Walk
@@ -34,9 +33,6 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         if name in names and several and (numbers := walked.makers.get(several[-1])):
             return walked.roles[numbers[0]]
     if not path:
-        with contextlib.suppress(SyntaxError):
-            path = ast.parse(place.statement).body[:1]
-    if not path:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
     phase = max(walked.phases[-1:] + [1])
@@ -48,8 +44,6 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     for node in [*path, *([] if broad else ast.walk(path[-1]))]:
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
-    if isinstance(path[-1], ast.For):
-        return 3
     return _used_later(walked, path, place, depth)
 
 
@@ -65,12 +59,8 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     given = [readings[each] for each in inside if each in readings]
     for each in ast.walk(node):
         own = isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
-        if own and (f"self.{each.attr}" in readings or each is path[0] and name not in arithmetic):
+        if own and f"self.{each.attr}" in readings:
             given.append(Reading("const"))
-    real = [each for each in given if each.family in FAMILIES[1:]]
-    masks = any(_called(each, trace) in MASK for each in path)
-    if name in TURN | CUT and masks and not real:
-        return 6
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
     if name in arithmetic and not given:
@@ -81,17 +71,11 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             return 2
         if layer.startswith("out_proj"):
             return 11
-    unmade = phase == 2 and name in MASK | NORM and node in path[1:]
-    if unmade and all(each.family == "const" for each in given):
-        op = Op(name, (), ())
-        return 5 if not isinstance(path[0], ast.Name) else role_of(op, given, phase, False)
     if name == "own":
         inner = _first_inside(walked, node)
         if inner:
             return role_of(Op(inner, (), ()), [], phase, False)
         name = "dropout" if any(e.family == "scores" for e in given) else "linear"
-    if name == "getitem" and given and not real:
-        return 6
     place = Place(
         0,
         "",
