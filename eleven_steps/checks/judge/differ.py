@@ -224,6 +224,12 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     if step == 2 and (found := projected_otherwise(walked, number, op)):
         return found
     gave = op.gave[0] if op.gave else None
+    first = next((e for e in walked.of(op) if e.family == "projected"), None)
+    scaled = any(
+        kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
+    )
+    if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
+        step = 8 if first.who == "values" else 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
 
 
