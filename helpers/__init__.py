@@ -1,7 +1,7 @@
 """What the notebooks of Eleven Steps to Multi-Head Attention import, one file per purpose.
 
 The class, its trace, the examples and a table: what a lesson shows or a learner may keep. Nothing
-of eleven_steps enters, no picture, no check: whoever takes this folder alone has attention.
+of eleven_steps enters, no picture, no check: each file stands on its own or on its neighbours.
 """
 
 import sys
