@@ -4,11 +4,11 @@
 const MOMENTS = 5, LYING = 26, BEFORE = 4; // at 4 the weights are there; then comes dropout, in training
 const UP = 84, DEEP = 64, TOP = 24, FLOOR = TOP + UP + DEEP, WORDS = FLOOR + 12; // pixels
 
-const told = (k, { root, top, wide }) => [
-  "Scores of words that come later become −∞: they fall through the floor.",
-  `All bars are divided by ${root}. Without it the largest takes nearly all.`,
+const told = (k, { root, top, wide, falls, bare, most }) => [
+  falls ? "Scores of words that come later become −∞: they fall through the floor." : "No word comes later here: no score becomes −∞.",
+  `All bars are divided by ${root}. Without it the largest takes ${bare} %, with it ${most} %.`,
   `The largest, ${top}, is taken off all: that changes no weight. Then exp bends each bar up: none is below 0.`,
-  `They lie down end to end, ${wide} long. Squeeze the line to 1, and each bar is a weight.`,
+  `They lie down end to end, ${wide} long. ` + (wide === "1.00" ? "That is 1: each bar is a weight." : "Squeeze the line to 1, and each bar is a weight."),
   "In training, dropout takes some weights away and doubles the rest.",
 ][k];
 
@@ -39,8 +39,7 @@ class Lever {
     this.svg = part("svg"); this.group = part(".bars"); this.said = part(".moment");
     this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum"); this.of = part(".of");
     this.slider = part("[type=range]"); this.output = part("output"); this.check = part("[type=checkbox]");
-    this.buttons = [...el.querySelectorAll("button")];
-    this.parts = []; // of each score: its group, bar, number, word and dot
+    this.buttons = [...el.querySelectorAll("button")]; this.parts = []; // of each score: its group, bar, number, word and dot
     this.buttons.forEach((each, k) => { each.onclick = () => {
       if (k + 1 === MOMENTS && !this.check.checked) says.trained(true);
       says.went(k + 1);
@@ -91,6 +90,8 @@ class Lever {
     // Squeezed, 1 is as long as the line; before, the bars lie as long as they stood.
     const one = t <= 3.5 ? loose : loose + (line / whole - loose) * half(3.5), lies = half(3);
     let x = 4, reached = 0;
+    const texts = Array.from(now.numbers, (each) => written(each)), longest = Math.max(...texts.map((text) => text.length));
+    const share = (by) => { const { weights } = leverAt(t, { ...row, divisor: by }); return Math.round(100 * Math.max(...weights)); };
     this.parts.forEach(({ g, hit, ink, number, word, dot }, j) => {
       const live = isFinite(masked[j]), middle = 4 + each * (j + 0.5), fallen = live ? 0 : part(0);
       const heights = [scores[j] * unit, live ? scores[j] * unit : 0, scaled[j] * unit, off[j] * zoom, powers[j] * UP];
@@ -107,7 +108,7 @@ class Lever {
         opacity: live ? 0.4 + 0.6 * (t > 3 ? Math.sqrt(weights[j]) : 1) : 0.5 * (1 - fallen) });
       const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - each / 2, TOP, each, FLOOR - TOP];
       set(hit, { x: area[0], y: area[1], width: Math.max(area[2], 1), height: area[3] });
-      set(number, { x: middle, y: WORDS + 4 }, written(now.numbers[j]));
+      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.5 * each / longest, 11, 15) }, texts[j]);
       set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * each / words[j].length, 11, 13) }, words[j]);
       g.setAttribute("aria-label", `score of ${words[j]}`); g.ariaDisabled = String(!live);
       g.setAttribute("aria-valuenow", live ? masked[j] : -1e9);
@@ -121,11 +122,12 @@ class Lever {
     set(this.rule, { d: `M0 ${base}H${each * n + 8}` }).style.opacity = 1 - lies;
     set(this.end, { d: `M${4 + reached} ${FLOOR - LYING - 30}v${LYING + 20}` }).style.opacity = lies;
     const length = t > BEFORE + 0.5 ? sum(now.dropped) : t > 3.75 ? 1 : whole;
-    set(this.sum, { x: 10 + reached, y: FLOOR - LYING - 2 },
+    set(this.sum, { x: clamp(4 + reached, 30, wide - 30), y: FLOOR - LYING - 35 },
       lies > 0.5 ? (length === 1 ? "1" : `sum ${written(length)}`) : "").style.opacity = lies;
     set(this.svg, { viewBox: `0 0 ${wide} ${WORDS + 28}`, width: wide, height: WORDS + 28 });
     const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
     this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
+      falls: !masked.every(isFinite), bare: share(1), most: share(divisor),
       root: divisor === root ? `${named} = ${written(root)}` : written(divisor) });
     set(this.of, { x: 2, y: 15 }, row.of ?? "");
     this.buttons.forEach((button, k) => button.setAttribute("aria-pressed", k + 1 === moment));

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live, script, style
-from eleven_steps.sliders.stage import SCRIPTS, START, packed, page, scene_of, still
+from eleven_steps.sliders.stage import SCRIPTS, START, code, packed, page, scene_of, still
 
 SENTENCES = (
     "Anna met Bert . Anna met",
@@ -28,6 +29,7 @@ SENTENCES = (
     "Jana heard Kofi . the old dog sleeps . Jana heard",
     "the dogs near the tree",
 )
+NAME = re.compile(r"[A-Za-z_]\w*")
 LIKELIEST = 3  # words that are shown with their shares
 SAME = 1e-3  # what shares from two ways of reckoning may differ by
 
@@ -106,6 +108,7 @@ def staged(reading: Read) -> dict[str, Any]:
     other = [step.name for step in steps[:at] if not step.tensors]
     own = {"open": at + 1 if at < len(steps) else None, "state": first.state, "other": other}
     own["code"], own["shapes"] = typed(reading.cls), unlike(first)
+    own["lines"] = [nearest(own["code"], code(step.name)) for step in steps]
     if reshaped(first):
         own["shape"] = list(next(iter(first.tensors.values())).shape)
     if first.state == "wrong" and (fits(first) or "shape" in own):
@@ -128,6 +131,14 @@ def typed(cls: Any) -> str:
         return textwrap.dedent(inspect.getsource(cls.forward)).rstrip()
     except (AttributeError, OSError, TypeError):
         return ""
+
+
+def nearest(typed: str, code: str) -> int:
+    """Return the number of the typed line, from 0, that shares most names with a step's."""
+    names = [set(NAME.findall(line.partition("#")[0])) for line in typed.splitlines()]
+    steps = [set(NAME.findall(line)) for line in code.splitlines()]
+    alike = [max(len(own & each) / len(own | each) for each in steps) for own in names]
+    return alike.index(max(alike)) if alike else 0
 
 
 def unlike(step: Any) -> list[list[str]]:

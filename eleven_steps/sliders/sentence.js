@@ -16,7 +16,7 @@ class Sentence {
     [this.said, this.next, , this.finding] = el.children; this.chips = el.querySelector(".heads");
     [this.svg, this.spoken, this.list] = this.said.children;
     this.svg.addEventListener("click", ({ target }) => this.pull(target));
-    this.room = new ResizeObserver(() => this.spoken.clientWidth !== this.laid && this.draw());
+    this.room = new ResizeObserver(() => [0, this.laid].includes(this.spoken.clientWidth) || this.draw());
     this.room.observe(el);
     onKeys(el, (key, { target }) => this.key(key, target));
     el.addEventListener("focusout", ({ relatedTarget }) => el.contains(relatedTarget) || this.close());
@@ -79,8 +79,8 @@ class Sentence {
         each.ariaPressed = String(!off);
         each.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.next.innerHTML = next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
-      share.toFixed(2)}</span>`).join("") + `<em>${before ? `was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>`;
+    this.next.innerHTML = `<em>next word${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` + next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
+      share.toFixed(2)}</span>`).join("");
     const shown = heads.map((each, k) => ({ ...each, k })).filter(({ row, off }) => row && !off);
     const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
     const [share, from, one] = ours.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))

@@ -110,7 +110,7 @@ class Stage {
         this.row = { layer, h: head, r: this.asked };
         this.page.sentence.draw();
         this.page.open("row"); this.arrange();
-        this.playhead.show(6 + TURN); this.playhead.play();
+        this.playhead.show(6 + TURN); this.hand.lever().went(2); // all bars still stand
       },
     };
   }

@@ -2,6 +2,7 @@
 // everything later follows.
 
 const PIXELS = 200, KEYS = 20; // as many make the way from 0 to as far as a hand may go
+const ROW_SHOWS = ["the scores", "exp of the scores", "the weights"]; // what stands in the lever's row
 
 class Hand {
   constructor(it) {
@@ -38,8 +39,9 @@ class Hand {
     const { it } = this, { cell, step } = this.hold, far = this.far(cell, step);
     const low = nameOf(cell.kind, step) === "weights" ? 0 : -far, key = it.keyOf(cell, step);
     const to = isFinite(value) ? value : it.made[5].scores[cell.at], digits = far > 20 ? 10 : 100;
+    const was = it.moved.get(key)?.was ?? this.it.value(cell, step, this.hold.made);
     it.moved.delete(key); // the newest is the last
-    it.moved.set(key, { step: leftBy(cell.kind, step), name: nameOf(cell.kind, step), at: cell.at,
+    it.moved.set(key, { was, step: leftBy(cell.kind, step), name: nameOf(cell.kind, step), at: cell.at,
       called: it.called(cell, step), cell, value: Math.round(clamp(to, low, far) * digits) / digits });
     it.anew();
     this.report();
@@ -68,7 +70,7 @@ class Hand {
     const { it } = this;
     if (it.row?.layer !== 0) it.row = { layer: 1, ...rowOfNote(it) };
     it.moved.delete(key);
-    if (value !== right) it.moved.set(key, { step: -1, value, ...more });
+    if (value !== right) it.moved.set(key, { step: -1, value, was: right, ...more });
     it.anew();
   }
 
@@ -89,14 +91,14 @@ class Hand {
         return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
           masked: slice(6, "masked"), root: root(), divisor: it.moved.get(key("divisor"))?.value ?? root(), t,
           kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
-          of: `${it.own ? "as it should be, " : ""}${it.reader ? `layer ${layer}, ` : ""}head ${h}: the scores of ${it.token(r)}`,
+          of: `${it.own ? "as it should be, " : ""}${it.reader ? `layer ${layer}, ` : ""}head ${h}: ${ROW_SHOWS[(t >= 2.5) + (t >= 3.5)]} of ${it.token(r)}`,
           colour: `var(--head${colour})`, far: far() };
       },
       moved: (j, score) => {
         if (it.own) return; // what a class of one's own has made stays as it is
         it.row = row();
         if (!row().layer) {
-          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100, NaN,
+          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100, it.moved.get(`first ${from() + j}`)?.was ?? made()[6].masked[from() + j],
             { step: 6, layer: 0, name: "masked", at: from() + j, called: `a score of ${it.token(row().r)} in layer 0` });
         }
         this.take(cell(j), 6); this.move(score);

@@ -36,13 +36,11 @@ class StagePage {
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     this.title = part("title"); this.choices = part("choices"); this.back = part("back");
-    this.pull = part("pull"); this.steps = part("steps"); this.row = part("row");
-    this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
+    this.pull = part("pull"); this.steps = part("steps"); this.row = part("row"); this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
     this.one = part("one"); this.all = part("all");
     this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
     this.board = part("board"); this.field = part("field"); this.cells = part("cells");
-    this.call = part("call"); this.card = part("card");
-    [this.small, this.canvas] = root.querySelectorAll("canvas");
+    this.call = part("call"); this.card = part("card"); [this.small, this.canvas] = root.querySelectorAll("canvas");
     this.lever = this.cells.nextElementSibling; this.line = root.querySelector(".thread path");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
@@ -96,6 +94,7 @@ class StagePage {
       this.said = key;
       this.root.dataset.step = n; this.root.dataset.answered = answered;
       this.code.textContent = it.own?.code || code;
+      this.code.scrollTop = 16 * ((it.own?.lines[n - 1] ?? 0) - 3); // a line is 16 pixels high
       this.strip.setAttribute("aria-valuenow", n);
       this.strip.setAttribute("aria-valuetext", `step ${n}, ${name}: ${answered ? "done" : "before it"}`);
       this.tiles.forEach((tile, k) => tile.classList.toggle("on", k + 1 === n));

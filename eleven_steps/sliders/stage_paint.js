@@ -1,7 +1,7 @@
 // How the stage is painted: where cells are on their way, what happens between them, what is marked.
 
 const TURN = 0.4; // of a step: until then its operands come, afterwards it happens
-const COVERED = 0.45; // how strong the colour of −∞ is
+const COVERED = 0.45, TWO_HIGH = 26; // how strong the colour of −∞ is; pixels that two numbers need
 const STRIP = 48; // pixels: how high the miniatures are
 
 const around = (boxes) => {
@@ -264,7 +264,7 @@ class Painter {
     const text = written(value, short), before = written(value - delta, short);
     const two = moved && h >= 30 && text !== before, middle = x + w / 2;
     const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] && it.value(cell, it.own.open) === value;
-    if (own && h >= 26 && !this.moving) { // a class's own number, and the right one under it
+    if (own && h >= TWO_HIGH && !this.moving) { // a class's own number, and the right one under it
       this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
       return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
     }

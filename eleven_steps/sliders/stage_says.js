@@ -43,20 +43,21 @@ function whatIf(it, n, answered) {
   const others = more ? `, with ${count(more, "other number")} moved` : "";
   const then = !answered || it.sizes.tokens === 1 ? ""
     : { 7: mostOf(it, "gives", "to"), 8: mostOf(it, "takes", "from") }[n] ?? "";
-  return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}?` +
+  return `What if ${last.called} were <mark>${written(last.value)}</mark>, not ${written(last.was)}${others}?` +
     (then && ` ${then.slice(2, 3).toUpperCase()}${then.slice(3)}.`);
 }
 
 // What is said of a step of one's own class, where it is not just as the course's.
-function yours({ own, differs, data }, n) {
+function yours({ own, differs, data, steps }, n) {
   const { open, other, shapes } = own ?? {};
   if (other?.includes(data.steps[n - 1].name)) return "Your code takes another way, without this tensor.";
   if (n !== open) return "";
   const told = Object.groupBy(shapes ?? [], ([, is, right]) => `${is}, not ${right}`); // each shape once
   if (shapes?.[0]) return `Yours: ${Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`).join("; ")}.`;
-  const framed = Object.values(differs).some((each) => each.includes(1));
-  return framed ? "Yours: the framed numbers are not right; below each stands the right one."
-    : "Yours: these are right; what is not is said above.";
+  const framed = steps[n].shown.filter(({ kind, at }) => differs[nameOf(kind, n)]?.[at]);
+  const below = framed.every(({ k }) => steps[n].at(k)[3] >= TWO_HIGH);
+  return !framed[0] ? "Yours: these are right; what is not is said above."
+    : `Yours: the framed numbers are not right; ${below ? "below each stands" : "point at one to see"} the right one.`;
 }
 
 // The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
