@@ -43,7 +43,7 @@ function whatIf(it, n, answered) {
   const others = more ? `, with ${count(more, "other number")} moved` : "";
   const then = !answered || it.sizes.tokens === 1 ? ""
     : { 7: mostOf(it, "gives", "to"), 8: mostOf(it, "takes", "from") }[n] ?? "";
-  return `What if ${last.called} were <mark>${written(last.value)}</mark>, not ${written(last.was)}${others}?` +
+  return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
     (then && ` ${then.slice(2, 3).toUpperCase()}${then.slice(3)}.`);
 }
 
