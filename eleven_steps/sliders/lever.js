@@ -6,9 +6,9 @@ const UP = 84, DEEP = 64, TOP = 24, FLOOR = TOP + UP + DEEP, WORDS = FLOOR + 12;
 
 const told = (k, { root, top, wide, falls, bare, most }) => [
   falls ? "Scores of words that come later become −∞: they fall through the floor." : "No word comes later here: no score becomes −∞.",
-  `All bars are divided by ${root}. ` + (bare === most ? `Here the largest takes ${most} % with or without it.` : `Without it the largest takes ${bare} %, with it ${most} %.`),
+  `All bars are divided by ${root}. Without it the largest takes ${bare} %, with it ${bare === most ? "as much" : `${most} %`}.`,
   `The largest, ${top}, is taken off all: that changes no weight. Then exp bends each bar up: none is below 0.`,
-  `They lie down end to end, ${wide} long. ` + (wide === "1.00" ? "That is 1: each bar is a weight." : "Squeeze the line to 1, and each bar is a weight."),
+  `They lie down end to end, ${wide} long. ${wide === "1.00" ? "That is 1: " : "Squeeze the line to 1, and "}each bar is a weight.`,
   "In training, dropout takes some weights away and doubles the rest.",
 ][k];
 
