@@ -269,10 +269,11 @@ def _padded(reading: Reading, variant: str, name: str) -> tuple[str, Outcome | N
             good = [close(o[~f], w[~f]) for o, w, f in zip(outs, wanted, fills, strict=True)]
             if all(good):
                 return way.kind, None
-            wrong = min(filter(None, (wrong, "filling" if good[0] else "nothing")))
+            told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
+            wrong = min(wrong, told) if wrong else told
     if not wrong:
         return "", None
-    return "", Outcome("", "value", wording(f"wrong_padded_{wrong}", name=name), 6)
+    return "", Outcome("", "value", wording(wrong, name=name), 6)
 
 
 def _called_as(reading: Reading, call: Any) -> Reading:

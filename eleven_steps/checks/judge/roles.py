@@ -33,6 +33,9 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
         return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
+    raw = first.family == "scores" and first.state is not None and not first.state.grown
+    if raw and name == "sum" and first.state.hidden == "none":
+        return 5  # over heads
     if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
         return 7
     if name == "setitem" and real:
