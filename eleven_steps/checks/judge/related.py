@@ -109,14 +109,14 @@ def related(pair: Pair) -> str:
     """Say in a sentence how a wrong tensor is related, the first of RELATIONS; "" if none is."""
     part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
-        return _hides(part, right) if pair.shaped else ""
+        return hides_other(part, right) if pair.shaped else ""
     if part.dtype != right.dtype or not right.is_floating_point() or part.numel() > MANY:
         return ""
     with clock_paused():
         return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
 
 
-def _hides(part: torch.Tensor, right: torch.Tensor) -> str:
+def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
     """How far a mask that is True where something is hidden hides too much, or too little."""
     more, less = int((part & ~right).sum()), int((right & ~part).sum())
     name = "hides_other" if more and less else "hides_more" if more else "hides_less"

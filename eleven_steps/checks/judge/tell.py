@@ -10,6 +10,7 @@ import torch
 from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.path import Difference, Walk, own_text
 from eleven_steps.checks.judge.read import FAMILIES, LETTERS, Reading
+from eleven_steps.checks.judge.related import hides_other
 from eleven_steps.checks.judge.roles import kind
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.states import HIDDEN
@@ -257,6 +258,11 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     mine, _, hides = laid
     state = walked.readings[found.index].state
     gone = mine == 0 if state.grown else mine < HIDDEN
+    if hides.tril().any():  # of the past too, as a window does
+        matrices = [each.reshape(-1, *each.shape[-2:]) for each in (gone, hides)]
+        told = {hides_other(*pair) for pair in zip(*matrices, strict=True)}
+        counts = told.pop() if len(told) == 1 else hides_other(gone, hides)
+        return say("masks_otherwise", 6, counts=counts, **values)
     return say("future_not_masked" if (hides & ~gone).any() else "past_hidden", 6, **values)
 
 
