@@ -170,3 +170,15 @@ def test_a_class_keeps_its_own_mask(one_thread):
 def test_a_class_that_fails_at_a_sentence_says_so(one_thread):
     view = sliders.explore_class(read_class(OnlyThree))
     assert view.data["voice"] is None and "cannot read a sentence: KeyError" in repr(view)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "line"),
+    [
+        ("view_straight", "split = (b, self.num_heads,"),
+        ("heads_interleaved", "context = context.tr"),
+    ],
+)
+def test_the_code_opens_at_the_line_that_is_wrong(mistake, line):
+    own = sliders.explore_class(read_class(wrong_class(mistake))).data["stage"]["own"]
+    assert own["code"].splitlines()[own["lines"][own["open"] - 1]].strip().startswith(line)

@@ -108,7 +108,7 @@ class Lever {
         opacity: live ? 0.4 + 0.6 * (t > 3 ? Math.sqrt(weights[j]) : 1) : 0.5 * (1 - fallen) });
       const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - each / 2, TOP, each, FLOOR - TOP];
       set(hit, { x: area[0], y: area[1], width: Math.max(area[2], 1), height: area[3] });
-      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.5 * each / longest, 11, 15) }, texts[j]);
+      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.3 * each / longest, 11, 15) }, texts[j]);
       set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * each / words[j].length, 11, 13) }, words[j]);
       g.setAttribute("aria-label", `score of ${words[j]}`); g.ariaDisabled = String(!live);
       g.setAttribute("aria-valuenow", live ? masked[j] : -1e9);
