@@ -173,3 +173,160 @@ def test_colour_is_for_a_terminal(theirs, capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     shell.main([f"{theirs}/right/model.py:Attention"])
     assert capsys.readouterr().out.startswith("✓")
+
+
+TURNED = (
+    MODEL
+    + '''
+class Plain(Attention):
+    """Split in two, so that more can be done to queries and keys."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        weights = self.hide(self.turn(q) @ self.keys(k).mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+    def turn(self, x):
+        return x
+
+    def keys(self, k):
+        return self.turn(k)
+
+class Llama(Plain):
+    base = 500_000.0
+
+    def angles(self, x):
+        powers = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
+        return (torch.arange(x.shape[-2])[:, None] * self.base**-powers).repeat(1, 2).to(x)
+
+    def other(self, x):
+        first, second = x.chunk(2, -1)
+        return torch.cat([-second, first], -1)
+
+    def turn(self, x):
+        return x * self.angles(x).cos() + self.other(x) * self.angles(x).sin()
+
+class Quarter(Llama):
+    base = 10_000.0
+
+    def turn(self, x):
+        one, rest = x.tensor_split([x.shape[-1] // 4], -1)
+        return torch.cat([super().turn(one), rest], -1)
+
+class KeysStill(Llama):
+    def keys(self, k):
+        return k
+
+class WrongPairs(Llama):
+    """Neighbours turn, by the angles of halves."""
+    def other(self, x):
+        return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+class SignLost(Llama):
+    base = 10_000.0
+
+    def other(self, x):
+        first, second = x.chunk(2, -1)
+        return torch.cat([second, first], -1)
+
+class Padded(Plain):
+    def forward(self, x, key_padding_mask=None):
+        self.padding = None if key_padding_mask is None else key_padding_mask[:, None, None]
+        return super().forward(x)
+
+    def hide(self, scores):
+        scores = super().hide(scores)
+        return scores if self.padding is None else scores.masked_fill(self.padding, -1e9)
+
+class PaddingInstead(Padded):
+    def hide(self, scores):
+        if self.padding is None:
+            return super().hide(scores)
+        return scores.masked_fill(self.padding, -1e9)
+
+class PaddingInverted(Padded):
+    """Filling is hidden where tokens are seen, and seen where later tokens are hidden."""
+    def hide(self, scores):
+        later = torch.ones_like(scores).triu(1).bool()
+        hidden = later if self.padding is None else later ^ self.padding
+        return scores.masked_fill(hidden, -1e9)
+
+class Inverted(Plain):
+    def hide(self, scores):
+        return scores.masked_fill(torch.ones_like(scores).tril().bool(), -1e9)
+
+class TokensFirst(Plain):
+    def __init__(self, dim, heads, batch_first=False):
+        super().__init__(dim, heads)
+        self.batch_first = batch_first
+
+    def forward(self, x):
+        if self.batch_first:
+            return super().forward(x)
+        return self.back(super().forward(x.transpose(0, 1)), x)
+
+    def back(self, out, x):
+        return out.transpose(0, 1)
+
+class Reshaped(TokensFirst):
+    def back(self, out, x):
+        return out.reshape(x.shape)
+
+class FirstUnscaled(Plain):
+    def forward(self, x):
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+    def keys(self, k):
+        return k * k.shape[-1] ** 0.5
+
+class ByName(Plain):
+    def forward(self, *, x):
+        return super().forward(x)
+
+class Frozen(Plain):
+    def forward(self, x):
+        out = super().forward(x)
+        return out if self.proj.weight.requires_grad else out - self.proj.bias
+'''
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (
+            ["--variant", "rope"],
+            {
+                "Llama": (None, "Right as RoPE at base 500,000."),
+                "Quarter": (None, "Right as RoPE of 0.25 of a head's features."),
+                "KeysStill": (4, "The keys are not turned by their positions"),
+                "WrongPairs": (4, "self.other(x)"),
+                "SignLost": (4, "self.other(x)"),
+            },
+        ),
+        (
+            [],
+            {
+                "Padded": (None, "All eleven steps are right"),
+                "PaddingInstead": (6, "Without `key_padding_mask` it is right, but not with one"),
+                "PaddingInverted": (6, "Without `key_padding_mask` it is right, but not with one"),
+                "Inverted": (6, "The mask is the wrong way round"),
+                "TokensFirst": (None, "All eleven steps are right"),
+                "Reshaped": (11, "mixes tokens, heads and features"),
+                "FirstUnscaled": (7, "tokens first"),
+                "ByName": (None, "All eleven steps are right"),
+                "Frozen": ("", "Where no parameter wants a gradient"),
+            },
+        ),
+    ],
+)
+def test_what_turns_is_padded_or_called_otherwise(options, wanted, tmp_path):
+    """Step None stands for a right class, "" for a wrong one whose step nobody can know."""
+    (tmp_path / "model.py").write_text(TURNED)
+    said = ask(tmp_path, "--json", *options, *(f"model.py:{name}" for name in wanted))
+    assert said.returncode == 1
+    for name, verdict in zip(wanted, verdicts(said), strict=True):
+        step, words = wanted[name]
+        assert verdict["verdict"] == ("right" if step is None else "wrong"), (name, verdict)
+        assert verdict["step"] == (step or None), (name, verdict)
+        assert words in verdict["message"], (name, verdict)

@@ -258,7 +258,6 @@ def lacking(cls: Any) -> frozenset[str]:
     return cls.lacks if isinstance(cls, type) and issubclass(cls, Adapted) else frozenset()
 
 
-@functools.cache
 def takes(cls: Any, case: Case) -> bool:
     """Whether a class can have the sizes of a case; a class that is not adapted must."""
     return not refusal(cls, case)
@@ -270,6 +269,7 @@ def _is_plain(cls: Any, case: Case) -> bool:
     return ours or case.num_tokens != case.d_out
 
 
+@functools.cache
 def refusal(cls: Any, case: Case) -> str:
     """Why an adapted class cannot have the sizes of a case; "" if it can."""
     if not (isinstance(cls, type) and issubclass(cls, Adapted)):

@@ -1,5 +1,6 @@
 """How a constructor of somebody else's is called: which of our sizes each parameter asks for."""
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -236,18 +237,20 @@ def _filled(kind: type, sizes: dict[str, Any]) -> Any:
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     config = kind(**{n: sizes[_field(n)] for n in names if _field(n) in sizes})
-    _set_all(config, names, sizes)
+    attempt(_set_all, config, names, sizes)
     for part in [*getattr(config, "__dict__", {}).values()]:
         if _is_config(type(part)):  # within, as of vision and text
-            _set_all(part, (), sizes)
+            attempt(_set_all, part, (), sizes)
     return config
 
 
 def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
     """Give a config's attributes our sizes, but those that it was made with."""
     for name, size in SIZE_OF.items():
-        if size in sizes and name not in but and attempt(hasattr, config, name) is True:
-            attempt(setattr, config, name, sizes[size])
+        if size in sizes and name not in but:
+            with contextlib.suppress(Exception):  # what cannot be read or set stays
+                if hasattr(config, name):
+                    setattr(config, name, sizes[size])
 
 
 def _field(name: str) -> str:

@@ -19,13 +19,14 @@ from eleven_steps.checks.judge.meeting import (
 from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import Mistake, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
+from eleven_steps.checks.run.contract import changes_of
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
@@ -230,7 +231,16 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     )
     if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
         step = 8 if first.who == "values" else 5
+    if step in (2, 3, 5) and first and _turns(walked, op, first):
+        step = 4
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
+
+
+def _turns(walked: Walk, op: Op, first: Reading) -> bool:
+    """Whether a call is for turning by position, behind the heads; halves of them are cut first."""
+    moves = MEET | TURN if first.part else MEET | TURN | CUT
+    rope = "rope" in changes_of(walked.right.case.variant)
+    return rope and kind(op) not in moves and "h" in (first.axes or ())
 
 
 def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

@@ -14,7 +14,7 @@ from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import built, choices, given
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.judge.say import verdict as outcome_of
-from eleven_steps.checks.judge.turning import slips, turned_as
+from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
@@ -56,10 +56,10 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     module, sized = _made(asked)
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
-    verdict = _of_all(judge, every, ways, some)
-    if turning := "" if verdict.passed else _turning(every, ways[0]):
+    if turning := _turning(every, ways[0]):
         ways = [replace(each, variant=turning) for each in ways]
-        verdict = _of_all(judge, every, ways, some)
+    verdict = _of_all(judge, every, ways, some)
+    if turning:
         if verdict.passed and slips(base := turned(turning)[0]):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
@@ -143,10 +143,9 @@ def _instead(
     """The verdict on a class that gives what is right with another variant; None if none is."""
     for variant in variants:
         other = replace(asked, variant=variant)
-        if not _fits(every, other):
-            variant = _turning(every, other)
-            variant = "" if slips(turned(variant)[0]) else variant
-            other = replace(asked, variant=variant or asked.variant)
+        if turning := _turning(every, other):
+            variant = "" if slips(turned(turning)[0]) else turning
+            other = replace(asked, variant=variant)
         if variant and _fits(every, other):
             said, how = judge(other), _how(variant)
             if said.passed:
@@ -178,6 +177,8 @@ def _fits(every: Every, asked: Any) -> bool:
 
 def _turning(every: Every, asked: Any) -> str:
     """The variant with the base and the share at which it turns, if that is not the usual."""
+    if not turns_unsaid(asked.variant) or _fits(every, asked):
+        return ""
     try:
         with isolated(SECONDS):
             return turned_as(every, asked)

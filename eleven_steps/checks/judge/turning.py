@@ -19,11 +19,13 @@ NEAR, SLOW = 1e-3, 1e-6
 Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read an Asked
 
 
+def turns_unsaid(variant: str) -> bool:
+    """Whether queries and keys turn, and it is not said at which base."""
+    return "rope" in changes_of(variant) and not numbers(variant, "rope")
+
+
 def turned_as(every: Every, asked: Any) -> str:
     """The variant of an Asked with the base and share at which its class turns; "" if as it is."""
-    changes = changes_of(asked.variant)
-    if "rope" not in changes or numbers(asked.variant, "rope"):
-        return ""
     main, found = cases_of(asked.variant).main, None
     for reading in itertools.islice(every(asked, main), 24):
         found = None if reading.paired else measured(reading)
@@ -33,7 +35,7 @@ def turned_as(every: Every, asked: Any) -> str:
         return ""
     base, share = found
     rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
-    return ",".join(rope if each == "rope" else each for each in changes)
+    return ",".join(rope if each == "rope" else each for each in changes_of(asked.variant))
 
 
 def measured(reading: type[Adapted]) -> tuple[float, float] | None:
