@@ -344,7 +344,7 @@ def slowed(function, seconds):
         (Base, ["judge.match.play"], 0.1, 2),  # asked for every case
         (
             carrier("functional", "scores_transposed"),
-            ["judge.blame.walk", "judge.blame.differ"],
+            ["judge.differ.walk", "judge.differ.differ"],
             0.35,
             0.5,
         ),
