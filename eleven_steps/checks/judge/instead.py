@@ -152,7 +152,7 @@ def _instead(
                 text = wording("right_as", changes=_called(variant, asked.variant), how=how)
                 note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
                 return replace(verdict, message=together(text, verdict.message), note=note)
-            if said.kind != "unread":
+            if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 return replace(said, message=together(wording("asked_as", how=how), said.message))
     return None
 
