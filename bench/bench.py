@@ -1,6 +1,6 @@
 """Measure what attention costs: every implementation against the machine's own matrix products.
 
-    python bench/bench.py --page                        write docs/benchmarks.md: 45 minutes
+    python bench/bench.py --page                        write docs/benchmarks.md: over 40 minutes
     python bench/bench.py --quick                       small sizes and no memory, within a minute
     python bench/bench.py --busy                        while the machine does other work too
     python bench/bench.py --rows transformers --times   some rows, without memory: long texts
