@@ -12,9 +12,9 @@ with the same weights; where that class is too large, what FusedMultiHeadAttenti
 limit is the least time that these multiplications can take: the machine's own products of the
 same sizes, measured in the same rounds, those that a causal mask halves counted as half. With the
 way back it is three times as much, since the gradient of a product is two products. Where its own
-rounds disagree, or there was a load before, the machine was doing other work: that is said, and the
-run is to be repeated. Two rows are level if the middle halves of their rounds overlap. Peak memory
-is taken in a process of its own.
+rounds disagree, or there was a load before, something else was at work, here or on the host of a
+virtual machine: that is said, and the run is to be repeated. Two rows are level if the middle
+halves of their rounds overlap. Peak memory is taken in a process of its own.
 
 Peers run where they are installed: `pip install -e ".[bench]"`, and, since what it requires would
 replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
@@ -246,8 +246,8 @@ def warning(limits: list[dict], load: float) -> str:
         return "Quiet: the limit's own rounds agree."
     return (
         f"Not quiet: the limit's own rounds lie {apart:.0%} apart ({DISAGREE:.0%} at the most are "
-        f"expected), and {load:.1f} processes were running before ({STILL} at the most). The "
-        f"machine was doing other work: repeat this run."
+        f"expected), and {load:.1f} processes were running before ({STILL} at the most). Something "
+        f"else was at work, here or on the host of this virtual machine: repeat this run."
     )
 
 
