@@ -47,7 +47,7 @@ assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to a
 	$(CLASS)/bin/python tools/grade/assignment.py --otter $(OPTIONS)
 
 questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
-	$(BIN)/python tools/bank/questions.py $(OPTIONS)
+	$(BIN)/python tools/bank/write_bank.py $(OPTIONS)
 
 sheet: $(ALL)        ## draw the eleven steps on one page to print, in sheet/
 	$(BIN)/python tools/bank/one_page.py $(OPTIONS)

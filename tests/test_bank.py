@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 import bank
 import pytest
-import questions
 import torch
+import write_bank
 from bank import KINDS, WRITTEN, make
+from formats import moodle, package
 from looks import look
-from paper import key
-from written import moodle, package
+from question_pages import key
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from helpers.trace import STEPS
@@ -118,8 +118,8 @@ def test_there_are_forty_kinds_and_twenty_questions_on_every_step():
 
 
 def test_both_tests_ask_the_same_of_other_numbers():
-    before, after = questions.tests(0).values()
-    assert len(before) == 12 and {questions.step_of(each.kind) for each in before} == {
+    before, after = write_bank.tests(0).values()
+    assert len(before) == 12 and {write_bank.step_of(each.kind) for each in before} == {
         *STEPS,
         "class",
     }
@@ -133,7 +133,7 @@ def test_both_tests_ask_the_same_of_other_numbers():
             other.text,
             {o.text for o in other.options},
         )
-    told = key("Key", questions.tests(0))
+    told = key("Key", write_bank.tests(0))
     assert all(each.tells in told for each in before)
     assert f"1: pre-test {'ABCD'[before[0].right]}, post-test {'ABCD'[after[0].right]}" in told
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
+import course_copy
 import grade
 import judge
 import pytest
-import stage
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ def test_results_are_whole_or_the_old_ones(tmp_path):
 
 
 def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
-    stage.stage(tmp_path)
+    course_copy.copy_course(tmp_path)
     checks = tmp_path / "eleven_steps" / "checks"
     assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
     assert not (checks / "__init__.py").read_text() and (checks / "run" / "ask.py").is_file()

@@ -70,7 +70,8 @@ def imports_of(path):
 
 
 def test_a_name_of_a_file_stands_for_one_thing():
-    names = Counter(path.stem for path in FILES.values() if path.stem != "__init__")
+    named = [*FILES.values(), *TOOLS]
+    names = Counter(path.stem for path in named if path.stem != "__init__")
     assert [name for name, count in names.items() if count > 1] == []
 
 

@@ -10,9 +10,9 @@ import pytest
 import renew
 from bank import make
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from paper import questions_page
-from questions import by_step
+from question_pages import questions_page
 from site_front import TEXTS, front_page, launch
+from write_bank import by_step
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]

@@ -46,6 +46,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from course import NOTEBOOKS
+from course_copy import copy_course
 from feedback import pages
 from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
@@ -54,7 +55,6 @@ from named import Person, Roster
 from own_numbers import own
 from results import Result, course_exercises, results
 from sandbox import Isolation, find_isolation
-from stage import stage
 
 from eleven_steps.checks.run.places import visible
 
@@ -69,7 +69,7 @@ def grade(
     """Return the results, in order of students and exercises, once all submissions have ended."""
     with tempfile.TemporaryDirectory(prefix="grading") as folder:
         course = Path(folder)
-        stage(course)
+        copy_course(course)
         one = partial(outcomes, isolation, course, limits, exercises)
         with workers(min(processes, len(every)), limits.memory) as spread:
             judged = []

@@ -57,7 +57,7 @@ class Isolation:
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     """Return the bwrap command: nothing is there but what is named here, and that is read-only."""
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
-    # The staged copy has no answers, this has.
+    # The copy has no answers, this has.
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
     veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
     return [
@@ -119,7 +119,7 @@ class Sandbox:
 
     Args:
         isolation: what shuts it in.
-        course: the folder that stage made.
+        course: the folder that copy_course made.
         memory: bytes that it and what it starts may use together.
     """
 

@@ -1,4 +1,4 @@
-"""Run a submitted notebook away from its judge: python -m shut_in, in the staged course.
+"""Run a submitted notebook away from its judge: python -m shut_in, in the copied course.
 
 The cells run in order, in this process. Whatever they hand to check is judged where the process was
 started from, which sends questions down a pair of pipes; here the answer is run and what came is

@@ -27,8 +27,8 @@ from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
 from site_front import STATE, front_page, title_of
 
 sys.path.append(str(Path(__file__).parents[1] / "bank"))
-from paper import questions_page
-from questions import by_step
+from question_pages import questions_page
+from write_bank import by_step
 
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")

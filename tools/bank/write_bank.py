@@ -1,6 +1,6 @@
 """Write a bank of questions whose wrong options are real mistakes, and two tests of twelve.
 
-Usage: make questions, or: python tools/bank/questions.py [--seed 0] [--variants 10]
+Usage: make questions, or: python tools/bank/write_bank.py [--seed 0] [--variants 10]
 
 moodle.xml has a category for each kind. qti/ has a zip for each step, as Canvas imports it: a quiz
 that draws one variant of each kind. pre-test and post-test are equal in kind and in the mistakes of
@@ -13,8 +13,8 @@ from itertools import groupby
 from pathlib import Path
 
 from bank import KINDS, WRITTEN, Question, make
-from paper import key, sheet
-from written import moodle, package
+from formats import moodle, package
+from question_pages import key, sheet
 
 from helpers.trace import STEPS
 

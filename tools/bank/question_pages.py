@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from html import escape
 
 from bank import Question
+from formats import TEMPLATES, body, each_option, inline, shown
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from written import TEMPLATES, body, each_option, inline, shown
 
 
 def sheet(title: str, questions: Iterable[Question]) -> str:

@@ -9,7 +9,7 @@ import eleven_steps
 BESIDE = ("shut_in.py", "served.py", "wire.py")  # what of the grader runs there
 
 
-def stage(folder: Path) -> None:
+def copy_course(folder: Path) -> None:
     """Copy what notebooks import to a folder, and no module with an answer."""
     course = Path(eleven_steps.__file__).parents[1]
     for name in ("helpers", "eleven_steps", "data", "docs"):
