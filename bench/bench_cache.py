@@ -1,11 +1,11 @@
-"""Measure what a new token costs with a cache and without, and what each change costs.
+"""Measure what a new token costs with a cache and without.
 
 python bench/bench_cache.py              the tables of docs/benchmarks.md
 python bench/bench_cache.py --quick      small sizes, a few seconds
 
 All rows of a table run in one process, in turn, in a new order each round, on one thread, and
 processor time is counted, so that other work on the machine tells less. Each row first proves that
-it computes what MultiHeadAttention computes, or what the eleven steps of VariantAttention do.
+it computes what MultiHeadAttention computes, or what VariantAttention does without a cache.
 """
 
 import argparse
@@ -19,41 +19,23 @@ from collections.abc import Callable
 import torch
 
 from bench import NUM_HEADS, D, in_turn, print_table, write
-from eleven_steps.beyond import variants
 from eleven_steps.beyond.sizes import write_bytes
-from eleven_steps.beyond.variants import FusedVariantAttention, GroupedHeads, VariantAttention
+from eleven_steps.beyond.variants import (
+    Cache,
+    FusedVariantAttention,
+    GroupedHeads,
+    VariantAttention,
+)
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
 TOKENS = [1, 16, 64, 256, 1024, 4096]
 HEADS = {12: "12 key heads", 4: "4 key heads", 1: "1 key head"}
-BOTH = VariantAttention, FusedVariantAttention
-PLAIN = MultiHeadAttention, FusedMultiHeadAttention
-CHANGES = {
-    "no change": lambda x: [],
-    "4 key heads": lambda x: [GroupedHeads(4)],
-    "1 key head": lambda x: [GroupedHeads(1)],
-    "Norm": lambda x: [variants.Norm()],
-    "Rope": lambda x: [variants.Rope()],
-    "Cap": lambda x: [variants.Cap()],
-    "Alibi": lambda x: [variants.Alibi()],
-    "Window(256)": lambda x: [variants.Window(256)],
-    "Padding, left": lambda x: [variants.Padding(padding(x))],
-    "Sinks": lambda x: [variants.Sinks()],
-    "Gate": lambda x: [variants.Gate()],
-    "Latent(256, 32)": lambda x: [variants.Latent(256, 32), variants.Rope(width=32)],
-    "OtherSequence": lambda x: [variants.OtherSequence(torch.randn_like(x))],
-}
 near = functools.partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
-
-
-def padding(x: torch.Tensor) -> torch.Tensor:
-    """Return (1, num_tokens), True for the first eighth."""
-    return torch.arange(x.shape[1])[None] < x.shape[1] // 8
 
 
 def new_token(module: VariantAttention, x: torch.Tensor) -> tuple[Callable, int]:
     """Return a function that puts x's last token through module, all others kept; and bytes."""
-    twin = module.plus(cache := variants.Cache())
+    twin = module.plus(cache := Cache())
     if x.shape[1] > 1:
         twin(x[:, :-1])
     kept, last = cache.kept, x[:, -1:]
@@ -74,7 +56,7 @@ def cached_rows(num_tokens: int) -> tuple[dict[str, Callable], dict[str, int]]:
     """
     x, rows, kept = torch.randn(1, num_tokens, D), {}, {}
     sizes = D, D, num_tokens, 0.0, NUM_HEADS
-    explicit, fused = (cls(*sizes) for cls in PLAIN)
+    explicit, fused = (cls(*sizes) for cls in (MultiHeadAttention, FusedMultiHeadAttention))
     fused.load_state_dict(explicit.state_dict())
     near(fused(x), explicit(x))
     for module in (explicit, fused):
@@ -85,31 +67,13 @@ def cached_rows(num_tokens: int) -> tuple[dict[str, Callable], dict[str, int]]:
         if not parts:
             plain.load_state_dict(explicit.state_dict())
             near(plain(x), explicit(x))
-        for cls in BOTH:
+        for cls in (VariantAttention, FusedVariantAttention):
             module, row = cls(*sizes, parts=parts), f"{cls.__name__}, cache, {name}"
             module.load_state_dict(plain.state_dict())
             rows[row], kept[row] = new_token(module, x)
             assert kept[row] == 2 * heads * D // NUM_HEADS * num_tokens * 4
             near(rows[row](), plain(x)[:, -1:])
     return rows, kept
-
-
-def change_rows(num_tokens: int) -> dict[str, Callable]:
-    """Return a row for each change, by eleven steps and fused, proven equal.
-
-    Raises:
-        AssertionError: the two are not equal.
-    """
-    x, rows, sizes = torch.randn(1, num_tokens, D), {}, (D, D, num_tokens, 0.0, NUM_HEADS)
-    for name, build in CHANGES.items():
-        parts = build(x)
-        steps, fused = (cls(*sizes, parts=parts) for cls in BOTH)
-        fused.load_state_dict(steps.state_dict())
-        real = ~padding(x) if "Padding" in name else slice(None)
-        near(fused(x)[real], steps(x)[real])
-        rows[f"{name}: eleven steps"] = functools.partial(steps, x)
-        rows[f"{name}: fused"] = functools.partial(fused, x)
-    return rows | {cls.__name__: functools.partial(cls(*sizes), x) for cls in PLAIN}
 
 
 def measure(rows: dict[str, Callable], seconds: float) -> dict[str, tuple[float, float, float]]:
@@ -130,11 +94,20 @@ def slope(found: dict[int, float]) -> list[str]:
     return [f"{power:.2f}", f"{(more - less) / (last - first) * 1e3:.3g}"]
 
 
-def show_new_tokens(tokens: list[int], seconds: float) -> None:
+def main() -> None:
     """Print what the last of num_tokens tokens costs, in time and in bytes kept."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few seconds")
+    parser.add_argument("--seconds", type=float, help="for each size (15)")
+    options = parser.parse_args()
+    tokens = TOKENS[:3] if options.quick else TOKENS
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    print(f"torch {torch.__version__}, processor time, one thread, d = {D}, {NUM_HEADS} heads")
     found, kept = {}, {}
     for n in tokens:
         rows, kept[n] = cached_rows(n)
+        seconds = options.seconds or (0.1 if options.quick else 15)
         for name, quartiles in measure(rows, seconds).items():
             found.setdefault(name, {})[n] = quartiles
     cells = {
@@ -146,34 +119,6 @@ def show_new_tokens(tokens: list[int], seconds: float) -> None:
     rows = {name: f"FusedVariantAttention, cache, {name}" for name in HEADS.values()}
     cells = {name: [write_bytes(kept[n][row]) for n in tokens] for name, row in rows.items()}
     print_table("Bytes kept", columns, cells)
-
-
-def show_changes(num_tokens: int, seconds: float) -> None:
-    """Print what each change costs, by eleven steps and fused, beside the class without it."""
-    found = measure(change_rows(num_tokens), seconds)
-    cells = {"MultiHeadAttention, FusedMultiHeadAttention": []} | {name: [] for name in CHANGES}
-    for cls, way in zip(PLAIN, ("eleven steps", "fused"), strict=True):
-        plain = found[cls.__name__]
-        cells["MultiHeadAttention, FusedMultiHeadAttention"] += [write(plain), "1.00"]
-        for name in CHANGES:
-            row = found[f"{name}: {way}"]
-            none = way == "fused" and name == "Cap"
-            cells[name] += ["", ""] if none else [write(row), f"{row[1] / plain[1]:.2f}"]
-    columns = ["eleven steps, ms", "x MultiHeadAttention", "fused, ms", "x FusedMultiHeadAttention"]
-    print_table(f"Each change, forward at b = 1, num_tokens = {num_tokens:,}", columns, cells)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, a few seconds")
-    parser.add_argument("--seconds", type=float, help="for each size (15)")
-    options = parser.parse_args()
-    seconds = options.seconds or (0.1 if options.quick else 15)
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
-    print(f"torch {torch.__version__}, processor time, one thread, d = {D}, {NUM_HEADS} heads")
-    show_new_tokens(TOKENS[:3] if options.quick else TOKENS, seconds)
-    show_changes(64 if options.quick else 1024, 3 * seconds)
 
 
 if __name__ == "__main__":
