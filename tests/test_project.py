@@ -12,6 +12,7 @@ from collections import Counter
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from types import ModuleType
 
 import draw_imports
 import lab
@@ -31,11 +32,12 @@ TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
-# What notebooks, tools and bench import of a package: what its face lists.
+# What notebooks, tools and bench import of a package: what its face gathers.
 FACES = {
-    room: set(import_module(f"eleven_steps.{room}").__all__)
+    room: {name for name, value in vars(import_module(f"eleven_steps.{room}")).items()
+           if not name.startswith("_") and not isinstance(value, ModuleType)}
     for room in ("checks", "pictures", "sliders")
-}
+}  # fmt: skip
 OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
 # What some tools take beside it: the grader asks answers elsewhere, the bank plants mistakes.
 BESIDE = {

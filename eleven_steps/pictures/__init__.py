@@ -16,33 +16,3 @@ from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
 from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensors
 from eleven_steps.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from eleven_steps.pictures.weights import draw_patterns, draw_weights, draw_words
-
-__all__ = [
-    "Arrow",
-    "HEAD_COLOURS",
-    "Head",
-    "Picture",
-    "Shown",
-    "draw_arcs",
-    "draw_blocks",
-    "draw_dials",
-    "draw_heads_over_processes",
-    "draw_linked",
-    "draw_map",
-    "draw_matrices",
-    "draw_memory",
-    "draw_patterns",
-    "draw_product",
-    "draw_ring",
-    "draw_running",
-    "draw_source",
-    "draw_tensors",
-    "draw_vectors",
-    "draw_walk",
-    "draw_weights",
-    "draw_words",
-    "page_of_arcs",
-    "steps_of",
-    "storage",
-    "tell_words",
-]

@@ -20,28 +20,3 @@ from eleven_steps.sliders.products import (
 from eleven_steps.sliders.source import explore_source
 from eleven_steps.sliders.stage import explore_stage
 from eleven_steps.sliders.words import explore_angle, explore_meaning
-
-__all__ = [
-    "Break",
-    "Film",
-    "Live",
-    "break_step",
-    "explore_angle",
-    "explore_arcs",
-    "explore_blocks",
-    "explore_cache",
-    "explore_class",
-    "explore_dials",
-    "explore_lever",
-    "explore_meaning",
-    "explore_models",
-    "explore_moments",
-    "explore_running",
-    "explore_sentence",
-    "explore_source",
-    "explore_stage",
-    "explore_strides",
-    "film",
-    "run",
-    "tokens",
-]
