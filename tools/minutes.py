@@ -112,9 +112,9 @@ def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: b
     words = sum(len(words_of(cell.source)) for cell in cells if cell.cell_type == "markdown")
     lines = [line for cell in cells for line in lines_of(cell)]
     seconds = sum(PRINTED if line in (known or ()) else LINE for line in lines)
-    seconds += sum(seconds_of(each) for cell in cells for each in cell.get("outputs", []))
+    seconds += sum(seconds_of(output) for cell in cells for output in cell.get("outputs", []))
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    asked = sum(minutes_of(each, evening) for each in {*CHECKED.findall(code)})
+    asked = sum(minutes_of(exercise, evening) for exercise in {*CHECKED.findall(code)})
     return max(1, round(words / WORDS + seconds / 60 + asked))
 
 

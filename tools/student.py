@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="all of notebooks/ unless named")
     for path in parser.parse_args().notebooks or COURSE.values():
-        if path.resolve() not in {each.resolve() for each in COURSE.values()}:
+        if path.resolve() not in {known.resolve() for known in COURSE.values()}:
             parser.error(f"{path} is no notebook of the course")
         copy = STUDENT / path.resolve().relative_to(NOTEBOOKS)
         copy.parent.mkdir(parents=True, exist_ok=True)

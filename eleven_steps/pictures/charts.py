@@ -233,7 +233,7 @@ def measured(
     measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
 ) -> dict[str, list[float]]:
     """Return the mean of a measure for every (..., keys) of weights, under the same names."""
-    return {name: [measure(w).mean().item() for w in each] for name, each in weights.items()}
+    return {name: [measure(w).mean().item() for w in tensors] for name, tensors in weights.items()}
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:

@@ -29,9 +29,9 @@ def draw_dials(
         )
         for pair, (angle, product) in enumerate(zip(angles, products, strict=True))
     ]
-    total = " + ".join(f"{each:.2f}" for each in products)
+    total = " + ".join(f"{product:.2f}" for product in products)
     score = fact(f"score: {total} = {sum(products):.2f}")
-    told = f"Products of the pairs: {', '.join(f'{each:.2f}' for each in products)}."
+    told = f"Products of the pairs: {', '.join(f'{product:.2f}' for product in products)}."
     return svg.picture(svg.below([svg.beside(dials), score], gap=6), title, told)
 
 
@@ -52,12 +52,12 @@ def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:
         Arrow("query", query.tolist(), look="strong"),
         Arrow("key", key.tolist(), look="dashed", colour=KEY),
     ]
-    ends = [place(*(0.4 * each / each.norm()).tolist()) for each in (query, key)]
+    ends = [place(*(0.4 * vector / vector.norm()).tolist()) for vector in (query, key)]
     turned = int(query[0] * key[1] - query[1] * key[0] < 0)
     body = (
         f'<circle cx="{x:g}" cy="{y:g}" r="{RADIUS}" fill="none" style="stroke:{svg.LINE}"/>'
         f'<path d="M{ends[0][0]:.1f} {ends[0][1]:.1f}A{0.4 * UNIT:g} {0.4 * UNIT:g} 0 0 {turned} '
         f'{ends[1][0]:.1f} {ends[1][1]:.1f}" fill="none" style="stroke:{svg.INK}"/>'
     )
-    body += "".join(arrow_line(each, place) for each in arrows)
+    body += "".join(arrow_line(arrow, place) for arrow in arrows)
     return svg.Drawing(body + arrow_names(arrows, place), side, 2 * RADIUS + 36)

@@ -120,14 +120,14 @@ def by_look(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> 
 def hatched(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:
     """Hatch the cells that hold -inf."""
     way = svg.slash(*size, written)
-    hidden = [each for each in cells if each.full and each.value == -math.inf]
-    d = "".join(f"M{each.x:g} {each.y + size[1]:g}{way}" for each in hidden)
+    hidden = [cell for cell in cells if cell.full and cell.value == -math.inf]
+    d = "".join(f"M{cell.x:g} {cell.y + size[1]:g}{way}" for cell in hidden)
     return f'<path d="{d}" style="stroke:{svg.LINE}" stroke-opacity="0.5"/>' if d else ""
 
 
 def framed(cells: Sequence[Cell], size: tuple[float, float]) -> str:
     """Frame the cells that are marked."""
-    d = "".join(each.outline(size) for each in cells if each.marked)
+    d = "".join(cell.outline(size) for cell in cells if cell.marked)
     return f'<path d="{d}" fill="none" stroke-width="3" style="stroke:{svg.INK}"/>' if d else ""
 
 
@@ -135,9 +135,9 @@ def numbers(cells: Sequence[Cell], size: tuple[float, float]) -> str:
     """Write the numbers of cells in their middle."""
     right, down = size[0] / 2, size[1] / 2 + 4
     drawn = "".join(
-        svg.text(svg.number(each.value), each.x + right, each.y + down)
-        for each in cells
-        if each.full
+        svg.text(svg.number(cell.value), cell.x + right, cell.y + down)
+        for cell in cells
+        if cell.full
     )
     return f'<g text-anchor="middle">{drawn}</g>' if drawn else ""
 

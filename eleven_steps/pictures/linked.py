@@ -132,12 +132,12 @@ def card(step: TracedStep, num_heads: int) -> str:
 
 def legend(num_heads: int) -> str:
     """Name the heads' colours and say what a shade means."""
-    each = min(58, WIDTH / num_heads)
+    pitch = min(58, WIDTH / num_heads)
     words = "a cell is one number, larger is stronger"
     drawn = text(words, 0, 13, style=f"font:11px {SANS}")
     for head in range(num_heads):
         name = f"head {head}" if num_heads <= 4 else str(head)
-        drawn += at(head * each, 20, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
-        drawn += text(name, head * each + 4 * len(name), 33, "middle")
+        drawn += at(head * pitch, 20, Drawing(box(head, 0, 0, 8 * len(name), 18), 0, 0))
+        drawn += text(name, head * pitch + 4 * len(name), 33, "middle")
     words = "The map: a cell is one number, a colour is a head"
     return f'<div class="legend">{within(Drawing(drawn, WIDTH, 40), words, 11)}</div>'

@@ -55,7 +55,7 @@ def draw_map(steps: Sequence[TracedStep]) -> svg.Picture:
     rule = svg.Drawing(
         f'<path d="M0 0h{WIDTH}" style="stroke:{svg.LINE}" stroke-opacity="0.4"/>', 0, 5
     )
-    ruled = [each for step in steps for each in (rule, row(step, sizes["num_heads"]))]
+    ruled = [part for step in steps for part in (rule, row(step, sizes["num_heads"]))]
     heads = f"{sizes['num_heads']} head{'s' * (sizes['num_heads'] > 1)}"
     return svg.picture(
         svg.below([*ruled, legend(sizes)], gap=0),
@@ -76,8 +76,8 @@ def shape_of(step: TracedStep) -> str:
 
 def in_words(steps: Iterable[TracedStep]) -> str:
     """Say of each step which tensors it makes, and their shape."""
-    each = (f"step {s.number} {s.name}: {' and '.join(s.tensors)} {shape_of(s)}" for s in steps)
-    return "; ".join(each) + "."
+    told = (f"step {s.number} {s.name}: {' and '.join(s.tensors)} {shape_of(s)}" for s in steps)
+    return "; ".join(told) + "."
 
 
 def sizes_of(steps: dict[str, TracedStep]) -> dict[str, int]:
@@ -167,18 +167,18 @@ def outline(shown: Shown, room: float) -> svg.Drawing:
     by_head = axis == "num_heads"
     gap, top = (3 if outer else 0), (0 if by_head else 14)
     chosen = ends(count, int((room + gap) // (SMALL * len(str(count - 1)) + 8 + gap)))
-    each = (room + gap) / len(chosen) - gap
+    width = (room + gap) / len(chosen) - gap
     drawn = ""
     for place, i in enumerate(chosen):
-        x = place * (each + gap)
+        x = place * (width + gap)
         bands = [] if i is None else [i] if by_head else ends(rows, 3)
         for band, head in enumerate(bands):
             if head is not None:
                 deep = OUTLINE / len(bands)
                 half = shown.name in ("masked", "weights")
-                drawn += box(head, x, top + band * deep, each, deep, half)
+                drawn += box(head, x, top + band * deep, width, deep, half)
         name = DOTS if i is None else str(i)
-        drawn += svg.text(name, x + each / 2, 15 if by_head else 11, "middle", "font-size:11px")
+        drawn += svg.text(name, x + width / 2, 15 if by_head else 11, "middle", "font-size:11px")
     return svg.Drawing(drawn, room, top + OUTLINE)
 
 

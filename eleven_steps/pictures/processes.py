@@ -24,8 +24,10 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
             f"num_heads is {num_heads} and num_processes is {num_processes}: at most 24 heads, "
             f"a multiple of num_processes, are expected"
         )
-    each = num_heads // num_processes
-    shares = [range(place * each, (place + 1) * each) for place in range(num_processes)]
+    per_process = num_heads // num_processes
+    shares = [
+        range(place * per_process, (place + 1) * per_process) for place in range(num_processes)
+    ]
     side = min(LONGEST, CELL * num_heads * head_dim)
     lines = [draw_process(place, heads, num_heads, side) for place, heads in enumerate(shares)]
     drawn = svg.below(lines, gap=22)
@@ -77,10 +79,10 @@ def bands(
         heads: what is here.
         rows: whether a head has rows of the matrix; else it has columns.
     """
-    each, body = (height if rows else width) / num_heads, ""
+    band, body = (height if rows else width) / num_heads, ""
     for head in range(num_heads):
-        x, y = (0, head * each) if rows else (head * each, 0)
-        wide, high = (width, each) if rows else (each, height)
+        x, y = (0, head * band) if rows else (head * band, 0)
+        wide, high = (width, band) if rows else (band, height)
         if head in heads:
             colour = svg.head_colour(head)
             body += (
@@ -139,7 +141,7 @@ def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
             f"num_tokens is {num_tokens} and num_processes is {num_processes}: at most 8 "
             f"processes, and a multiple of them in tokens, are expected"
         )
-    each, width, height, left = num_tokens // num_processes, 92, 30, 66
+    per_process, width, height, left = num_tokens // num_processes, 92, 30, 66
     body = ""
     for place in range(num_processes):
         body += svg.text(f"process {place}", left + (place + 0.5) * width, 12, "middle")
@@ -152,14 +154,14 @@ def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
                 f'stroke="{svg.head_colour(source)}"'
             ) + ("" if seen else ' stroke-dasharray="2 3"')
             body += f'<rect x="{x}" y="{y}" width="{width - 8}" height="{height}" {look}/>'
-            first, last = source * each, source * each + each - 1
-            what = f"{first} to {last}" if each > 1 else str(first)
+            first, last = source * per_process, source * per_process + per_process - 1
+            what = f"{first} to {last}" if per_process > 1 else str(first)
             body += svg.text(what if seen else f"({what})", x + width / 2 - 4, y + 19, "middle")
     for turn in range(num_processes):
         body += svg.text(f"turn {turn}", left - 8, 39 + turn * (height + 8), "end")
     high = 20 + num_processes * (height + 8)
     drawing = svg.Drawing(body, left + num_processes * width, high)
-    tokens = ", ".join(f"process {i} has tokens {i * each} on" for i in range(num_processes))
+    tokens = ", ".join(f"process {i} has tokens {i * per_process} on" for i in range(num_processes))
     return svg.picture(
         drawing,
         f"After {num_processes} turns every process has met all keys, one block at a time",

@@ -55,7 +55,7 @@ def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
     for start in range(0, len(numbers), PER_LINE):
         line = range(start, min(start + PER_LINE, len(numbers)))
         parts = [line[i : i + PER_PART] for i in range(0, len(line), PER_PART)]
-        cells = [cells_at(each, numbers, readers, framed) for each in parts]
+        cells = [cells_at(part, numbers, readers, framed) for part in parts]
         lines.append(svg.beside(cells, math.inf, 0))
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
     facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""

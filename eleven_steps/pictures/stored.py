@@ -96,7 +96,7 @@ def attributes(style: str) -> str:
         value = re.sub(r"var\([^,]*, (.*)\)", r"\1", value)
         if name == "font":  # "600 14px sans-serif": a weight if any, a size, families
             *weight, size, families = re.fullmatch(r"(?:(\d+) )?(\S+) (.+)", value).groups()
-            said += [("font-weight", each) for each in weight if each]
+            said += [("font-weight", digits) for digits in weight if digits]
             said += [("font-size", size), ("font-family", families)]
         else:
             said.append((name, value))

@@ -139,7 +139,7 @@ def heading(name: str, facts: str) -> Drawing:
     """Write a name in bold and what is known of it."""
     words = text(name, 0, 13, style="font-weight:700"), text(facts, 0, 13)
     widths = CHARACTER * len(name), CHARACTER * (len(facts) + 1)
-    pair = [Drawing(each, width, 20) for each, width in zip(words, widths, strict=True)]
+    pair = [Drawing(word, width, 20) for word, width in zip(words, widths, strict=True)]
     return beside(pair, math.inf, CHARACTER + 4)
 
 

@@ -131,15 +131,15 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
         )
     marks = ([(row, k) for k in range(inner)], [(k, column) for k in range(inner)], [(row, column)])
     shown = left, right, product
-    planes = [plane(one, (), marked=each) for one, each in zip(shown, marks, strict=True)]
+    planes = [plane(one, (), marked=cells) for one, cells in zip(shown, marks, strict=True)]
     a, b, c = (
         svg.labelled(f"{one.name} {tuple(one.tensor.shape)}", drawn)
         for one, drawn in zip(shown, planes, strict=True)
     )
-    low, end = max(a.height, c.height), max(each.width for each in planes[1:])
+    low, end = max(a.height, c.height), max(drawing.width for drawing in planes[1:])
     end_of_rows = b.height + svg.GAP + low
     x, y = (
-        a.width + 2 * svg.GAP + end - each.width for each in planes[1:]
+        a.width + 2 * svg.GAP + end - drawing.width for drawing in planes[1:]
     )  # columns below columns
     together = svg.Drawing(
         svg.at(0, end_of_rows - a.height, a)

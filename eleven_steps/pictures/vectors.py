@@ -136,7 +136,7 @@ def arrow_line(arrow: Arrow, place) -> str:
 def arrow_names(arrows: Sequence[Arrow], place) -> str:
     """Write each arrow's name beyond its tip, over none of the tips and of the other names."""
     body, taken = "", [tip(arrow, place) for arrow in arrows]
-    for arrow in (each for each in arrows if each.name):
+    for arrow in (arrow for arrow in arrows if arrow.name):
         (x, y), long = place(*arrow.end), svg.CHARACTER * len(arrow.name)
         aside = arrow.end[0] < arrow.start[0] and x - FAR >= long
         y += 18 if arrow.end[1] < arrow.start[1] else -1 - FAR / 2

@@ -44,7 +44,7 @@ def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -
             f"weights have shape {tuple(weights.shape)}: (num_heads, num_tokens, num_tokens) of "
             f"one sentence is expected"
         )
-    return Arcs([Head(each, number) for number, each in enumerate(weights)], words, query)
+    return Arcs([Head(table, number) for number, table in enumerate(weights)], words, query)
 
 
 def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
@@ -61,6 +61,8 @@ def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
     layers = patterns(model, tokens)  # of each layer (1, num_heads, num_tokens, num_tokens)
     for layer, head in heads:
         check_head(model, layer, head)
-    every = [(layer, head) for layer, each in enumerate(layers) for head in range(each.shape[1])]
+    every = [
+        (layer, head) for layer, weights in enumerate(layers) for head in range(weights.shape[1])
+    ]
     shown = [Head(layers[layer][0, head], head, layer) for layer, head in heads or every]
     return Arcs(shown, write(tokens[0]))

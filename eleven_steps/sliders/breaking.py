@@ -58,7 +58,7 @@ class Break(Live):
             )
         super().__init__(
             data={
-                "lines": [cut(each) for each in texts],
+                "lines": [cut(choices) for choices in texts],
                 "states": states,
                 "tensor": name,
                 "words": MEETING.split(),
@@ -101,7 +101,7 @@ def plain(code: str) -> str:
 def cut(texts: list[str]) -> dict[str, Any]:
     """Return the parts of a line's texts that differ, and what stands before and after them."""
     before = os.path.commonprefix(texts)
-    before = before[: max(before.rfind(each) for each in " .(") + 1]
+    before = before[: max(before.rfind(mark) for mark in " .(") + 1]
     rest = [text[len(before) :] for text in texts]
     for k in range(
         min(map(len, rest)) + 1, -1, -1
@@ -206,7 +206,7 @@ def tables(made: torch.Tensor | str, right: torch.Tensor) -> list[dict[str, Any]
         return []
     comparable = made.shape == right.shape
     differs = differing(made, right) if comparable else torch.zeros_like(made, dtype=torch.bool)
-    every = zip(*(each.reshape(-1, *made.shape[-2:]) for each in (made, differs)), strict=True)
+    every = zip(*(tensor.reshape(-1, *made.shape[-2:]) for tensor in (made, differs)), strict=True)
     named = "head" if comparable else "table"
     return [
         {

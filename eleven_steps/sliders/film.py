@@ -83,7 +83,7 @@ class Film(Live):
         before = self.position[: self.names.index(name)]
         choices = after(self.pictures, before)
         if value not in choices:
-            fixed = [f"{each} is {at!r}" for each, at in zip(self.names, before, strict=False)]
+            fixed = [f"{slider} is {at!r}" for slider, at in zip(self.names, before, strict=False)]
             where = f" where {' and '.join(fixed)}" if fixed else ""
             raise traitlets.TraitError(
                 f"{name} is {value!r}: expected one of {', '.join(map(repr, choices))}{where}"
@@ -129,7 +129,7 @@ def film(
         )
     pictures = {position: draw(**dict(zip(names, position, strict=True))) for position in table}
     width = max(picture.width for picture in pictures.values())
-    pictures = {position: each.padded(width) for position, each in pictures.items()}
+    pictures = {position: picture.padded(width) for position, picture in pictures.items()}
     wanted = [(start or {}).get(name) for name in names]
     return with_sliders(names)(pictures, names, nearest(table, (), wanted))
 
@@ -157,7 +157,7 @@ def legal(positions: Mapping[str, Choices], **chosen: Any) -> Iterable[tuple]:
 def after(positions: Iterable[tuple], before: tuple) -> list[Any]:
     """Return what the next slider offers where those before it stand so."""
     at = len(before)
-    return list(dict.fromkeys(each[at] for each in positions if each[:at] == before))
+    return list(dict.fromkeys(position[at] for position in positions if position[:at] == before))
 
 
 def nearest(positions: Iterable[tuple], begun: tuple, *wishes: Sequence[Any]) -> tuple:
@@ -175,6 +175,6 @@ def moves(table: list[tuple], start: tuple) -> list[list[list[int]]]:
 
     def led(at: tuple, k: int) -> list[int]:
         begun = [(*at[:k], value) for value in after(table, at[:k])]
-        return [table.index(nearest(table, each, at, start)) for each in begun]
+        return [table.index(nearest(table, position, at, start)) for position in begun]
 
     return [[led(at, k) for k in range(len(at))] for at in table]

@@ -26,7 +26,7 @@ def explore_models() -> Film:
 
 def model_at(model: str) -> Picture:
     """Draw the map of one layer of a model of data/models.json, one sequence as long as allowed."""
-    size = next(each for each in load_models() if each.name == model)
+    size = next(size for size in load_models() if size.name == model)
     with torch.device("meta"):  # shapes without numbers: nothing is computed or stored
         mha = MultiHeadAttention(size.d_out, size.d_out, size.context_length, 0.0, size.num_heads)
         x = torch.empty(1, size.context_length, size.d_out)

@@ -70,7 +70,7 @@ class Own(Live):
             data={
                 "says": says,
                 "stage": staged(reading),
-                "tables": [each for step in reading.steps for each in misplaced(step)],
+                "tables": [table for step in reading.steps for table in misplaced(step)],
                 "voice": voice,
             }
         )
@@ -137,7 +137,7 @@ def nearest(typed: str, code: str) -> int:
     """Return the number of the typed line, from 0, that shares most names with a step's."""
     names = [set(NAME.findall(line.partition("#")[0])) for line in typed.splitlines()]
     steps = [set(NAME.findall(line)) for line in code.splitlines()]
-    alike = [max(len(own & each) / len(own | each) for each in steps) for own in names]
+    alike = [max(len(own & other) / len(own | other) for other in steps) for own in names]
     return alike.index(max(alike)) if alike else 0
 
 
@@ -191,9 +191,9 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
         states = []
         for off in (None, *heads):
             with torch.no_grad(), ExitStack() as out:
-                for each in (model, right) if off else ():
-                    out.enter_context(without_head(each, *off))
-                looks = [look for each in patterns(right, tokens) for look in each[0]]
+                for either in (model, right) if off else ():
+                    out.enter_context(without_head(either, *off))
+                looks = [look for layer in patterns(right, tokens) for look in layer[0]]
                 with Watch() as watch:
                     scores = model(tokens)[0, -1]
                 chances, best = scores.softmax(dim=-1).topk(LIKELIEST)
@@ -220,7 +220,7 @@ class Watch(DispatchMode):
 
     def seen(self, look: torch.Tensor) -> list[list[float]] | None:
         """Return the class's own weights of a head, (num_tokens, num_tokens), if it makes any."""
-        for each in self.found:
-            if each.shape == look.shape and torch.allclose(each, look, atol=SAME):
-                return [[round(share, 2) for share in row] for row in each.tolist()]
+        for matrix in self.found:
+            if matrix.shape == look.shape and torch.allclose(matrix, look, atol=SAME):
+                return [[round(share, 2) for share in row] for row in matrix.tolist()]
         return None

@@ -47,7 +47,7 @@ class LinkedSource(Answers):
     def __init__(self):
         (mha, _), x, code = run(), tokens(), shown_code()
         self.told = tell(run_by_line(code, mha, x))
-        words = {name: each["words"] for name, each in self.told.items()}
+        words = {name: told["words"] for name, told in self.told.items()}
         still = draw_linked(code, trace(mha, x), words)
         says = f"{len(words) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
         parts = {f'[data-told="{name}"]': told for name, told in self.told.items()}

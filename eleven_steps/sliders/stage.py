@@ -57,7 +57,7 @@ class Stage(Live):
         """Return what there is to move, and the numbers of every state."""
         scenes = ", ".join(self.data["scenes"])
         says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
-        data = {key: each for key, each in self.data.items() if key != "done"}
+        data = {key: value for key, value in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
 
@@ -96,9 +96,9 @@ def explore_stage(
 
 def page(scenes: dict, step: str, answered: bool, done: Collection[str]) -> dict[str, Any]:
     """Return all that the page gets."""
-    each = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
+    steps = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
     begin = {"scene": next(iter(scenes)), "step": step, "answered": answered, "done": sorted(done)}
-    return {"scenes": scenes, **begin, "steps": each, "colours": HEAD_COLOURS}
+    return {"scenes": scenes, **begin, "steps": steps, "colours": HEAD_COLOURS}
 
 
 def whiteboard() -> dict[str, Any]:
@@ -129,7 +129,7 @@ def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
     return {
         "vocabulary": WORDS,
         "heads": first.num_heads,
-        "first": {name: packed(each) for name, each in first.named_parameters()},
+        "first": {name: packed(parameter) for name, parameter in first.named_parameters()},
         "embedding": packed(model.embedding.weight),
         "places": packed(model.places[:num_tokens]),
         "unembedding": packed(model.unembedding.weight),
@@ -140,10 +140,10 @@ def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
 def scene_of(x: torch.Tensor, layers: dict, heads: dict, start: dict) -> dict[str, Any]:
     """Return a scene of x (1, num_tokens, d_in) as the page reads it: tensors as base64."""
     weights = {
-        str(d_out): {name: packed(each) for name, each in layer.named_parameters()}
+        str(d_out): {name: packed(parameter) for name, parameter in layer.named_parameters()}
         for d_out, layer in layers.items()
     }
-    legal = {str(d_out): list(each) for d_out, each in heads.items()}
+    legal = {str(d_out): list(choices) for d_out, choices in heads.items()}
     sizes = {"dIn": x.shape[2], "most": x.shape[1], "heads": legal, "start": start}
     return {"x": packed(x), "weights": weights, **sizes}
 

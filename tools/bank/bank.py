@@ -145,7 +145,7 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
     draw = random.Random(f"{name} {seed}")
     if name in WRITTEN:
         told = WRITTEN[name]
-        options = [Option(*each) for each in (told["right"], *told["wrong"])]
+        options = [Option(*parts) for parts in (told["right"], *told["wrong"])]
         return shuffled(name, seed, told["ask"], options, draw)
     kind, slips = KINDS[name], seed if slips is None else slips
     for subject, others in choices(kind, random.Random(f"{name} {slips}")):
@@ -180,7 +180,7 @@ def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
     """Yield what may be planted in a question, and which three mistakes make its wrong options."""
     for _ in range(CHOICES):
         subject = draw.choice(kind.subjects)
-        others = [each for each in kind.mistakes if each != subject]
+        others = [mistake for mistake in kind.mistakes if mistake != subject]
         yield subject, draw.sample(others, OPTIONS - 1)
 
 
@@ -215,7 +215,7 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
     because = MISTAKES[subject].told if subject else filled(kind.because, case)
     beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
     told = [because, *(beside + MISTAKES[name].told for name in others)]
-    return [Option(*each) for each in zip(seen, told, (subject, *others), strict=True)]
+    return [Option(*parts) for parts in zip(seen, told, (subject, *others), strict=True)]
 
 
 def coarse(text: str) -> str:
@@ -238,9 +238,9 @@ def code(name: str, lines: Iterable[str] = ()) -> str:
     edits = MISTAKES[name].edits if name else {}
     names = [*(lines or edits)]
     for one, twins in TWINS.items():
-        if any(one in each for each in names):
-            names = [each for each in names if not any(twin in each for twin in twins)]
-    texts = [edits.get(each, LINES.get(each, each)) for each in names]
+        if any(one in line for line in names):
+            names = [line for line in names if not any(twin in line for twin in twins)]
+    texts = [edits.get(line, LINES.get(line, line)) for line in names]
     return "\n".join(line.strip() for text in texts for line in text.splitlines())
 
 

@@ -50,11 +50,13 @@ def each_option(question: Question, *templates: str) -> dict[str, str]:
 def moodle(questions: Iterable[Question], top: str) -> str:
     """Return questions as Moodle XML, a category for each kind, from which a quiz draws one."""
     parts = []
-    for kind, variants in groupby(questions, key=lambda each: each.kind):
+    for kind, variants in groupby(questions, key=lambda question: question.kind):
         about = {"step": kind.partition(".")[0], "kind": kind, "top": escape(top)}
         parts.append(TEMPLATES["category"].format(**about))
-        for each in variants:
-            about = {"name": each.name, "body": body(each.text)} | each_option(each, "answer")
+        for question in variants:
+            about = {"name": question.name, "body": body(question.text)} | each_option(
+                question, "answer"
+            )
             parts.append(TEMPLATES["multichoice"].format(**about))
     return TEMPLATES["moodle"].format(questions="\n".join(parts))
 
@@ -62,21 +64,27 @@ def moodle(questions: Iterable[Question], top: str) -> str:
 def package(path: Path, questions: list[Question], title: str) -> None:
     """Write a zip of QTI 2.1 with a test, which draws one variant of each kind."""
     every = {
-        name: [TEMPLATES[name].format(name=each.name) for each in questions]
+        name: [TEMPLATES[name].format(name=question.name) for question in questions]
         for name in ("need", "resource")
     }
     sections = []
-    for kind, variants in groupby(questions, key=lambda each: each.kind):
-        refs = "".join(TEMPLATES["ref"].format(name=each.name) for each in variants)
+    for kind, variants in groupby(questions, key=lambda question: question.kind):
+        refs = "".join(TEMPLATES["ref"].format(name=question.name) for question in variants)
         sections.append(TEMPLATES["section"].format(kind=kind, refs=refs))
     files = {"test.xml": {"sections": "".join(sections), "title": escape(title)}}
     files["imsmanifest.xml"] = {
         "needs": "".join(every["need"]),
         "resources": "\n".join(every["resource"]),
     }
-    for each in questions:
-        about = {"name": each.name, "right": "ABCD"[each.right], "body": body(each.text)}
-        files[f"items/{each.name}.xml"] = about | each_option(each, "choice", "rule", "said")
+    for question in questions:
+        about = {
+            "name": question.name,
+            "right": "ABCD"[question.right],
+            "body": body(question.text),
+        }
+        files[f"items/{question.name}.xml"] = about | each_option(
+            question, "choice", "rule", "said"
+        )
     spaces = {name: TEMPLATES[name] for name in ("qti", "package")}
     with zipfile.ZipFile(path, "w") as archive:
         for name, about in files.items():

@@ -51,9 +51,9 @@ def table(scene: Scene, at: str, head: str = "0") -> str:
     rows = grid(scene, at, head)
     finite = rows[rows.isfinite()]
     whole = bool((finite == finite.round()).all())
-    written = [[number(each, whole) for each in row] for row in rows.tolist()]
-    width = max(len(each) for row in written for each in row)
-    return "\n".join("  ".join(each.rjust(width) for each in row) for row in written)
+    written = [[number(value, whole) for value in row] for row in rows.tolist()]
+    width = max(len(text) for row in written for text in row)
+    return "\n".join("  ".join(text.rjust(width) for text in row) for row in written)
 
 
 def number(value: float, whole: bool = False) -> str:
@@ -69,7 +69,7 @@ def cell(scene: Scene, at: str, row: str = "") -> str:
 
 def sums(scene: Scene) -> str:
     """Return what the rows of the weights of head 0 sum to."""
-    return ", ".join(number(each) for each in grid(scene, "softmax.weights").sum(-1).tolist())
+    return ", ".join(number(total) for total in grid(scene, "softmax.weights").sum(-1).tolist())
 
 
 def sees(scene: Scene) -> str:
@@ -92,12 +92,12 @@ def changed(scene: Scene) -> str:
 
 def parameters(scene: Scene) -> str:
     """Return how many parameters the class has."""
-    return f"{sum(each.numel() for each in scene.module.parameters()):,}"
+    return f"{sum(parameter.numel() for parameter in scene.module.parameters()):,}"
 
 
 def stored(scene: Scene) -> str:
     """Return how many numbers its state_dict has."""
-    return f"{sum(each.numel() for each in scene.module.state_dict().values()):,}"
+    return f"{sum(tensor.numel() for tensor in scene.module.state_dict().values()):,}"
 
 
 def learns(scene: Scene) -> str:
@@ -112,5 +112,5 @@ def learns(scene: Scene) -> str:
 
 
 _EVERY = shape, last, table, cell, sums, sees, changed, parameters, stored, learns
-LOOKS = {each.__name__: each for each in _EVERY}
+LOOKS = {function.__name__: function for function in _EVERY}
 NEEDS = {"sums": "softmax", "sees": "softmax", "changed": "out_proj", "learns": "out_proj"}

@@ -42,7 +42,7 @@ def steps() -> list[tuple[str, str, str]]:
         ):
             rows.append((name, code, shape))
             name = ""
-    assert [each[0].partition(" ")[2] for each in rows if each[0]] == list(STEPS)
+    assert [row[0].partition(" ")[2] for row in rows if row[0]] == list(STEPS)
     return rows
 
 

@@ -12,10 +12,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 def sheet(title: str, questions: Iterable[Question]) -> str:
     """Return a test for paper."""
     content = "\n".join(
-        f"<section><h2>{number}</h2>{body(each.text)}<ol>"
-        + "".join(f"<li>{shown(each, option)}</li>" for option in each.options)
+        f"<section><h2>{number}</h2>{body(question.text)}<ol>"
+        + "".join(f"<li>{shown(question, option)}</li>" for option in question.options)
         + "</ol></section>"
-        for number, each in enumerate(questions, start=1)
+        for number, question in enumerate(questions, start=1)
     )
     return TEMPLATES["paper"].format(title=escape(title), content=content)
 
@@ -25,7 +25,7 @@ def key(title: str, tests: dict[str, list[Question]]) -> str:
     content = []
     for number, both in enumerate(zip(*tests.values(), strict=True), start=1):
         right = ", ".join(
-            f"{test} {'ABCD'[each.right]}" for test, each in zip(tests, both, strict=True)
+            f"{test} {'ABCD'[question.right]}" for test, question in zip(tests, both, strict=True)
         )
         places: dict[str, list[str]] = {}
         for test, question in zip(tests, both, strict=True):
@@ -63,9 +63,9 @@ def asked(variants: list[Question]) -> str:
     """Return one kind as HTML: all its variants, of which the script shows one."""
     fieldsets = (
         TEMPLATES["fieldset"].format(
-            name=each.name, body=body(each.text), **each_option(each, "radio")
+            name=question.name, body=body(question.text), **each_option(question, "radio")
         )
-        for each in variants
+        for question in variants
     )
     other = TEMPLATES["other"] if len(variants) > 1 else ""
     return TEMPLATES["asked"].format(variants="".join(fieldsets), other=other)

@@ -48,7 +48,7 @@ def bank(seed: int, variants: int) -> list[Question]:
 def by_step(variants: int = 3) -> dict[str, list[list[Question]]]:
     """Return the questions of the site's page: by heading, variants of each kind."""
     found: dict[str, list[list[Question]]] = {}
-    for name, some in groupby(bank(0, variants), key=lambda each: each.kind):
+    for name, some in groupby(bank(0, variants), key=lambda question: question.kind):
         step = step_of(name)
         heading = f"{ORDER[step] + 1} {step}" if step in STEPS else "The class"
         found.setdefault(heading, []).append([*some])
@@ -79,7 +79,7 @@ def main() -> None:
     (options.to / "qti").mkdir(parents=True, exist_ok=True)
     every = bank(options.seed, options.variants)
     (options.to / "moodle.xml").write_text(moodle(every, TOP), "utf-8")
-    for step, of_step in groupby(every, key=lambda each: step_of(each.kind)):
+    for step, of_step in groupby(every, key=lambda question: step_of(question.kind)):
         name = f"{ORDER[step] + 1:02}_{step}"
         package(options.to / "qti" / f"{name}.zip", [*of_step], f"{TOP}: {step}")
     both = tests(options.seed)

@@ -116,7 +116,7 @@ def solutions_of(cells: list[NotebookNode]) -> list[str]:
 def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
     """Read the notebooks that ask for something."""
     every = {path: read(path) for path in paths}
-    return {path: each for path, each in every.items() if any(map(asks, each.cells))}
+    return {path: notebook for path, notebook in every.items() if any(map(asks, notebook.cells))}
 
 
 def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
@@ -152,10 +152,10 @@ def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     """Return an exercise as nbgrader's: what is asked, with its solution, and the test of it."""
     identifier, name, _ = asked(cell.source)
     answer, test = answer_of(cell, solutions, BEGIN, END), new_code_cell(test_of(identifier, name))
-    for each, kind in (answer, "answer"), (test, "test"):
+    for made, kind in (answer, "answer"), (test, "test"):
         about = {"schema_version": 3, "grade_id": called(identifier, kind), "task": False}
-        flags = {"grade": each is test, "solution": each is answer, "locked": each is test}
-        each.metadata.nbgrader = about | flags
+        flags = {"grade": made is test, "solution": made is answer, "locked": made is test}
+        made.metadata.nbgrader = about | flags
     test.metadata.nbgrader["points"] = possible(identifier)
     return [answer, test]
 
@@ -190,7 +190,7 @@ def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode
 
 def identifiers(cells: list[NotebookNode]) -> list[str]:
     """Return the exercises that cells ask for."""
-    return [each[0] for each in map(asks, cells) if each]
+    return [about[0] for about in map(asks, cells) if about]
 
 
 def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:

@@ -41,28 +41,28 @@ def pages(
         site: the address of the course's pages, or "".
     """
     page = TEMPLATES.get_template("feedback.html.j2")
-    submitted = {(each.student, each.notebook): each for each in every}
-    names = {each.student: each.person.name for each in every}
-    for student, results in groupby(found, lambda each: each.student):
+    submitted = {(submission.student, submission.notebook): submission for submission in every}
+    names = {submission.student: submission.person.name for submission in every}
+    for student, results in groupby(found, lambda result: result.student):
         results = list(results)
         by_notebook = {
             name: [
-                (each, answer(submitted.get((student, each.notebook)), each), step(each))
-                for each in some
+                (result, answer(submitted.get((student, result.notebook)), result), step(result))
+                for result in some
             ]
-            for name, some in groupby(results, lambda each: course_exercises()[each.exercise])
+            for name, some in groupby(results, lambda result: course_exercises()[result.exercise])
         }
         missing = {
-            name: sum(each.possible for each, *_ in some)
+            name: sum(result.possible for result, *_ in some)
             for name, some in by_notebook.items()
-            if all(each.kind == "missing" for each, *_ in some)
+            if all(result.kind == "missing" for result, *_ in some)
         }
         content = page.render(
             name=visible(names[student] or student),
             notebooks={name: some for name, some in by_notebook.items() if name not in missing},
             missing=missing,
-            points=sum(each.points for each in results),
-            possible=sum(each.possible for each in results),
+            points=sum(result.points for result in results),
+            possible=sum(result.possible for result in results),
             site=site and site.rstrip("/") + "/",
         )
         # No two students share a file, and no name leads out of the folder or is too long.

@@ -93,13 +93,13 @@ def workers(number: int, memory: int) -> Iterator[Callable]:
             free.put(mine)
 
     with ThreadPoolExecutor(number) as pool:
-        for each in judges:
-            free.put(each)
+        for judge in judges:
+            free.put(judge)
         try:
             yield lambda function, things: pool.map(partial(lent, function), things)
         finally:
-            for each in judges:
-                each.close()
+            for judge in judges:
+                judge.close()
 
 
 # The command
@@ -142,14 +142,16 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     if options.own_numbers:
         every = course_exercises()
         options.every = [
-            replace(each, own=own(options.own_numbers, each.student, every))
-            for each in options.every
+            replace(submitted, own=own(options.own_numbers, submitted.student, every))
+            for submitted in options.every
         ]
     for name in unread:
         said = f"not read, since it is no notebook and names no student: {visible(name)}"
         print(said, file=sys.stderr)
-    logins = {each.login for each in roster.people}
-    for name in sorted({each.student for each in options.every} - logins if logins else ()):
+    logins = {person.login for person in roster.people}
+    for name in sorted(
+        {submitted.student for submitted in options.every} - logins if logins else ()
+    ):
         print(f"not on the roster: {visible(name)}", file=sys.stderr)
     return options
 
@@ -159,7 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = read_options(arguments)
     outs = [path for path in (options.json, options.csv) if path]
     hidden = (options.folder, *(path.absolute().parent for path in outs), NOTEBOOKS)
-    isolation, why = find_isolation(tuple(str(each.resolve()) for each in hidden))
+    isolation, why = find_isolation(tuple(str(path.resolve()) for path in hidden))
     if why:
         print(f"{why}: only time and memory are limited, nothing is isolated.", file=sys.stderr)
         if not options.trusted:
@@ -169,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     exercises = [name for name, of in course_exercises().items() if {name, of} & {*asked}]
     limits = Limits(options.seconds, options.cell_seconds, options.memory * 1_000_000)
     found = grade(options.every, exercises, isolation, max(1, options.processes), limits)
-    people = {each.student: each.person for each in options.every}
+    people = {submitted.student: submitted.person for submitted in options.every}
     write_json(options.json, exercises, people, found)
     if options.csv:
         write_csv(options.csv, found)
@@ -179,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
             with replacing(options.feedback / name) as file:
                 file.write(page)
     right = sum(result.passed for result in found)
-    students = len({each.student for each in options.every})
+    students = len({submitted.student for submitted in options.every})
     print(f"{students} students, {len(found)} results, {right} of them right: {options.json}")
     return 0
 
@@ -230,7 +232,7 @@ def write_json(
     content = {
         "exercises": {name: course_exercises().get(name, "") for name in exercises},
         "students": {student: asdict(person) for student, person in people.items()},
-        "results": [asdict(each) for each in found],
+        "results": [asdict(result) for result in found],
     }
     with replacing(path) as file:
         file.write(json.dumps(content, indent=1) + "\n")

@@ -81,19 +81,19 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
     for person in roster.people:
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in tops(folder):
-        told, notebooks = person_of(name, alone), [each for each in files if is_notebook(each.name)]
+        told, notebooks = person_of(name, alone), [file for file in files if is_notebook(file.name)]
         if name in LEFT or alone and not notebooks and not is_from_student(name):
             unread.append(name)
             continue
         # 05_scores.py is told, unless 05_scores.ipynb is there too.
-        known = {"", *(called(each.name) for each in notebooks)}
-        notebooks += [each for each in files if called(each.name) not in known]
+        known = {"", *(called(file.name) for file in notebooks)}
+        notebooks += [file for file in files if called(file.name) not in known]
         student, person = roster.student(told)
         mine = found.setdefault(student, [])
-        mine += [submission(student, person, each) for each in notebooks]
+        mine += [submission(student, person, file) for file in notebooks]
         if not mine:
             mine.append(Submission(student, "", person=person))
-    return [each for _, mine in sorted(found.items()) for each in mine], unread
+    return [submitted for _, mine in sorted(found.items()) for submitted in mine], unread
 
 
 def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
@@ -113,10 +113,10 @@ def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
 def files_of(path: Path, name: str) -> Iterator[File]:
     """Yield a file, or all in a folder or a zip file at any depth, what systems left aside."""
     if path.is_dir() and not path.is_symlink():
-        names = sorted(each.name for each in path.iterdir())
-        for each in names:
-            if name.count("/") < DEEPEST and not is_left(each, names):
-                yield from files_of(path / each, f"{name}/{each}")
+        names = sorted(below.name for below in path.iterdir())
+        for below in names:
+            if name.count("/") < DEEPEST and not is_left(below, names):
+                yield from files_of(path / below, f"{name}/{below}")
         return
     file = File(name, int(path.lstat().st_mtime), lambda: read_file(path))
     yield from opened(file, 0) if name.endswith(".zip") else [file]
@@ -132,8 +132,8 @@ def opened(file: File, depth: int) -> Iterator[File]:
 
 def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
     """Yield the files that an open zip file holds, the names beginning with its place."""
-    entries = [each for each in archive.infolist() if not each.is_dir()][:MOST_FILES]
-    names = {PurePosixPath(each.filename).name for each in entries}
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()][:MOST_FILES]
+    names = {PurePosixPath(entry.filename).name for entry in entries}
     for entry in entries:
         if any(is_left(part, names) for part in PurePosixPath(entry.filename).parts):
             continue
@@ -170,7 +170,11 @@ def is_from_student(name: str) -> bool:
 
 def called(name: str) -> str:
     """Return which notebook of the course a file is, by its name; "" where that does not say."""
-    return max((each for each in COURSE if each in PurePosixPath(name).name), key=len, default="")
+    return max(
+        (notebook for notebook in COURSE if notebook in PurePosixPath(name).name),
+        key=len,
+        default="",
+    )
 
 
 def submission(student: str, person: Person, file: File) -> Submission:
@@ -199,7 +203,7 @@ def read_cells(content: bytes) -> Iterator[str]:
     for number, cell in enumerate(cells):
         source = cell.get("source") if isinstance(cell, dict) else None
         lines = [source] if isinstance(source, str) else source
-        if not isinstance(lines, list) or not all(isinstance(each, str) for each in lines):
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise Broken(f"is not a notebook: cell {number} has no source")
         if cell.get("cell_type") == "code" and "solution" not in tags_of(cell):
             yield (code := "".join(lines))

@@ -68,7 +68,7 @@ class StandIn:
             ValueError: something that is no reply was written on the way to here.
         """
         sources = arguments[0] if question == "verdicts" else []
-        given = [[constructor_of(each) for each in sources]] if sources else list(arguments)
+        given = [[constructor_of(source) for source in sources]] if sources else list(arguments)
         fact = self.tell({"question": question, "arguments": encode(given, DEEP)})
         for _ in range(MOST_SERVED):
             if "wants" not in fact:

@@ -99,7 +99,7 @@ class Roster:
         Raises:
             ValueError: no column holds logins, or somebody is late twice.
         """
-        people = {each.login: each for each in people_of(path) if each.login}
+        people = {person.login: person for person in people_of(path) if person.login}
         if not people:
             raise ValueError(f"{path} has no column {', '.join(COLUMNS['login'])} with logins")
         roster = cls(list(people.values()))
@@ -131,17 +131,17 @@ class Roster:
         wanted = _letters(person.name)
         member = _letters(person.name[alone.end() :]) if alone else ""
         for fits in (
-            lambda each: person.login and each.login.lower() == person.login.lower(),
-            lambda each: person.number and each.number == person.number,
-            lambda each: (
+            lambda known: person.login and known.login.lower() == person.login.lower(),
+            lambda known: person.number and known.number == person.number,
+            lambda known: (
                 person.participant
-                and each.participant == person.participant
-                and (not each.name or wanted in _orders(each.name))
+                and known.participant == person.participant
+                and (not known.name or wanted in _orders(known.name))
             ),
-            lambda each: wanted and wanted in _orders(each.name),
-            lambda each: member and member in _orders(each.name),
+            lambda known: wanted and wanted in _orders(known.name),
+            lambda known: member and member in _orders(known.name),
         ):
-            found = [each for each in self.people if fits(each)]
+            found = [known for known in self.people if fits(known)]
             if len(found) == 1:
                 return found[0]
         return None

@@ -25,9 +25,11 @@ def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
         exercises: identifiers, of which most have no numbers to draw.
     """
     seed = crc32(f"{name}/{login}".encode())
-    every = {each: f"{each}.{seed}" for each in exercises}
+    every = {exercise: f"{exercise}.{seed}" for exercise in exercises}
     return {
-        each: asks for each, asks in every.items() if check(asks, record=False).kind != "unknown"
+        exercise: asks
+        for exercise, asks in every.items()
+        if check(asks, record=False).kind != "unknown"
     }
 
 

@@ -75,7 +75,8 @@ def results(
     for student, notebooks in sorted(students.items()):
         for name in exercises:
             _, said, taken = max(
-                (rank(one, said[name], name) for one, said in notebooks), key=lambda each: each[0]
+                (rank(one, said[name], name) for one, said in notebooks),
+                key=lambda ranked: ranked[0],
             )
             told = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")

@@ -59,7 +59,7 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
     # The copy has no answers, this has.
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
-    veils = [path for path in hidden if any(is_below(path, each) for each in seen)]
+    veils = [path for path in hidden if any(is_below(path, folder) for folder in seen)]
     return [
         *(shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"),
         *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),

@@ -60,4 +60,4 @@ def _gradients(out: torch.Tensor, inputs: Sequence[torch.Tensor], given: torch.T
 def _plain(came: Any) -> Any:
     if isinstance(came, Failure):
         return {"failure": came.text, "line": "", "number": 0}
-    return {"tuple": [encode_tensor(each, MOST) for each in came]}
+    return {"tuple": [encode_tensor(tensor, MOST) for tensor in came]}

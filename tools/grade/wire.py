@@ -28,7 +28,7 @@ LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
 # Dataclasses that may travel, field by field.
-KNOWN = {each.__name__: each for each in (Case, Pass, Seen, Facts, Trace, Op, Stop, Place)}
+KNOWN = {kind.__name__: kind for kind in (Case, Pass, Seen, Facts, Trace, Op, Stop, Place)}
 
 
 def encode(value: Any, depth: int = SHALLOW) -> Any:
@@ -58,16 +58,16 @@ def _encode(value: Any, depth: int) -> Any:
     if value is ...:
         return {"ellipsis": True}
     if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
-        items = [_item(each, depth - 1) for each in value]
+        items = [_item(item, depth - 1) for item in value]
         return items if kind is list else {"tuple": items}
     if kind in (set, frozenset) and depth and len(value) <= 1000:
-        items = [_item(each, 0) for each in sorted(value)]
+        items = [_item(item, 0) for item in sorted(value)]
         return {"set": items, "frozen": kind is frozenset}  # what a case is made of is hashed
     if kind is dict and depth and len(value) <= 1000:
-        items = [[_item(name, 0), _item(each, depth - 1)] for name, each in value.items()]
+        items = [[_item(name, 0), _item(item, depth - 1)] for name, item in value.items()]
         return {"names": items}
     if KNOWN.get(kind.__name__) is kind and depth:
-        items = ((each.name, getattr(value, each.name)) for each in fields(value))
+        items = ((part.name, getattr(value, part.name)) for part in fields(value))
         return {"made": kind.__name__, "of": {name: _item(v, depth - 1) for name, v in items}}
     if isinstance(value, nn.Linear):
         return {"weight": _encode(value.weight, 0), "biased": _encode(value.bias, 0)}
@@ -89,7 +89,7 @@ def _encode(value: Any, depth: int) -> Any:
 def _item(value: Any, depth: int) -> Any:
     """Encode one thing of several, which takes no other down with it; ours need no care."""
     trusted = (list, tuple, dict, bool, int, float, str, torch.Tensor, *KNOWN.values())
-    return (_encode if any(type(value) is each for each in trusted) else encode)(value, depth)
+    return (_encode if any(type(value) is kind for kind in trusted) else encode)(value, depth)
 
 
 def encode_tensor(tensor: torch.Tensor, most: int = MOST) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def decode(plain: Any) -> Any:
         Exception: of any kind, where plain is not what encode returns.
     """
     if isinstance(plain, list):
-        return [decode(each) for each in plain]
+        return [decode(item) for item in plain]
     if not isinstance(plain, dict):
         return plain
     if "ellipsis" in plain:
@@ -120,7 +120,7 @@ def decode(plain: Any) -> Any:
     if "tuple" in plain:
         return tuple(map(decode, plain["tuple"]))
     if "names" in plain:
-        return {decode(name): decode(each) for name, each in plain["names"]}
+        return {decode(name): decode(item) for name, item in plain["names"]}
     if "set" in plain:
         return (frozenset if plain["frozen"] is True else set)(map(decode, plain["set"]))
     if "made" in plain:

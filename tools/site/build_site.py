@@ -131,7 +131,7 @@ async def with_widgets(path: Path) -> NotebookNode:
 def startable(ran: NotebookNode) -> dict[str, dict]:
     """Return of a notebook's widgets those with a script of their own, which alive.js starts."""
     every = ran.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
-    return {name: each for name, each in every.items() if each["model_module"] == "anywidget"}
+    return {name: widget for name, widget in every.items() if widget["model_module"] == "anywidget"}
 
 
 def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> str:
@@ -190,8 +190,10 @@ def tags(cell: NotebookNode) -> list[str]:
 def to_read(cell: NotebookNode) -> NotebookNode:
     """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
     if cell.cell_type == "code":
-        cell.outputs = [each for each in cell.outputs if not UNANSWERED.search(words(each))]
-        for data in (each.data for each in cell.outputs if "text/html" in each.get("data", {})):
+        cell.outputs = [output for output in cell.outputs if not UNANSWERED.search(words(output))]
+        for data in (
+            output.data for output in cell.outputs if "text/html" in output.get("data", {})
+        ):
             data["text/html"] = ASLEEP.sub("", data["text/html"])
         return cell
     parts = VERBATIM.split(cell.source)

@@ -106,7 +106,7 @@ def noted(notes: list[str]) -> list[NotebookNode]:
 def typed(cell: NotebookNode, kind: str) -> NotebookNode:
     """Return a cell as a slide of some kind: no output but a stage, and no link, leads away."""
     if cell.cell_type == "code":
-        cell.outputs = [each for each in cell.outputs if VIEW in each.get("data", {})]
+        cell.outputs = [output for output in cell.outputs if VIEW in output.get("data", {})]
     else:
         cell.source = LINK.sub(r"\1", build_site.to_read(cell).source)
     cell.metadata.slideshow = {"slide_type": kind}
