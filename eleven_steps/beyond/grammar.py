@@ -15,18 +15,8 @@ import torch
 CONTEXT_LENGTH = 40
 
 NAMES = (
-    "Anna",
-    "Bert",
-    "Cleo",
-    "Dora",
-    "Emil",
-    "Frida",
-    "Gus",
-    "Hana",
-    "Ivan",
-    "Jana",
-    "Kofi",
-    "Lena",
+    *("Anna", "Bert", "Cleo", "Dora", "Emil", "Frida"),
+    *("Gus", "Hana", "Ivan", "Jana", "Kofi", "Lena"),
 )
 MEETINGS = ("met", "saw", "called", "thanked", "helped", "heard")
 SINGULAR = ("dog", "cat", "bird", "tree", "house", "boat")

@@ -28,14 +28,8 @@ DARK = (
 # Blue, amber, green, plum, red, sky, navy, yellow: told apart by every kind of colour vision, also
 # as tints on a light and on a dark ground. Found by search around Okabe and Ito's colours.
 HEAD_COLOURS = (
-    "#1c55ce",
-    "#c88400",
-    "#32d06b",
-    "#873572",
-    "#cd2229",
-    "#6b95d0",
-    "#020a8a",
-    "#f5d51a",
+    *("#1c55ce", "#c88400", "#32d06b", "#873572"),
+    *("#cd2229", "#6b95d0", "#020a8a", "#f5d51a"),
 )
 NEUTRAL = "#808080"
 TINT = 0.36  # opaque enough to tell the heads apart, clear enough to read INK through it
