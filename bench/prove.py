@@ -26,7 +26,8 @@ from torch import nn
 from transformers.models.minimax.modeling_minimax import MiniMaxCache
 
 from eleven_steps.beyond.compare import worst
-from eleven_steps.beyond.variants import BorrowedKeys, Padding, VariantAttention
+from eleven_steps.beyond.variants import BorrowedChoice, BorrowedKeys, Padding, VariantAttention
+from helpers.attention import future_mask
 
 PROOFS = [*CHANGES, *MODEL_PROOFS]
 AnyProof = Proof | TorchProof | FunctionProof
@@ -95,9 +96,14 @@ def run_beside(
     def take(module, args, options):
         x = (args[0] if args else options["hidden_states"]).detach().requires_grad_()
         given.append(x)
-        for borrowed in filter(None, (ours.part(BorrowedKeys) for ours in beside)):
-            (lent,) = options["shared_kv_states"].values()
-            borrowed.lender.lent = tuple(kept.detach() for kept in lent)
+        for ours in beside:
+            if borrowed := ours.part(BorrowedKeys):
+                (lent,) = options["shared_kv_states"].values()
+                borrowed.lender.lent = tuple(kept.detach() for kept in lent)
+            if borrowed := ours.part(BorrowedChoice):
+                best = options["prev_topk_indices"][:, None].long()
+                hidden = torch.ones(len(x), 1, TOKENS, TOKENS, dtype=torch.bool)
+                borrowed.lender.hidden = (hidden.scatter(-1, best, False) | future_mask(TOKENS),)
         return ((x, *args[1:]), options) if args else (args, options | {"hidden_states": x})
 
     def keep(module, args, options, out):

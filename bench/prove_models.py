@@ -3,12 +3,6 @@
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
 ratio and every switch stays; bench/prove.py then proves the two equal.
-
-GLM-5.3-Flash (glm5_next) has no row. Its delta layers are Kimi Linear's with another fade, bounded
-from below; its latents have an eps of their own; its indexer rates pools of 16 tokens, then shows
-the tokens of the best and those after the last whole pool: a part of some 45 lines, and three
-numbers in parts there are, for one model. That several layers use one indexer's choice is possible
-there and in GLM-5; in both configurations every layer has an indexer of its own.
 """
 
 from dataclasses import dataclass, field, replace
@@ -77,6 +71,7 @@ def config_of(model: str) -> str:
     """Return the name of the configuration of a model whose attention has a name of its own."""
     text = dict.fromkeys(["Gemma3", "Qwen3_5", "MiniMaxM3VL"], f"{model}Text")
     other = {"MiniMaxLightning": "MiniMax", "KimiLinearDelta": "KimiLinear"}
+    other |= {"Glm5NextTextLinear": "Glm5NextText"}
     return (text | other).get(model, model) + "Config"
 
 
@@ -121,7 +116,13 @@ RELEASED = {
     ),
     "Qwen3-Next 80B": Released("Qwen3Next", {"rope_parameters": PARTIAL}, 2, 16, {"full": FULL}),
     "DeepSeek-V3.2": Released("DeepseekV32", {"rope_parameters": YARN}, 16, 8, tiny=ROUTED),
-    "GLM-5": Released("GlmMoeDsa", default(1_000_000.0), 16, 8, tiny=ROUTED),
+    "GLM-5.2": Released(
+        "GlmMoeDsa",
+        default(8_000_000.0) | {"index_topk_freq": 4, "index_skip_topk_offset": 3},
+        *(16, 8),
+        {"full": {}, "borrowing": {"num_hidden_layers": 2, "indexer_types": ["full", "shared"]}},
+        ROUTED,
+    ),
     "Qwen3.5 9B": Released(
         "Qwen3_5", {"rope_parameters": PARTIAL | SECTIONS}, 4, 16, {"full": FULL}
     ),
@@ -192,6 +193,17 @@ RELEASED = {
         | {"dense_intermediate_size": 16, "shared_intermediate_size": 16},
         {"window": "blocks"},
     ),
+    "GLM-5.3-Flash": Released(
+        "Glm5NextText",
+        {"index_kpool": 4},
+        *(8, 16),
+        {
+            "window": {"layer_types": ["linear_attention"]},
+            "full": {"layer_types": ["indexed_attention"]},
+        },
+        ROUTED | {"index_kpool": 2, "hc_mult": 2},
+        {"window": "delta rule"},
+    ),
 }
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 DIVISORS = {
@@ -227,7 +239,7 @@ def small_settings(released: Released) -> dict:
 
 
 SIGHT = {"window": 4, "top_keys": 4, "chunk": 4, "temperature": 3, "block": 2, "top_blocks": 2}
-SIGHT |= {"pool": 2, "large_pool": 3, "top_pools": 2}
+SIGHT |= {"pool": 2, "large_pool": 3, "top_pools": 2, "index_pool": 2}
 
 
 def shrunk(name: str) -> Published:
@@ -281,7 +293,8 @@ def model_proof(name: str, kind: str) -> ModelProof:
     delta = model.delta_layers > 0 and kind == "window"
     if not (model.pool or kind == "borrowing" or delta):
         cache = LatentCache if model.latent_dim else Cache
-    return ModelProof(name, RELEASED[name].model + "Delta" * delta, kind=kind, cache=cache)
+    last = ("Linear" if model.eps else "Delta") * delta
+    return ModelProof(name, RELEASED[name].model + last, kind=kind, cache=cache)
 
 
 MODEL_PROOFS = [

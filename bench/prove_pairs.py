@@ -18,7 +18,8 @@ NORMS = "query_norm=q_norm key_norm=k_norm"
 LATENT = "W_down=kv_a_proj_with_mqa latent_norm=kv_a_layernorm out_proj=o_proj"
 QUERY_LATENT = "W_query=q_a_proj query_latent_norm=q_a_layernorm W_query_up=q_b_proj"
 INDEXER = """W_index_query=indexer.wq_b W_index_key=indexer.wk index_norm=indexer.k_norm
-    W_index_weight=indexer.weights_proj"""
+    W_index_weight=indexer.weights_proj W_index_gate.weight=indexer.index_kpool_compress_gate
+    index_bias=indexer.index_kpool_compress_ape"""
 BLOCKS = "W_index_query=indexer.q_proj W_index_key=indexer.k_proj"
 BLOCK_NORMS = "index_query_norm=indexer.q_norm index_norm=indexer.k_norm"
 DELTA = """W_share=b_proj W_fade.0=forget_gate.f_a_proj W_fade.1=forget_gate.f_b_proj
@@ -156,10 +157,12 @@ PAIRS = {
     "DiffLlama": difference_pairs,
     "MiniMaxM3VL": one_plus,
     "KimiLinearDelta": delta_layer_pairs,
+    "Glm5NextTextLinear": delta_layer_pairs,
     "DeepseekV4": pool_pairs,
 }
 PAIRS |= dict.fromkeys(
-    ["DeepseekV2", "DeepseekV3", "DeepseekV32", "GlmMoeDsa", "KimiLinear"], latent_pairs
+    ["DeepseekV2", "DeepseekV3", "DeepseekV32", "GlmMoeDsa", "KimiLinear", "Glm5NextText"],
+    latent_pairs,
 )
 PAIRS |= dict.fromkeys(
     ["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss", "SmolLM3", "Llama4Text"]

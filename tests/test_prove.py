@@ -169,7 +169,7 @@ def test_every_model_of_the_table_has_its_rows():
         other = model.window_layers + model.delta_layers
         full = model.num_layers - model.window_layers - model.large_layers
         kinds = {"window": other, "full": full, "large": model.large_layers}
-        kinds["borrowing"] = model.borrowing
+        kinds["borrowing"] = model.borrowing + model.sharing
         name = model.name.partition(" (")[0]
         wanted += [(name, kind) for kind, layers in kinds.items() if layers]
     assert sorted(proven) == sorted(wanted)
@@ -184,7 +184,7 @@ def test_the_table_says_what_the_configuration_says(name):
     assert (model.window_kv_heads or model.num_kv_heads) == few
     kinds = getattr(config, "layer_types", None)
     if kinds and "linear_attention" in kinds:
-        assert model.num_layers == kinds.count("full_attention")
+        assert model.num_layers == len(kinds) - kinds.count("linear_attention")
         assert not model.delta_layers or model.delta_layers == kinds.count("linear_attention")
     else:
         assert model.num_layers == config.num_hidden_layers
@@ -209,10 +209,16 @@ def test_the_table_says_what_the_configuration_says(name):
     named |= {"block": "index_block_size", "top_blocks": "index_topk_blocks"}
     named |= {"borrowing": "num_kv_shared_layers", "out_groups": "o_groups"}
     named |= {"out_rank": "o_lora_rank", "rope_base": "compress_rope_theta"}
+    named |= {"index_pool": "index_kpool"}
     for ours, theirs in named.items():
         if hasattr(config, theirs):
             assert getattr(model, ours) == getattr(config, theirs)
-    if model.window_head_dim:
+    assert model.sharing == (getattr(config, "indexer_types", None) or []).count("shared")
+    if model.delta_bound:
+        delta = config.linear_num_heads, config.linear_head_dim, -config.linear_lower_bound
+        assert delta == (model.window_kv_heads, model.window_head_dim, model.delta_bound)
+        assert config.rms_norm_eps == model.eps / 1e6
+    elif model.window_head_dim:
         layer = config.per_layer_config[kinds.index("full_attention")]
         assert (layer.head_dim, layer.num_key_value_heads) == (model.head_dim, model.num_kv_heads)
         assert model.same_values == config.attention_k_eq_v
@@ -235,14 +241,14 @@ def other(model, name):
         return replace(model, key_dim=0)
     if name == "rope_width":
         return replace(model, rope_width=model.rope_width // 2)
-    if name in ("norm", "rope_percent"):
+    if name in ("norm", "rope_percent", "eps"):
         return replace(model, **{name: 0 if getattr(model, name) else 1})
     return replace(model, **{name: 1 - getattr(model, name)})
 
 
 SWITCHES = "biases", "rope_first", "neighbours", "scaling", "norm", "alibi", "sinks", "gate"
 SWITCHES += ("key_dim", "index_neighbours", "differential", "same_values", "value_norm", "unscaled")
-SWITCHES += ("rope_percent",)
+SWITCHES += ("rope_percent", "eps")
 
 
 def turns(model):
@@ -257,7 +263,11 @@ CHANGED = [
     for switch in (*SWITCHES, "whole")
     if (switch != "neighbours" and getattr(MODELS[proof.change], switch))
     or (switch == "neighbours" and turns(MODELS[proof.change]))
-    or (switch == "index_neighbours" and MODELS[proof.change].top_keys)
+    or (
+        switch == "index_neighbours"
+        and MODELS[proof.change].top_keys
+        and turns(MODELS[proof.change])
+    )
     or (switch == "whole" and MODELS[proof.change].scaling >= 2)
 ]
 

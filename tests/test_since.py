@@ -39,8 +39,8 @@ def test_an_empty_field_is_the_lectures_step():
     """What the notebook says of all rows: steps 1, 3 and 9 are in no row's changes."""
     free = [model for model in MODELS.values() if " to " in model.steps().get(11, "")]
     told = renew.COURSE["19_since_1"].read_text("utf-8")
-    assert (len(MODELS), len(free)) == (22, 12)
-    assert "twenty-two published models" in told and "Twelve of these models choose it" in told
+    assert (len(MODELS), len(free)) == (23, 13)
+    assert "twenty-three published models" in told and "Thirteen of these models choose it" in told
     changed = {step for model in MODELS.values() for step in model.steps()}
     assert changed == {2, 4, 5, 6, 7, 8, 10, 11}
     for model in MODELS.values():
@@ -53,11 +53,11 @@ def test_an_empty_field_is_the_lectures_step():
 
 def test_windows_forget_what_they_hide():
     mistral, gemma = MODELS["Mistral 7B"], MODELS["Gemma 2 9B"]
-    assert mistral.kept_of(8192) == 32 * 4096 * mistral.kept
-    assert gemma.kept_of(8192) == 21 * (4096 + 8192) * gemma.kept
-    assert gemma.kept_of(100) == 42 * 100 * gemma.kept
-    assert MODELS["Llama 3 8B"].kept_of(8192) == 32 * 8192 * MODELS["Llama 3 8B"].kept
-    assert gemma.kept_of(8192, rolling=False) == 42 * 8192 * gemma.kept
+    assert mistral.kept_of(8192) == 32 * 4096 * mistral.kept_in()
+    assert gemma.kept_of(8192) == 21 * (4096 + 8192) * gemma.kept_in()
+    assert gemma.kept_of(100) == 42 * 100 * gemma.kept_in()
+    assert MODELS["Llama 3 8B"].kept_of(8192) == 32 * 8192 * MODELS["Llama 3 8B"].kept_in()
+    assert gemma.kept_of(8192, rolling=False) == 42 * 8192 * gemma.kept_in()
 
 
 def test_layers_that_borrow_pool_or_correct_a_table_keep_little():
@@ -103,7 +103,7 @@ def test_a_model_keeps_what_the_table_says(name):
 )
 def test_what_all_layers_keep_of_a_token_in_16_bits(name, kib):
     model = MODELS[name]
-    assert 2 * model.num_layers * model.kept / 1024 == kib
+    assert 2 * model.num_layers * model.kept_in() / 1024 == kib
 
 
 def test_heads_are_shared_evenly():

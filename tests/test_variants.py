@@ -12,6 +12,7 @@ from torch import nn
 
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.variants import (
+    BorrowedChoice,
     BorrowedKeys,
     Cache,
     Call,
@@ -27,6 +28,8 @@ from eleven_steps.beyond.variants import (
     Pool,
     Rope,
     Temperature,
+    TopKeys,
+    TopPooledKeys,
     VariantAttention,
     Window,
     alibi_slopes,
@@ -103,6 +106,13 @@ def test_no_part_is_long(kind):
         if inspect.isfunction(member) and name != "check" and not name.startswith("__")
     ]
     assert sum(map(code_lines, methods)) <= 60
+
+
+def test_parts_are_told_apart_by_names_that_there_are():
+    names = {kind.__name__ for kind in KINDS}
+    for kind in KINDS:
+        if issubclass(kind, Part):
+            assert {*kind.needs.split(), *kind.apart.split()} <= names
 
 
 def code_lines(function):
@@ -219,6 +229,28 @@ def test_a_layer_borrows_the_keys_of_an_earlier_one():
     for name in ("keys", "values"):
         assert torch.equal(steps[3].tensors[name], given[name])
     assert not torch.equal(steps[3].tensors["queries"], given["queries"])
+
+
+def test_a_layer_borrows_the_choice_of_an_earlier_one():
+    lender = Lends()
+    earlier, x = make([TopKeys(2, 3, 4), lender])
+    later, _ = make([BorrowedChoice(lender)])
+    assert not any("index" in name for name in later.state_dict())
+    with pytest.raises(ValueError, match="0 were lent"):
+        later(x)
+    seen = trace(earlier, x)[6].tensors["weights"] > 0
+    assert torch.equal(trace(later, torch.randn_like(x))[6].tensors["weights"] > 0, seen)
+
+
+def test_a_query_sees_the_best_pool_and_what_came_after_the_last():
+    mha, x = make([TopPooledKeys(1, 3, 4, 3)])
+    seen = trace(mha, x)[6].tensors["weights"][:, 0] > 0
+    for token, row in enumerate(seen.unbind(1)):
+        whole, rest = (token + 1) // 3, (token + 1) % 3
+        assert row[:, 3 * whole : token + 1].all() and not row[:, token + 1 :].any()
+        pools = row[:, : 3 * whole].unflatten(1, (-1, 3))
+        assert torch.equal(pools.any(2), pools.all(2))
+        assert (row.sum(dim=1) == min(whole, 1) * 3 + rest).all()
 
 
 def test_temperature_grows_with_the_tokens_read():

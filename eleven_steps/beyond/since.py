@@ -24,8 +24,9 @@ class Published:
     temperature is its floor in layers without RoPE, top_blocks of block keys are chosen, each pool
     tokens give one more key (large_pool in large_layers, which choose none), delta_layers have a
     delta rule in place of a softmax, borrowing layers take keys and values from earlier ones,
-    rope_percent of a head's features turn, and differential, same_values, value_norm and unscaled
-    are 0 or 1.
+    rope_percent of a head's features turn, eps is that of norms of latents in millionths, 1 if 0,
+    an indexer rates index_pool tokens as one, sharing layers take the choice of one before them,
+    delta_bound is Delta's bound, and differential, same_values, value_norm and unscaled are 0 or 1.
     """
 
     name: str
@@ -80,16 +81,16 @@ class Published:
     top_pools: int = 0
     out_groups: int = 0
     out_rank: int = 0
+    eps: int = 0
+    index_pool: int = 0
+    sharing: int = 0
+    delta_bound: int = 0
 
-    @property
-    def kept(self) -> int:
-        """Numbers that a cache keeps of one token in one layer: keys and values, or a latent."""
-        return self.kept_in(False)
-
-    def kept_in(self, in_window: bool) -> int:
-        """Return the same for a layer of the other kind, or of this one."""
+    def kept_in(self, in_window: bool = False) -> int:
+        """Return how many numbers a cache keeps of one token in one layer, of either kind."""
         if self.latent_dim:
-            return self.latent_dim + self.rope_dim + self.index_dim
+            index = self.index_dim * (2 if self.index_pool else 1)  # keys, and how much each counts
+            return self.latent_dim + self.rope_dim + index
         index = self.index_dim if self.top_blocks and in_window else 0
         few, features = self.heads_in(in_window)
         return (1 if self.pool else 2) * few * features + index
@@ -106,7 +107,8 @@ class Published:
         rolling: layers with a window or chunks forget what these hide. Layers that borrow keep
         nothing, those with a delta rule one table for each head.
         """
-        total = self.delta_layers * self.num_heads * self.head_dim**2
+        few, features = self.heads_in(True)
+        total = self.delta_layers * few * features**2 - self.sharing * self.index_dim * num_tokens
         small = self.num_layers - self.window_layers - self.large_layers
         kinds = (True, self.window_layers, 0), (False, small, self.pool)
         for in_window, count, pool in (*kinds, (False, self.large_layers, self.large_pool)):
@@ -148,6 +150,8 @@ class Published:
                 f"window of {self.window:,}" * bool(self.window),
                 f"chunks of {self.chunk:,}" * bool(self.chunk),
                 f"the best {self.top_keys:,} keys" * bool(self.top_keys),
+                f"rated in pools of {self.index_pool}" * bool(self.index_pool),
+                f"{self.sharing} layers borrow the choice" * bool(self.sharing),
                 f"the best {self.top_blocks} blocks of {self.block}" * bool(self.top_blocks),
                 f"the best {self.top_pools} of those" * bool(self.top_pools),
             ],
@@ -175,15 +179,16 @@ class Published:
     def parts(self, in_window: bool = False, lender: variants.Lends | None = None) -> list[Part]:
         """Return the parts of a layer, of one of the other kind or of this one.
 
-        lender: a part of the layer whose keys and values this one borrows.
+        lender: a part of the layer whose keys and values, or choice, this one borrows.
         """
         in_window |= self.window_layers == self.num_layers  # there are no others
         if in_window and self.delta_layers:
-            return [variants.Delta()]
+            return [variants.Delta(self.delta_bound or None)]
         few, _ = self.heads_in(in_window)
-        still = self.temperature and not in_window
+        still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
+        borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
         return [
-            *[variants.Latent(self.latent_dim, self.rope_dim, self.key_dim or None)]
+            *[variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)]
             * bool(self.latent_dim),
             *[variants.QueryLatent(self.query_dim)] * bool(self.query_dim),
             *[variants.GroupedHeads(few)] * (few < self.num_heads),
@@ -196,14 +201,14 @@ class Published:
             *[variants.Cap(self.cap)] * bool(self.cap),
             *[variants.Window(self.window)] * bool(self.window and (in_window or self.pool)),
             *[variants.Chunks(self.chunk)] * bool(self.chunk and in_window),
-            *[self.indexer()] * bool(self.top_keys),
+            *([self.indexer()] if self.top_keys and not lender else []),
             *[self.block_indexer()] * bool(self.top_blocks and in_window),
             *[variants.Sinks()] * self.sinks,
             *[variants.Unscaled()] * self.unscaled,
             *[variants.Differential()] * self.differential,
             *[variants.Gate()] * self.gate,
             *(self.pools(in_window) if self.pool else []),
-            *[variants.BorrowedKeys(lender)] * (lender is not None),
+            *[borrowed(lender)] * (lender is not None),
         ]
 
     def of_large_pools(self) -> "Published":
@@ -237,11 +242,16 @@ class Published:
         sizes = self.top_blocks, self.block, self.index_heads, self.index_dim
         return variants.TopBlocks(*sizes, rope=self.rope())
 
-    def indexer(self) -> variants.TopKeys:
-        """Return what chooses keys; it turns the first features of its own."""
+    def indexer(self) -> variants.TopKeys | variants.TopPooledKeys:
+        """Return what chooses keys; if there is RoPE, it turns the first features of its own."""
+        sizes = self.index_heads, self.index_dim
+        if self.index_pool:
+            pools = self.top_keys // self.index_pool
+            return variants.TopPooledKeys(pools, *sizes, self.index_pool)
         pairing = variants.PAIRINGS[self.index_neighbours]
-        rope = replace(self.rope(), pairing=pairing, first=True)
-        return variants.TopKeys(self.top_keys, self.index_heads, self.index_dim, rope)
+        return variants.TopKeys(
+            self.top_keys, *sizes, replace(self.rope(), pairing=pairing, first=True)
+        )
 
     def build(
         self,

@@ -20,7 +20,7 @@ from eleven_steps.beyond.variants.look import (
     distances,
 )
 from eleven_steps.beyond.variants.module import Call, Part, VariantAttention
-from eleven_steps.beyond.variants.pool import GroupedOut, Pool, TopPools
+from eleven_steps.beyond.variants.pool import GroupedOut, Pool, TopPooledKeys, TopPools
 from eleven_steps.beyond.variants.project import GroupedHeads, Latent, OtherSequence, QueryLatent
 from eleven_steps.beyond.variants.scaling import (
     FirstPairs,
@@ -29,6 +29,7 @@ from eleven_steps.beyond.variants.scaling import (
     YarnScaling,
 )
 from eleven_steps.beyond.variants.share import (
+    BorrowedChoice,
     BorrowedKeys,
     KeysAsValues,
     Lends,

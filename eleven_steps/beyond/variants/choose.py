@@ -6,25 +6,21 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.project import OtherSequence
+from eleven_steps.beyond.variants.project import check_divisor
 from eleven_steps.beyond.variants.turn import Rope
-from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)
-class TopKeys(Part):
-    """Let a small indexer rate all keys, and hide all but the size best of each query: step 6.
+class Indexer(Part):
+    """Let a small indexer rate keys, and hide all but the size best of each query: step 6.
 
-    The indexer has queries of its own heads and one key for each token. A key's rate is the sum
-    over those heads of a weight, made from x, times the product of query and key, if above 0.
+    The indexer has queries of its own heads and one key for each token, or for several. A key's
+    rate is the sum over those heads of a weight, made from x, times the product of query and key,
+    if above 0.
 
     Args:
         size: how many keys a query may see at most.
         index_heads, index_dim: heads of the indexer, and the features of each.
-        rope: turns the indexer's queries and keys, if given.
-
-    Raises:
-        TypeError, ValueError: a size is no positive int, or keys come from another sequence.
 
     Source: sparse attention with a "lightning indexer", DSA, of DeepSeek-V3.2 (2025), section 2.1,
     as in transformers' DeepseekV32Indexer.
@@ -33,47 +29,59 @@ class TopKeys(Part):
     size: int
     index_heads: int
     index_dim: int
-    rope: Rope | None = None
-    turn = 3  # among what window and padding have left
 
-    def check(self, mha):  # noqa: D102
-        check_sizes(size=self.size, index_heads=self.index_heads, index_dim=self.index_dim)
-        if mha.part(OtherSequence):
-            raise ValueError(
-                "TopKeys rates tokens of x: no TopKeys is expected beside OtherSequence"
-            )
+    does, apart = "rates tokens of x", "OtherSequence"
 
     def learn(self, mha):  # noqa: D102
         width = mha.W_query.out_features if hasattr(mha, "W_query_up") else mha.d_in
         mha.W_index_query = nn.Linear(width, self.index_heads * self.index_dim, bias=False)
-        mha.W_index_key = nn.Linear(mha.d_in, self.index_dim, bias=False)
         mha.W_index_weight = nn.Linear(mha.d_in, self.index_heads, bias=False)
-        mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
 
     def mask(self, call: Call, hidden):
         """Hide all but the size best of the keys that are seen: (b, 1, num_tokens, num_keys)."""
-        queries, keys = index_vectors(self, call)
+        queries, keys = self.index_vectors(call)
         products = torch.relu(queries @ keys.transpose(2, 3))
         weights = call.mha.W_index_weight(call.x).transpose(1, 2).unsqueeze(-1)
         rates = (weights * products).sum(dim=1, keepdim=True).masked_fill(hidden, -torch.inf)
         best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
         return (hidden | torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False),)
 
+    def index_queries(self, call: Call) -> torch.Tensor:
+        """Return the indexer's queries of x, (b, index_heads, num_tokens, index_dim)."""
+        mha, source = call.mha, call.x
+        if hasattr(mha, "W_query_up"):
+            source = mha.query_latent_norm(mha.W_query(call.x))
+        return mha.W_index_query(source).unflatten(-1, (self.index_heads, -1)).transpose(1, 2)
 
-def index_vectors(part: TopKeys, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the indexer's queries of x, and the one key of each token that was read so far.
 
-    (b, index_heads, num_tokens, index_dim) and (b, 1, num_keys, index_dim).
+@dataclass(frozen=True)
+class TopKeys(Indexer):
+    """Rate one key for each token.
+
+    Args:
+        size, index_heads, index_dim: as in Indexer.
+        rope: turns the indexer's queries and keys, if given.
     """
-    mha, source = call.mha, call.x
-    if hasattr(mha, "W_query_up"):
-        source = mha.query_latent_norm(mha.W_query(call.x))
-    queries = mha.W_index_query(source).unflatten(-1, (part.index_heads, -1)).transpose(1, 2)
-    keys = mha.index_norm(mha.W_index_key(call.x)).unsqueeze(1)
-    if part.rope:
-        queries, keys = part.rope.turned(queries, call.end), part.rope.turned(keys, call.end)
-    (keys,) = call.change("index_keys", keys)
-    return queries, keys
+
+    rope: Rope | None = None
+    turn = 3  # among what window and padding have left
+
+    def learn(self, mha):  # noqa: D102
+        super().learn(mha)
+        mha.W_index_key = nn.Linear(mha.d_in, self.index_dim, bias=False)
+        mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
+
+    def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the indexer's queries of x, and the one key of each token that was read so far.
+
+        (b, index_heads, num_tokens, index_dim) and (b, 1, num_keys, index_dim).
+        """
+        queries = self.index_queries(call)
+        keys = call.mha.index_norm(call.mha.W_index_key(call.x)).unsqueeze(1)
+        if self.rope:
+            queries, keys = self.rope.turned(queries, call.end), self.rope.turned(keys, call.end)
+        (keys,) = call.change("index_keys", keys)
+        return queries, keys
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class TopBlocks(Part):
         rope: turns the indexer's queries and keys, if given.
 
     Raises:
-        TypeError, ValueError: a size is no positive int, or index_heads do not divide num_heads.
+        ValueError: index_heads do not divide num_heads.
 
     Source: MiniMax-M3 (2026), as transformers' MiniMaxM3VLIndexer.
     """
@@ -104,15 +112,10 @@ class TopBlocks(Part):
     local: int = 1
     rope: Rope | None = None
     turn = 3
+    does, apart = "rates tokens of x", "OtherSequence"
 
     def check(self, mha):  # noqa: D102
-        check_sizes(size=self.size, block=self.block, local=self.local)
-        check_sizes(index_heads=self.index_heads, index_dim=self.index_dim)
-        if mha.num_heads % self.index_heads or mha.part(OtherSequence):
-            raise ValueError(
-                f"num_heads is {mha.num_heads} and index_heads is {self.index_heads}: a divisor is "
-                f"expected, and keys of x"
-            )
+        check_divisor(mha, "index_heads", self.index_heads)
 
     def learn(self, mha):  # noqa: D102
         mha.W_index_query = nn.Linear(mha.d_in, self.index_heads * self.index_dim, bias=False)

@@ -19,18 +19,17 @@ class Delta(Part):
     have corrected. A weight may be negative. Before, a short convolution mixes each feature with
     that of the three tokens before; after, each head is normed and gated.
 
-    Raises:
-        ValueError: another part stands beside it.
+    Args:
+        bound: at least exp(-bound) of a feature is left after each token, as in GLM-5.3-Flash
+            (2026); any share if None.
 
     Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
     KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
     """
 
+    bound: float | None = None
     fused = False
-
-    def check(self, mha):  # noqa: D102
-        if others := [type(part).__name__ for part in mha.parts if part is not self]:
-            raise ValueError(f"Delta does steps 2 to 10 of all of x: no {others[0]} is expected")
+    does, apart = "takes steps 2 to 10 of all of x", "Part"
 
     def learn(self, mha):  # noqa: D102
         d_in, width, head_dim = mha.d_in, mha.d_out, mha.head_dim
@@ -83,9 +82,11 @@ class Delta(Part):
     def fades(self, call: Call) -> torch.Tensor:
         """Return logarithms of what is left of each feature, (b, num_heads, tokens, head_dim)."""
         mha = call.mha
-        asked = nn.functional.softplus(mha.W_fade(call.x) + mha.fade_bias)
-        asked = asked.unflatten(-1, (mha.num_heads, -1)).transpose(1, 2)
-        return -mha.fade_log.exp()[:, None, None] * asked
+        asked = (mha.W_fade(call.x) + mha.fade_bias).unflatten(-1, (mha.num_heads, -1))
+        asked, speed = asked.transpose(1, 2), mha.fade_log.exp()[:, None, None]
+        if self.bound is None:
+            return -speed * nn.functional.softplus(asked)
+        return -self.bound * torch.sigmoid(speed * asked)
 
 
 def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:

@@ -5,14 +5,16 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
+from eleven_steps.beyond.variants.choose import Indexer, TopBlocks
 from eleven_steps.beyond.variants.look import Alibi, Chunks, Full, Padding, Window
 from eleven_steps.beyond.variants.module import Call, VariantAttention, check_end, replacing
 from eleven_steps.beyond.variants.project import GroupedHeads, OtherSequence
+from eleven_steps.beyond.variants.share import BorrowedChoice
 from eleven_steps.beyond.variants.weigh import Sinks
 from eleven_steps.helpers.attention import check_input, record_nothing
 
-HIDING = (Full, Window, Chunks, Padding, TopKeys, TopBlocks, OtherSequence, Alibi, Sinks)
+NARROWING = (Window, Chunks, Padding, Indexer, TopBlocks, BorrowedChoice)
+CHANGING = (*NARROWING, Full, OtherSequence, Alibi, Sinks)
 
 
 class FusedVariantAttention(VariantAttention):
@@ -50,7 +52,7 @@ class FusedVariantAttention(VariantAttention):
 
     def attend(self, call: Call, queries, keys, values) -> torch.Tensor:
         """Return context (b, num_heads, num_tokens, head_dim) in one call of torch."""
-        changed = any(map(self.part, HIDING))
+        changed = any(map(self.part, CHANGING))
         causal = not changed and queries.shape[2] == keys.shape[2]
         mask = None if causal else self.attn_mask(call, queries, keys)
         if self.part(Sinks):  # a key whose score is the sink's, and whose value is nothing
@@ -88,8 +90,7 @@ class FusedVariantAttention(VariantAttention):
         (hidden,) = call.change("mask", self.mask[call.end - num_tokens : call.end, : call.end])
         if not (self.part(Alibi) or self.part(Sinks)):
             all_seen = num_tokens == 1 or self.part(OtherSequence) or self.part(Full)
-            narrowed = any(map(self.part, (Window, Chunks, Padding, TopKeys, TopBlocks)))
-            return None if all_seen and not narrowed else ~hidden
+            return None if all_seen and not any(map(self.part, NARROWING)) else ~hidden
         scores = queries.new_zeros(1, self.num_heads, num_tokens, num_keys)
         (scores,) = call.change("scores", scores)
         (bias,) = call.change("scaled", scores / self.key_dim**0.5)

@@ -59,11 +59,7 @@ class LatentCache(Cache):
         kept: latents (b, past, latent_dim), and keys shared by all heads (b, past, rope_dim).
     """
 
-    def check(self, mha):  # noqa: D102
-        if not hasattr(mha, "W_down"):
-            raise ValueError("LatentCache keeps latents: a Latent part is expected beside it")
-        if any(type(part) is Cache for part in mha.parts):
-            raise ValueError("Cache and LatentCache keep the same tokens: one cache is expected")
+    does, needs, apart = "keeps latents", "Latent", "Cache"
 
     def project_latents(self, call: Call, latents, shared):
         """Give Latent the latents (b, tokens, latent_dim) of all tokens, old and new."""

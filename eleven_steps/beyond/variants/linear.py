@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.keep import Cache
-from eleven_steps.beyond.variants.look import Alibi, Padding, Window, distances
+from eleven_steps.beyond.variants.look import distances
 from eleven_steps.beyond.variants.module import Call, Part
 
 
@@ -68,13 +67,7 @@ class State(Part):
     kept: torch.Tensor | None = field(default=None, init=False, repr=False)
     past: int = field(default=0, init=False)
     turn = 9  # what is kept has been bent
-
-    def check(self, mha):  # noqa: D102
-        if not mha.part(Linear):
-            raise ValueError("State keeps sums for Linear: a Linear part is expected beside it")
-        for kind in (Cache, Alibi, Window, Padding):
-            if mha.part(kind):
-                raise ValueError(f"State and {kind.__name__}: one of them is expected")
+    does, needs, apart = "keeps one sum of all tokens", "Linear", "Cache Alibi Window Padding"
 
     def transpose(self, call: Call, queries, keys, values):
         """Note what step 8 needs: (b, num_heads, num_tokens, head_dim) each."""

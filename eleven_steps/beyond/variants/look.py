@@ -67,17 +67,11 @@ class Full(Part):
 class Window(Part):
     """Let a token see itself and the size - 1 tokens before it, no further: step 6.
 
-    Raises:
-        TypeError, ValueError: size is no positive int.
-
     Source: "Longformer" (2020), section 3.1, causal as in Mistral 7B (2023), section 2.
     """
 
     size: int
     turn = 1
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(window=self.size)
 
     def mask(self, call: Call, hidden):
         """Hide also the keys that lie size tokens back or more: (num_tokens, num_keys)."""
@@ -88,17 +82,11 @@ class Window(Part):
 class Chunks(Part):
     """Cut the text into chunks of size tokens, and let a token see its own chunk only: step 6.
 
-    Raises:
-        TypeError, ValueError: size is no positive int.
-
     Source: three of four layers of Llama 4 (2025).
     """
 
     size: int
     turn = 1
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(chunk=self.size)
 
     def mask(self, call: Call, hidden):
         """Hide also the keys of other chunks: (num_tokens, num_keys)."""

@@ -28,6 +28,11 @@ class Part:
     turn: ClassVar[int] = 0  # within a step, parts act in this order
     past: ClassVar[int] = 0  # tokens that came before x
     fused: ClassVar[bool] = True  # whether torch's fused attention can do it
+    does: ClassVar[str] = (
+        ""  # why it needs parts beside it, one of these names, and bears no others
+    )
+    needs: ClassVar[str] = ""
+    apart: ClassVar[str] = ""
 
     def check(self, mha: "VariantAttention") -> None:
         """Raise if the part does not fit mha."""
@@ -76,7 +81,7 @@ class VariantAttention(MultiHeadAttention):
 
     Raises:
         TypeError, ValueError: as MultiHeadAttention; or a part is no Part, comes twice, replaces a
-            step that another one replaces, or does not fit the sizes.
+            step that another one replaces, or does not fit the sizes or the other parts.
     """
 
     def __init__(
@@ -231,7 +236,27 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
             if what in owners:
                 raise ValueError(f"{owners[what]} and {part}: one part that {what} is expected")
             owners[what] = part
+    for part in parts:
+        check_part(part, parts)
     return tuple(sorted(parts, key=lambda part: part.turn))
+
+
+def check_part(part: Part, parts: Iterable[Part]) -> None:
+    """Raise unless a part's ints, if not as by default, are positive, and fit what is beside it."""
+    name = type(part).__name__
+    counts = {
+        f"{name}.{field.name}": getattr(part, field.name)
+        for field in getattr(part, "__dataclass_fields__", {}).values()
+        if field.type in (int, int | None) and getattr(part, field.name) != field.default
+    }
+    check_sizes(**counts)
+    others = [type(other) for other in parts if other is not part]
+    beside = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
+    needs = part.needs.split()
+    if needs and not beside.keys() & set(needs):
+        raise ValueError(f"{name} {part.does}: {' or '.join(needs)} is expected beside it")
+    for kind in filter(beside.get, part.apart.split()):
+        raise ValueError(f"{name} {part.does}: no {beside[kind]} is expected beside it")
 
 
 def check_end(start: int, end: int, context_length: int) -> None:

@@ -5,14 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
-from eleven_steps.beyond.variants.keep import Cache
-from eleven_steps.beyond.variants.linear import Linear
-from eleven_steps.beyond.variants.look import Alibi, Full, Padding
+from eleven_steps.beyond.variants.choose import Indexer
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.project import OtherSequence
+from eleven_steps.beyond.variants.project import check_divisor
 from eleven_steps.beyond.variants.turn import Rope
-from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)
@@ -27,10 +23,6 @@ class Pool(Part):
         size: how many tokens become one key; those that are left over at the end wait.
         overlap: whether a pool also draws on the size tokens before its own.
 
-    Raises:
-        TypeError, ValueError: size is no positive int, or a part beside it brings or keeps other
-            keys, or counts tokens where pools stand.
-
     Source: compressed keys of DeepSeek-V4 (2026), as transformers' DeepseekV4HCACompressor, and
     with overlap DeepseekV4CSACompressor.
     """
@@ -39,12 +31,8 @@ class Pool(Part):
     overlap: bool = False
     turn = 3  # after queries and keys are turned, before groups share
     fused = False
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(pool=self.size)
-        for kind in (Cache, Padding, OtherSequence, Full, Alibi, Linear, TopKeys, TopBlocks):
-            if mha.part(kind):
-                raise ValueError(f"Pool needs all of x at once: no {kind.__name__} is expected")
+    does = "needs all of x at once, and no part that counts its keys"
+    apart = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
@@ -96,52 +84,83 @@ def pooled(call: Call, name: str, size: int, overlap: bool) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class TopPools(Part):
+class TopPools(Indexer):
     """Let an indexer with pools of its own choose the size best pools of each query: step 6.
 
-    It rates pools as TopKeys rates keys. Queries come from QueryLatent's latent.
-
-    Raises:
-        TypeError, ValueError: a size is no positive int, or no Pool stands beside it.
+    Args: as in Indexer.
 
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4Indexer.
     """
 
-    size: int
-    index_heads: int
-    index_dim: int
     turn = 4  # after Pool has put its columns behind
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(size=self.size, index_heads=self.index_heads, index_dim=self.index_dim)
-        if not mha.part(Pool):
-            raise ValueError("TopPools chooses among pools: a Pool part is expected beside it")
+    does, needs = "chooses among pools", "Pool"
 
     def learn(self, mha):  # noqa: D102
-        width = mha.W_query.out_features if hasattr(mha, "W_query_up") else mha.d_in
-        mha.W_index_query = nn.Linear(width, self.index_heads * self.index_dim, bias=False)
-        mha.W_index_weight = nn.Linear(mha.d_in, self.index_heads, bias=False)
+        super().learn(mha)
         pool = mha.part(Pool)
         pooling(mha, "index_pool", pool.size, self.index_dim, pool.overlap)
 
-    def mask(self, call: Call, hidden):
-        """Hide all but the size best of the pools that are seen: (b, 1, num_tokens, ...)."""
-        mha, pool, rope = call.mha, call.mha.part(Pool), call.mha.part(Rope)
-        source = call.x
-        if hasattr(mha, "W_query_up"):
-            source = mha.query_latent_norm(mha.W_query(call.x))
-        queries = mha.W_index_query(source).unflatten(-1, (self.index_heads, -1)).transpose(1, 2)
+    def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return queries as TopKeys does, and pools (b, 1, pools, index_dim)."""
+        pool, rope, queries = call.mha.part(Pool), call.mha.part(Rope), self.index_queries(call)
         keys = pooled(call, "index_pool", pool.size, pool.overlap).unsqueeze(1)
         if rope:
             places = pool.size * torch.arange(keys.shape[2], device=keys.device)
             queries, keys = rope.turned(queries, call.end), rope.turned_to(keys, places)
-        products = torch.relu(queries @ keys.transpose(2, 3))
-        weights = mha.W_index_weight(call.x).transpose(1, 2).unsqueeze(-1)
-        tokens, waiting = hidden.tensor_split([hidden.shape[-1] - keys.shape[2]], dim=-1)
-        rates = (weights * products).sum(dim=1, keepdim=True).masked_fill(waiting, -torch.inf)
-        best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
-        left = waiting | torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
+        return queries, keys
+
+    def mask(self, call: Call, hidden):
+        """Hide all but the size best of the pools that are seen: (b, 1, num_tokens, ...)."""
+        tokens, waiting = hidden.tensor_split([call.end], dim=-1)
+        (left,) = super().mask(call, waiting)
         return (torch.cat([tokens.expand(*left.shape[:-1], -1), left], dim=-1),)
+
+
+@dataclass(frozen=True)
+class TopPooledKeys(Indexer):
+    """Let the indexer rate pools of neighbouring tokens, and show the tokens of the best: step 6.
+
+    Only the indexer's keys are pooled, as Pool does it: steps 5 to 8 meet each token by itself.
+    Tokens after the last pool that a query has read to its end are seen as well.
+
+    Args:
+        size: how many pools a query may choose.
+        index_heads, index_dim: as in Indexer.
+        pool: how many tokens are rated as one.
+
+    Source: GLM-5.3-Flash (2026), as transformers' Glm5NextTextIndexer.
+    """
+
+    pool: int
+    turn = 3
+    does, apart = "pools x from its first token on", "OtherSequence Padding"
+
+    def learn(self, mha):  # noqa: D102
+        super().learn(mha)
+        for name in ("W_index_key", "W_index_gate"):
+            setattr(mha, name, nn.Linear(mha.d_in, self.index_dim, bias=False))
+        mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
+        mha.index_bias = nn.Parameter(torch.zeros(self.pool, self.index_dim))
+
+    def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return queries as TopKeys does, and pools of all keys read, (b, 1, pools, index_dim)."""
+        mha = call.mha
+        keys, rates = mha.index_norm(mha.W_index_key(call.x)), mha.W_index_gate(call.x)
+        (kept,) = call.change("index_keys", torch.cat([keys, rates], dim=-1).unsqueeze(1))
+        whole = kept[:, :, : call.end // self.pool * self.pool].unflatten(2, (-1, self.pool))
+        keys, rates = whole.chunk(2, dim=-1)  # (b, 1, pools, pool, index_dim) each
+        weights = (rates + mha.index_bias).softmax(dim=3)
+        return self.index_queries(call), (weights * keys).sum(dim=3)
+
+    def mask(self, call: Call, hidden):
+        """Hide the tokens of pools that are not chosen: (b, 1, num_tokens, num_keys)."""
+        num_tokens, num_keys = hidden.shape[-2:]
+        (left,) = super().mask(call, hidden[..., self.pool - 1 :: self.pool])  # seen with its last
+        left = left.repeat_interleave(self.pool, dim=-1)
+        left = nn.functional.pad(left, (0, num_keys % self.pool), value=True)
+        keys = torch.arange(num_keys, device=hidden.device)
+        begun = (keys[num_keys - num_tokens :, None] + 1) // self.pool == keys // self.pool
+        return (hidden | (left & ~begun),)
 
 
 @dataclass(frozen=True)
@@ -153,7 +172,7 @@ class GroupedOut(Part):
         rank: features that each group passes on.
 
     Raises:
-        TypeError, ValueError: a size is no positive int, or groups do not divide num_heads.
+        ValueError: groups do not divide num_heads.
 
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4GroupedLinear.
     """
@@ -163,11 +182,7 @@ class GroupedOut(Part):
     turn = 2
 
     def check(self, mha):  # noqa: D102
-        check_sizes(groups=self.groups, rank=self.rank)
-        if mha.num_heads % self.groups:
-            raise ValueError(
-                f"num_heads is {mha.num_heads} and groups is {self.groups}: a divisor is expected"
-            )
+        check_divisor(mha, "groups", self.groups)
 
     def learn(self, mha):  # noqa: D102
         width, out = mha.d_out // self.groups, mha.out_proj

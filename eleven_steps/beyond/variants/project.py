@@ -5,12 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.keep import Cache
-from eleven_steps.beyond.variants.look import Alibi, Window
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.share import KeysAsValues
-from eleven_steps.beyond.variants.turn import Rope
-from eleven_steps.helpers.attention import check_sizes
 
 
 @dataclass(frozen=True)
@@ -20,7 +15,7 @@ class GroupedHeads(Part):
     W_key and W_value make num_kv_heads heads only. num_kv_heads=1 is multi-query attention.
 
     Raises:
-        TypeError, ValueError: num_kv_heads is no positive int that divides num_heads.
+        ValueError: num_kv_heads does not divide num_heads.
 
     Source: "Fast Transformer Decoding: One Write-Head is All You Need" (2019) for one head, "GQA:
     Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints" (2023).
@@ -30,12 +25,7 @@ class GroupedHeads(Part):
     turn = 4  # after the cache, which is to keep few heads
 
     def check(self, mha):  # noqa: D102
-        check_sizes(num_kv_heads=self.num_kv_heads)
-        if mha.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_heads is {mha.num_heads} and num_kv_heads is {self.num_kv_heads}: num_heads "
-                f"must be a multiple of num_kv_heads, so that each serves equally many heads"
-            )
+        check_divisor(mha, "num_kv_heads", self.num_kv_heads)
 
     def learn(self, mha):  # noqa: D102
         mha.num_kv_heads = self.num_kv_heads
@@ -63,10 +53,7 @@ class Latent(Part):
         latent_dim: features of the latent.
         rope_dim: features that carry the position; 0 for none.
         key_dim: features of each head's keys that are made from a latent; head_dim if None.
-
-    Raises:
-        TypeError, ValueError: latent_dim or key_dim is no positive int, rope_dim none from 0, or
-            heads of keys are grouped as well.
+        eps: of the norm of latents, and of a QueryLatent's.
 
     Source: multi-head latent attention, MLA, of "DeepSeek-V2" (2024), section 2.1.
     """
@@ -74,22 +61,15 @@ class Latent(Part):
     latent_dim: int
     rope_dim: int = 0
     key_dim: int | None = None
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(latent_dim=self.latent_dim)
-        if self.key_dim is not None:
-            check_sizes(key_dim=self.key_dim)
-        if self.rope_dim != 0:
-            check_sizes(rope_dim=self.rope_dim)
-        if mha.part(GroupedHeads):
-            raise ValueError("Latent makes keys for every head: no GroupedHeads is expected beside")
+    eps: float = 1e-6
+    does, apart = "makes keys for every head", "GroupedHeads"
 
     def learn(self, mha):  # noqa: D102
         keys, bias = mha.num_heads * (self.key_dim or mha.head_dim), mha.W_key.bias is not None
         mha.key_dim = keys // mha.num_heads + self.rope_dim
         mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
         mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
-        mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
+        mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=self.eps)
         mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, n, bias) for n in (keys, mha.d_out))
 
     def project(self, call: Call):
@@ -109,25 +89,18 @@ class QueryLatent(Part):
 
     It is not kept: it saves weights, 3 of 4 in DeepSeek-V3.
 
-    Raises:
-        TypeError, ValueError: query_dim is no positive int, or neither stands beside it.
-
     Source: as Latent, section 2.1.2.
     """
 
     query_dim: int
     turn = 1  # after Latent, which decides how wide queries are
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(query_dim=self.query_dim)
-        if not (mha.part(Latent) or mha.part(KeysAsValues)):
-            raise ValueError("QueryLatent: a Latent part is expected beside it, or KeysAsValues")
+    does, needs = "makes queries only", "Latent KeysAsValues"
 
     def learn(self, mha):  # noqa: D102
-        bias = mha.W_query.bias is not None
+        bias, eps = mha.W_query.bias is not None, getattr(mha.part(Latent), "eps", 1e-6)
         mha.W_query_up = nn.Linear(self.query_dim, mha.W_query.out_features, bias=bias)
         mha.W_query = nn.Linear(mha.d_in, self.query_dim, bias=bias)
-        mha.query_latent_norm = nn.RMSNorm(self.query_dim, eps=1e-6)
+        mha.query_latent_norm = nn.RMSNorm(self.query_dim, eps=eps)
 
     def project_queries(self, call: Call, latents):
         """Make queries from latents (b, num_tokens, query_dim), which W_query has squeezed."""
@@ -145,20 +118,15 @@ class OtherSequence(Part):
         other: (b, num_keys, d_in), as many sequences as x has.
 
     Raises:
-        TypeError, ValueError: other does not fit, or a part needs common positions.
+        ValueError: other does not fit.
 
     Source: "Attention Is All You Need" (2017), section 3.2.3, encoder-decoder attention.
     """
 
     other: torch.Tensor
+    does, apart = "has positions of its own", "Rope Alibi Window Cache"
 
     def check(self, mha):  # noqa: D102
-        for kind in (Rope, Alibi, Window, Cache):
-            if part := mha.part(kind):
-                raise ValueError(
-                    f"OtherSequence and {part}: tokens of two sequences have no common positions, "
-                    f"so no {kind.__name__} is expected beside it"
-                )
         shape = tuple(getattr(self.other, "shape", ()))
         if len(shape) != 3 or 0 in shape or shape[2] != mha.W_key.in_features:
             raise ValueError(
@@ -175,6 +143,15 @@ class OtherSequence(Part):
     def mask(self, call: Call, hidden):
         """Hide nothing: (num_tokens, num_keys), all False."""
         return (hidden.new_zeros(call.x.shape[1], self.other.shape[1]),)
+
+
+def check_divisor(mha, name: str, number: int) -> None:
+    """Raise unless a number divides num_heads."""
+    if mha.num_heads % number:
+        raise ValueError(
+            f"num_heads is {mha.num_heads} and {name} is {number}: a divisor is expected, so that "
+            f"each serves equally many heads"
+        )
 
 
 def check_other(other: torch.Tensor, x: torch.Tensor) -> None:

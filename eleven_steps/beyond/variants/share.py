@@ -81,19 +81,26 @@ class TurnedBack(Part):
 
 @dataclass(eq=False)
 class Lends(Part):
-    """Keep the keys and values of the last call for a later layer: step 4.
+    """Keep what the last call made for a later layer: steps 4 and 6.
 
     Attributes:
         lent: keys and values, (b, num_kv_heads, num_keys, head_dim) each; empty at first.
+        hidden: what step 6 hid, (b, 1, num_tokens, num_keys); empty at first.
     """
 
     lent: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
-    turn = 4  # turned, and those of a cache among them
+    hidden: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
+    turn = 4  # turned, and those of a cache among them; after an indexer has chosen
 
     def transpose(self, call: Call, queries, keys, values):
         """Look at the keys and values (b, num_kv_heads, num_keys, head_dim) that go by."""
         self.lent = keys, values
         return queries, keys, values
+
+    def mask(self, call: Call, hidden):
+        """Look at the mask (b, 1, num_tokens, num_keys) that goes by."""
+        self.hidden = (hidden,)
+        return self.hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +136,26 @@ class BorrowedKeys(Part):
         return queries, *self.lender.lent
 
 
+@dataclass(frozen=True, eq=False)
+class BorrowedChoice(Part):
+    """Hide what an earlier layer's indexer left out, and have none of one's own: step 6.
+
+    Raises:
+        ValueError: as BorrowedKeys.
+
+    Source: 57 of 78 layers of GLM-5.2 (2026), as transformers' GlmMoeDsaAttention.
+    """
+
+    lender: Lends
+
+    def mask(self, call: Call, hidden):
+        """Take the earlier layer's mask, (b, 1, num_tokens, num_keys)."""
+        check_lent(self.lender.hidden, call.x)
+        return self.lender.hidden
+
+
 def check_lent(lent: tuple[torch.Tensor, ...], x: torch.Tensor) -> None:
-    """Raise unless keys (b, ...) were lent, for as many sequences as x (b, ...) has."""
+    """Raise unless something (b, ...) was lent, for as many sequences as x (b, ...) has."""
     if not lent or len(lent[0]) != len(x):
         raise ValueError(
             f"x has b = {len(x)} sequences, and keys of {len(lent[0]) if lent else 0} were lent: "

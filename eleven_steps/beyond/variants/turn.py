@@ -115,9 +115,6 @@ class Temperature(Part):
     Args:
         scale, floor: queries grow by 1 + scale * log(1 + (tokens read) // floor).
 
-    Raises:
-        TypeError, ValueError: floor is no positive int.
-
     Source: Llama 4 (2025), as transformers' Llama4TextAttention; "Scalable-Softmax Is Superior for
     Attention" (2025).
     """
@@ -125,9 +122,6 @@ class Temperature(Part):
     scale: float = 0.1
     floor: int = 8192
     turn = 2
-
-    def check(self, mha):  # noqa: D102
-        check_sizes(floor=self.floor)
 
     def transpose(self, call: Call, queries, keys, values):
         """Stretch queries (b, num_heads, num_tokens, key_dim) by their position."""
