@@ -31,7 +31,7 @@ class Pool(Part):
     overlap: bool = False
     turn = 3  # after queries and keys are turned, before groups share
     fused = False
-    does = "needs all of x at once, and no part that counts its keys"
+    does = "needs all of x at once"
     apart = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
 
     def learn(self, mha):  # noqa: D102

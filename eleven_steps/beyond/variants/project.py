@@ -124,7 +124,7 @@ class OtherSequence(Part):
     """
 
     other: torch.Tensor
-    does, apart = "has positions of its own", "Rope Alibi Window Cache"
+    does, apart = "has no positions in common with x", "Rope Alibi Window Cache"
 
     def check(self, mha):  # noqa: D102
         shape = tuple(getattr(self.other, "shape", ()))
