@@ -8,7 +8,7 @@ from torch import nn
 
 from eleven_steps.checks.run.outside import readings, with_constants
 
-NOTHING = {"names": [], "constants": [], "dropped": [], "called": []}
+NOTHING = {"names": [], "constants": [], "called": []}
 keys = torch.ones(2, 3)
 layer = nn.Linear(2, 2)
 first, second = lambda m: (m / 3, layer), lambda m: (lambda k: k / 5 + keys)(m)  # fmt: skip
@@ -46,7 +46,6 @@ def test_names_of_its_own_are_not_the_notebooks():
 
 def test_a_class_is_read_where_it_computes():
     assert readings(Mine)["names"] == [("keys", "a tensor (2, 3)")]
-    assert readings(Mine)["dropped"] == readings(Mine())["dropped"] == ["W_query"]
 
 
 def test_numbers_are_replaced_and_all_else_stays():

@@ -1,7 +1,8 @@
 """Find out whether a class is causal multi-head attention, and if not, what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,20 +12,31 @@ from eleven_steps.checks.judge.constructor import (
     absent,
     candidates,
     constructed,
+    constructor_raised,
     faults,
     misshapen,
     missized,
     odd_layer,
     unset,
 )
-from eleven_steps.checks.judge.differ import blamed
+from eleven_steps.checks.judge.differ import Blame, blamed, holds
 from eleven_steps.checks.judge.dropping import DROPPING
-from eleven_steps.checks.judge.match import SIZED, Outputs, look_up, single
+from eleven_steps.checks.judge.naming import (
+    Beside,
+    drawn_anew,
+    error_of,
+    of_names,
+    pair,
+    single,
+    unknown,
+)
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, verdict
+from eleven_steps.checks.judge.subject import Subject, decided
 from eleven_steps.checks.judge.tell import told
+from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.run.ask import is_remote
-from eleven_steps.checks.run.cases import LAYERS, TASK_CASES, cases_of, close, drawn
+from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
 SECONDS = 3.0
@@ -53,23 +65,23 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     if lost := absent(built, variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
-    outputs = Outputs(cls, built, variant)
-    out = outputs.out(outputs.cases.main)
+    subject = Subject(cls, built, variant)
+    out = subject.out(subject.cases.main)
     if isinstance(out, Failure) and (finding := unset(out, built[True])):
         yield finding
         return
-    odd = misshapen(outputs.shapes, variant)
+    odd = misshapen(subject.shapes, variant)
     if not odd and (finding := missized(cls, built[True], variant)):
         yield finding
         return
-    wrong = list(_shapes(outputs) if odd else _outputs(outputs))
+    wrong = list(_shapes(subject) if odd else _outputs(subject))
     yield from wrong
     if wrong:
-        outputs.found.add("outputs")
-    yield from probed(outputs, PROBES)
-    if not outputs.found:
+        subject.found.add("outputs")
+    yield from probed(subject, PROBES)
+    if not subject.found:
         try:
-            yield from _at_other_sizes(outputs)
+            yield from _at_other_sizes(subject)
         except TimeUp:
             yield say("not_all_tried")
 
@@ -81,25 +93,25 @@ def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
         yield told(blame)
 
 
-def _shapes(outputs: Outputs) -> Iterator[Finding]:
+def _shapes(subject: Subject) -> Iterator[Finding]:
     """Name the mistake where a layer has another shape."""
     names = []
-    if odd_layer(outputs.shapes, outputs.variant).startswith(LAYERS):
-        names = list(candidates(outputs.shapes, outputs.variant))
-    name = names and (single(outputs) or (names[0] if len(names) == 1 else ""))
-    yield say(name) if name else misshapen(outputs.shapes, outputs.variant)
+    if odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
+        names = list(candidates(subject.shapes, subject.variant))
+    name = names and (single(_beside(subject)) or (names[0] if len(names) == 1 else ""))
+    yield say(name) if name else misshapen(subject.shapes, subject.variant)
 
 
 # What forward returns in eval mode
 
 
-def _outputs(outputs: Outputs) -> Iterator[Finding]:
+def _outputs(subject: Subject) -> Iterator[Finding]:
     """Compare the outputs; name the mistakes or find the step."""
-    every, main, simple = outputs.cases.every, outputs.cases.main, outputs.cases.simpler[0]
+    every, main, simple = subject.cases.every, subject.cases.main, subject.cases.simpler[0]
     second = TASK_CASES[SIZED]  # its weights are drawn anew, also a bias that is not there
-    if not outputs.variant and not outputs.plain(second).without:
+    if not subject.variant and not subject.plain(second).without:
         every = (*every, second)
-    returned = outputs.seen(main)
+    returned = subject.seen(main)
     if returned.kind == "none":
         yield say("nothing_returned")
         return
@@ -111,40 +123,109 @@ def _outputs(outputs: Outputs) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(main)[0]) if is_remote(outputs.cls) else every
-    other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
+    cases = (*every, drawn(main)[0]) if is_remote(subject.cls) else every
+    other = [each for each in cases if not close(subject.out(each), subject.right(each))]
     if other:
-        yield from look_up(outputs, other)
-    elif not close(out := outputs.out(simple), outputs.right_output(simple)):
-        normed = {"norm", "linear"} & {*outputs.changes}
+        yield from _why(subject, other)
+    elif not close(out := subject.out(simple), subject.right(simple)):
+        normed = {"norm", "linear"} & {*subject.changes}
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
+
+
+def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
+    """Name the mistake that the outputs come to, or two, or the first difference on the way."""
+    main = subject.cases.main
+    case = subject.plain(_told_in(subject, wrong))
+    out = subject.out(case)
+    raised = isinstance(out, Failure)
+    blame = blamed(subject.cls, case, out)
+    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
+    if not raised and (finding := drawn_anew(subject.cls, case, blame)):
+        yield finding
+    elif blame is None and raised:
+        yield constructor_raised(subject.cls, case, case.qkv_bias, out)
+    elif blame and blame.found and blame.found.reason == "idle":
+        yield told(blame, error_of(out))
+    elif names := _named(subject, blame, case):
+        if names == ("no_mask",) and subject.leaks(train=True) is False:
+            yield say("future_in_eval")
+        else:
+            yield from of_names(names, blame, partial(say, case=main), error_of(out))
+    else:
+        otherwise = say("other_output", where=where)
+        if raised:
+            otherwise = say("forward_raises", error=out.told, where=where)
+        more = "" if raised else decided(subject, wrong, case, where)
+        more = more or _here_alone(subject, blame, case, wrong)
+        yield unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
+
+
+def _told_in(subject: Subject, wrong: Sequence[Case]) -> Case:
+    """The case that a message speaks of: all its sizes differ; a learner can run the notebooks'."""
+    if not subject.variant and TASK_CASES[SIZED] in wrong:
+        return TASK_CASES[SIZED]
+    return subject.cases.biased if subject.cases.biased in wrong else wrong[0]
+
+
+def _beside(subject: Subject) -> Beside:
+    """The outputs beside those that mistakes give."""
+    every, simpler = subject.cases.every, subject.cases.simpler
+    return Beside(
+        every + simpler,
+        lambda case: (subject.out(case),),
+        lambda case, _, *names: (subject.right(case, *names),),
+        mistakes_of(subject.variant),
+        subject.fits,
+        simpler=simpler,
+    )
+
+
+def _named(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
+    """The mistake, or the two, that the class makes, if the catalogue has them."""
+    beside = _beside(subject)
+    if name := single(beside, blame):
+        return (name,)
+    if blame is None or blame.raised:
+        return ()
+    again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
+    return next(filter(None, (pair(beside, each) for each in (blame, again) if each)), ())
+
+
+def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:
+    """Ask for a difference again in another case that is wrong; say so where it is another one."""
+    others = (subject.plain(each) for each in wrong if each.b > 1 and each.num_tokens > 2)
+    other = next((each for each in others if each.d_out != case.d_out), None)
+    again = blame and other and blamed(subject.cls, other, subject.out(other))
+    if not again or not again.found or holds(blame, again):
+        return ""
+    return say("so_here", where=letters(case)).text
 
 
 # What comes last, since a slow class may leave it out
 
 
-def _at_other_sizes(outputs: Outputs) -> Iterator[Finding]:
+def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     """Compare outputs at sizes that programs single out, and ask RARER of a class that is right."""
-    yield from _left_out(outputs)
-    read = (replace(each, variant=outputs.variant) for each in DROPPING)
-    cases = [*outputs.cases.sized, *outputs.cases.rare, *(e for e in read if takes(outputs.cls, e))]
-    other = [each for each in cases if not close(outputs.out(each), outputs.right_output(each))]
+    yield from _left_out(subject)
+    read = (replace(each, variant=subject.variant) for each in DROPPING)
+    cases = [*subject.cases.sized, *subject.cases.rare, *(e for e in read if takes(subject.cls, e))]
+    other = [each for each in cases if not close(subject.out(each), subject.right(each))]
     if other:
-        outputs.found.add("outputs")
-        far = stressed(outputs, STRESSED[0])
-        yield from [far] if far and far.kind != "remark" else look_up(outputs, other)
-    yield from probed(outputs, RARER)
+        subject.found.add("outputs")
+        far = stressed(subject, STRESSED[0])
+        yield from [far] if far and far.kind != "remark" else _why(subject, other)
+    yield from probed(subject, RARER)
 
 
-def _left_out(outputs: Outputs) -> Iterator[Finding]:
+def _left_out(subject: Subject) -> Iterator[Finding]:
     """Leave out the sizes at which a class from elsewhere raises, and say so."""
-    cases = outputs.cases
-    if not hasattr(outputs.cls, "places"):
+    cases = subject.cases
+    if not hasattr(subject.cls, "places"):
         return
-    fails = [e for e in (*cases.sized, *cases.rare) if isinstance(outputs.out(e), Failure)]
+    fails = [e for e in (*cases.sized, *cases.rare) if isinstance(subject.out(e), Failure)]
     some = (tuple(e for e in each if e not in fails) for each in (cases.sized, cases.rare))
-    outputs.cases = replace(cases, **dict(zip(("sized", "rare"), some, strict=True)))
+    subject.cases = replace(cases, **dict(zip(("sized", "rare"), some, strict=True)))
     if fails:
         where = f"b = {fails[0].b}, {letters(fails[0])}"
-        yield say("raises_there", error=outputs.out(fails[0]).text, where=where)
+        yield say("raises_there", error=subject.out(fails[0]).text, where=where)

@@ -20,9 +20,9 @@ from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN
-from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
+from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
 from eleven_steps.checks.judge.unreached import unreached
-from eleven_steps.checks.know.catalogue import Mistake, mistakes_of
+from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
@@ -48,18 +48,19 @@ class Blame:
         """Whether the run was stopped by an error."""
         return self.walked.trace.stop is not None
 
-    def step_of(self, mistake: Mistake) -> int:
+    def step_of(self, name: str) -> int:
         """The step of a mistake, or an earlier one of its steps where it is made here."""
+        mistake = named(name)
         step = self.found.step if self.found else mistake.step
         here = step in mistake.steps and not self.walked.reached(STEPS[step - 1])
         return min(step, mistake.step) if here else mistake.step
 
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""
-        if self.found and self.found.step == mistakes_of(self.walked.right.case.variant)[name].step:
+        number, case = named(name).step, self.walked.right.case
+        if self.found and self.found.step == number:
             return False
-        case = self.walked.right.case
-        step = STEPS[mistakes_of(case.variant)[name].step - 1]
+        step = STEPS[number - 1]
         wrong, right = play(case, name).steps.get(step, {}), play(case)[step]
         spoilt = [n for n, t in right.items() if n not in wrong or not close(wrong[n], t)]
         ours = self.walked.right.scene[step]
@@ -219,7 +220,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := dropped(walked, op) or of_another(walked, number, op, step, start):
         return found
-    for question in (skipped, wrong_size, _weighed, _of_another_family):
+    for question in (skipped, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):

@@ -10,6 +10,7 @@ import torch
 
 from eleven_steps.checks.judge.constructor import in_line
 from eleven_steps.checks.judge.differ import Blame, differ, plainly
+from eleven_steps.checks.judge.naming import Beside, contradicted, dropped, error_of, makes
 from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
@@ -20,14 +21,12 @@ from eleven_steps.checks.judge.related import (
     nan_cause,
     related,
     reordered,
-    same_everywhere,
     same_tensor,
     whole,
 )
 from eleven_steps.checks.judge.say import (
     Finding,
     came,
-    dropped,
     from_notebook,
     say,
     together,
@@ -38,13 +37,12 @@ from eleven_steps.checks.know.exercises.kinds import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import LAYERS, drawn, other_numbers
+from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
 from eleven_steps.checks.run.recording import Trace
 from eleven_steps.helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
-BOARD, SIZED = 0, 2  # cases: the first, which learners have before them; where all sizes differ
 
 
 def judge_function(task: Write, answer: Any) -> Finding:
@@ -54,16 +52,16 @@ def judge_function(task: Write, answer: Any) -> Finding:
         return say("no_function", name=name)
     more = drawn(task.cases[1]) if is_remote(answer) else ()
     scenes = [play(each) for each in (*task.cases, *more)]
-    *returned, again = _asked(task, answer, [*scenes, scenes[BOARD]])
+    *returned, again = _asked(task, answer, [*scenes, scenes[FIRST]])
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
-    changed = faults[0] is None and fault(task, scenes[BOARD], again)
-    both = zip(returned[BOARD], again, strict=False)
+    changed = faults[0] is None and fault(task, scenes[FIRST], again)
+    both = zip(returned[FIRST], again, strict=False)
     if changed or any(all(map(is_tensor, two)) and not same_tensor(*two) for two in both):
         return say("other_each_time")
     if not any(faults):
-        right = say("right_everywhere" if scenes[BOARD].case.example else "right_wherever")
+        right = say("right_everywhere" if scenes[FIRST].case.example else "right_wherever")
         return _with_side_effect(right, task, answer, scenes[SIZED])
     return _why(task, answer, scenes, returned, faults)
 
@@ -195,69 +193,92 @@ def _why(
     used = used_by(answer)
     first = next(index for index, finding in enumerate(faults) if finding)
     back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
-    if finding := _slip(task, scenes, returned):
+    blame = _followed(task, answer, scenes[SIZED], returned[SIZED])
+    if finding := _slip(task, None if task.right else blame, scenes, returned):
         at = SIZED
     elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
     else:
-        one = _unused(task, answer, scenes[BOARD], returned[BOARD])
+        one = _unused(task, answer, scenes[FIRST], returned[FIRST])
         likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
         at = _spoken_of(faults, likes)
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
         clear = faults[at].kind == "nan" and wording("nan_comes_of") not in faults[at].text
         look = raised or not likes[at] and faults[at].kind != "type" and not clear
-        if look and (said := _in_its_line(task, answer, scenes[at], returned[at])):
+        if look and at != SIZED:
+            blame = _followed(task, answer, scenes[at], returned[at])
+        if look and (said := _in_its_line(task, blame, returned[at])):
             text = said if raised else together(text, said)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
             text = together(text, wording("is_handed", names=names))
-        if faults[BOARD] is None:
-            text = say("not_everywhere", first=scenes[BOARD].case.called, fault=text).text
-        elif at and faults[at].kind != faults[BOARD].kind:
-            text = say("hidden_by_sizes", first=scenes[BOARD].case.called, fault=text).text
+        if faults[FIRST] is None:
+            text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
+        elif at and faults[at].kind != faults[FIRST].kind:
+            text = say("hidden_by_sizes", first=scenes[FIRST].case.called, fault=text).text
         finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
         return finding
-    lost, back = dropped(used), back.get(at, "")
+    lost, back = dropped(blame), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
 
 
-def _in_its_line(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
-    """Say what is wrong in the line where it is, or what that line raises."""
-    failure = parts[0] if parts and type(parts[0]) is Failure else None
+def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | None:
+    """Follow a function in a case; None where it cannot be, or does otherwise than before."""
     right = right_of(scene.case)
     trace = ask(answer, "traced_call", task.gets(right.scene))
-    if not isinstance(trace, Trace) or (trace.stop is None) != (failure is None):
-        return ""
+    failed = bool(parts) and type(parts[0]) is Failure
+    if not isinstance(trace, Trace) or (trace.stop is None) == failed:
+        return None
     with clock_paused():
         walked = walk(trace, right)
-        blame = Blame(walked, differ(walked))
-    if failure is None:
-        useful = blame.found and not task.right and blame.found.reason not in ("early", "torch")
-        return told(blame).text if useful and blame.found.op is not None else ""
-    return told(
-        blame if blame.found and not task.right else plainly(blame), failure.text.rstrip(".")
-    ).text
+        return Blame(walked, differ(walked))
 
 
-def _slip(task: Write, scenes: list[Scene], returned: list[Parts]) -> Finding | None:
+def _in_its_line(task: Write, blame: Blame | None, parts: Parts) -> str:
+    """Say what is wrong in the line where it is, or what that line raises."""
+    if blame is None:
+        return ""
+    found, error = blame.found, error_of(parts[0] if parts else None)
+    if error:
+        return told(blame if found and not task.right else plainly(blame), error).text
+    useful = found and not task.right and found.reason not in ("early", "torch")
+    return told(blame).text if useful and found.op is not None else ""
+
+
+def _slip(
+    task: Write, blame: Blame | None, scenes: list[Scene], returned: list[Parts]
+) -> Finding | None:
     """The usual wrong answer that explains what is returned everywhere, if there is one."""
+    played = {scene.case: scene for scene in scenes}
+    gave = dict(zip(played, returned, strict=True))
+    beside = Beside(
+        (scenes[SIZED].case, *(each for each in played if each != scenes[SIZED].case)),
+        gave.__getitem__,
+        lambda case, _, *slips: (
+            task.slipped(slips[0], played[case]) if slips else task.answer(played[case])
+        ),
+    )
+    for index, slip in enumerate(_slips(task)):
+        if not makes(beside, slip) or slip.mistake and contradicted(blame, slip.mistake):
+            continue
+        if task.planted and index == 0:
+            return say("not_repaired")
+        return Finding(None, slip.sentence, slip.mistake, "mistake")
+    return reordered(task.names, returned, map(task.answer, scenes))
+
+
+def _slips(task: Write) -> list[Slip]:
+    """The usual wrong answers, those of the exercise before those of its step."""
     number = STEPS.index(task.step) + 1
     own = [slip.mistake for slip in task.slips]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     # What is made of x is given, and right: no mistake of steps 2 and 3 is blamed later.
-    others = [
-        n for n, e in every.items() if number in e.steps and e.step in {1, number, *range(4, 12)}
-    ]
-    others = [Slip(every[name].told, None, name) for name in others if name not in own]
-    for index, slip in enumerate([*task.slips, *others]):
-        if same_everywhere(returned, (task.slipped(slip, scene) for scene in scenes)):
-            if task.planted and index == 0:
-                return say("not_repaired")
-            return Finding(None, slip.sentence, slip.mistake, "mistake")
-    return reordered(task.names, returned, map(task.answer, scenes))
+    steps = {1, number, *range(4, 12)}
+    others = [n for n, e in every.items() if number in e.steps and e.step in steps]
+    return [*task.slips, *(Slip(every[n].told, None, n) for n in others if n not in own)]
 
 
 def _from_outside(
@@ -266,9 +287,9 @@ def _from_outside(
     """Say which name of the notebook, or which typed-in size, the function uses."""
     if used["names"]:
         return say("function_reads", what=from_notebook(used))
-    if faults[BOARD] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
+    if faults[FIRST] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
         return None
-    board, other = scenes[BOARD].case, scenes[SIZED].case
+    board, other = scenes[FIRST].case, scenes[SIZED].case
     for typed, (letter, size) in itertools.product(used["constants"], board.letters.items()):
         for power in POWERS.get(type(typed), ()):
             there = other.letters[letter]

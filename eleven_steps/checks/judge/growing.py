@@ -8,15 +8,30 @@ that returns the output is judged as check_attention judges it.
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from eleven_steps.checks.judge.classes import examine
-from eleven_steps.checks.judge.constructor import constructed, faults, parts_to_come, unset
+from eleven_steps.checks.judge.constructor import (
+    alike_in_shape,
+    constructed,
+    faults,
+    parts_to_come,
+    unset,
+)
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
-from eleven_steps.checks.judge.match import SIZED, drawn_anew
+from eleven_steps.checks.judge.naming import (
+    Beside,
+    drawn_anew,
+    dropped,
+    error_of,
+    of_names,
+    single,
+    unknown,
+)
 from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.related import (
     exchanged,
@@ -26,8 +41,6 @@ from eleven_steps.checks.judge.related import (
 )
 from eleven_steps.checks.judge.say import (
     Finding,
-    dropped,
-    from_notebook,
     in_order,
     say,
     together,
@@ -35,9 +48,10 @@ from eleven_steps.checks.judge.say import (
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
-from eleven_steps.checks.run.ask import Pass, Seen, once, used_by
-from eleven_steps.checks.run.cases import TASK_CASES
+from eleven_steps.checks.run.ask import Pass, Seen, once
+from eleven_steps.checks.run.cases import SIZED, TASK_CASES
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.making import Facts
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
@@ -70,7 +84,9 @@ def _judged(cls: Any) -> Finding:
     failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
     if failed and (finding := unset(failed, built[True])):
         return finding
-    finding = _forward(cls, seen) if begun else parts_to_come(built[True]) or _begun(cls)
+    finding = (
+        _forward(cls, built[True], seen) if begun else parts_to_come(built[True]) or _begun(cls)
+    )
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
     if finding.kind == "right" and built[True].mask == "parameter":
@@ -94,8 +110,8 @@ def _begun(cls: Any) -> Finding:
 # What forward returns
 
 
-def _forward(cls: Any, seen: list[Seen]) -> Finding:
-    returned, used, reads = [each.parts or (each.out,) for each in seen], used_by(cls), ""
+def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
+    returned = [each.parts or (each.out,) for each in seen]
     right = _steps_like(returned)
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
@@ -110,10 +126,8 @@ def _forward(cls: Any, seen: list[Seen]) -> Finding:
         behind = right[-1] == 5 and blame and _left_behind(blame)
         finding = behind or drops or _so_far(right[-1], blame)
     elif not (finding := drawn_anew(cls, TASK_CASES[SIZED], blame)):
-        finding = _some_of(returned) or _wrong(cls, blame, seen, returned)
-        if used["names"] and not finding.mistake:
-            reads = say("forward_reads", what=from_notebook(used)).text
-    return replace(finding, text=together(finding.text, dropped(used), reads))
+        finding = _some_of(returned) or _wrong(cls, facts, blame, seen, returned)
+    return replace(finding, text=together(finding.text, dropped(blame)))
 
 
 def _left_behind(blame: Blame) -> Finding | None:
@@ -150,12 +164,12 @@ def _some_of(returned: Sequence[Parts]) -> Finding | None:
     return None
 
 
-def _steps_like(returned: Sequence[Parts], *mistakes: str) -> list[int]:
-    """The steps, of our class with mistakes, whose tensors are what was returned everywhere."""
+def _steps_like(returned: Sequence[Parts]) -> list[int]:
+    """The steps whose tensors are what was returned everywhere."""
     return [
         number
         for number, step in NUMBERED
-        if same_everywhere(returned, (play(case, *mistakes).at(step) for case in TASK_CASES))
+        if same_everywhere(returned, (play(case).at(step) for case in TASK_CASES))
     ]
 
 
@@ -179,45 +193,50 @@ def _nothing(blame: Blame | None) -> Finding:
     return replace(finding, text=together(finding.text, up_to), reached=number)
 
 
-def _known(returned: Sequence[Parts]) -> str:
-    """The first mistake whose class records, at some step, what was returned everywhere."""
-    names = [name for name in MISTAKES if _steps_like(returned, name)]
-    # Several mistakes may raise the same error; equal numbers are no such accident.
-    raised = any(isinstance(parts[0], Failure) for parts in returned)
-    return names[0] if names and not (raised and len(names) > 1) else ""
-
-
 def _wrong(
-    cls: Any, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
+    cls: Any, facts: Facts, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
 ) -> Finding:
-    """Say where what was returned leaves the right way, and which known mistake it comes to."""
-    wrong = [i for i, each in enumerate(seen) if not _as_some_step(each, i)]
+    """Say which known mistake is made, or where what was returned leaves the right way."""
+    wrong = [i for i in range(len(seen)) if not _as_some_step(returned[i], i)]
     at = SIZED if SIZED in wrong else wrong[0]
     scene, here = play(TASK_CASES[at]), seen[at]
     if at != SIZED:
         blame = blamed(cls, scene.case, here.out)
-    found = blame and blame.found
-    known = MISTAKES.get(_known(returned))
-    if known and isinstance(here.out, Failure) and found and found.step not in known.steps:
-        known = None  # what torch says alone is no proof of a mistake
-    if known and not (found and blame.unspoilt(known.identifier)):
-        step = blame.step_of(known) if blame else known.step
-        return Finding(step, known.told, known.identifier, "mistake")
-    if found and found.reason != "early":
-        error = here.out.text.rstrip(".") if isinstance(here.out, Failure) else ""
-        finding = replace(told(blame, error), case=scene.case)
-        return replace(finding, mistake=known and known.identifier)
+    gave = dict(zip(TASK_CASES, returned, strict=True))
+    beside = Beside(
+        (scene.case, *(each for each in TASK_CASES if each != scene.case)),
+        gave.__getitem__,
+        lambda case, step, *names: play(case, *names).at(step),
+        MISTAKES,
+        partial(alike_in_shape, shapes=facts.shapes),
+        STEPS[1:],
+    )
+    if name := single(beside, blame):
+        (finding,) = of_names([name], blame, _with_why, error_of(here.out))
+        return replace(finding, case=None if finding.text == MISTAKES[name].told else scene.case)
+    if blame and blame.found and blame.found.reason == "early":
+        blame = None
+    return unknown(cls, blame, here.out, facts, _unlike(here, scene))
+
+
+def _with_why(name: str, step: int | None) -> Finding:
+    """Say a mistake, and why it matters."""
+    return replace(say(name, step, case=None), text=MISTAKES[name].told)
+
+
+def _as_some_step(parts: Parts, at: int) -> bool:
+    scene = play(TASK_CASES[at])
+    return any(same_parts(parts, scene.at(step)) for step in STEPS)
+
+
+def _unlike(here: Seen, scene: Scene) -> Finding:
+    """Describe what is wrong where no difference was found on its way."""
     if isinstance(here.out, Failure) and not here.parts:
         return say("raises", error=here.out.told, where=scene.case.where, line="")
     if not here.parts or not all(isinstance(part, torch.Tensor) for part in here.parts):
         came = ", ".join(p if isinstance(p, str) else "a tensor" for p in here.parts)
         return say("forward_no_tensors", came=came)
-    return replace(_other_tensors(here.parts, scene), case=scene.case)
-
-
-def _as_some_step(seen: Seen, at: int) -> bool:
-    parts, scene = seen.parts or (seen.out,), play(TASK_CASES[at])
-    return any(same_parts(parts, scene.at(step)) for step in STEPS)
+    return _other_tensors(here.parts, scene)
 
 
 def _other_tensors(parts: Parts, scene: Scene) -> Finding:

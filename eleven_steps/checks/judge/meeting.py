@@ -1,14 +1,12 @@
 """Where two tensors meet: whether each is the one, and as far along, that the call takes."""
 
-import ast
 import contextlib
 
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN, around
-from eleven_steps.checks.run.places import Place
+from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN, dropped_call
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -185,12 +183,6 @@ def used_later_on(walked: Walk, index: int) -> bool:
     )
 
 
-def is_dropped(place: Place | None) -> bool:
-    """Whether the line of a call makes something and gives it no name."""
-    nodes = around(place)
-    return bool(nodes) and isinstance(nodes[-1], ast.Expr)
-
-
 def dropped(walked: Walk, op: Op) -> Difference | None:
     """What should have been given in place of an operand, and was made and given no name."""
     for index in op.given:
@@ -199,7 +191,7 @@ def dropped(walked: Walk, op: Op) -> Difference | None:
             later = [walked.readings[i] for i in each.gave]
             later = [e for e in later if e.right and e.who == mine.who]
             goes_on = any(e.stage > (mine.stage or 9) for e in later)
-            if goes_on and is_dropped(each.place) and number in _after(walked, index):
+            if goes_on and dropped_call(each.place) and number in _after(walked, index):
                 return Difference(
                     mine.stage + 1, "idle", number, each.place, each.gave[0], each.gave[0]
                 )

@@ -24,8 +24,7 @@ class Difference:
 
     Args:
         step: to look at, 1 to 11.
-        reason: idle, skipped, other, projection, size, family, scale, hidden, rows, early, stored,
-            before, blocks, rescaled, made, torch or name; see judge/say.
+        reason: why, as in the names of the sentences differs_idle, differs_skipped ...: see tell.
         op: the call, by its number in the trace; None where none was reached.
         place: where to look in the learner's source.
         index: the tensor that is not what the call takes, or that it makes; None where unknown.

@@ -231,12 +231,6 @@ def from_notebook(used: dict[str, list]) -> str:
     )
 
 
-def dropped(used: dict[str, list]) -> str:
-    """Say which result the code makes and drops."""
-    names = used["dropped"]
-    return wording("result_dropped", name=names[0]) if names else ""
-
-
 def came(thing: Any, rows: bool = True) -> str:
     """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
     kind, each = type(thing), thing

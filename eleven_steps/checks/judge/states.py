@@ -1,6 +1,5 @@
 """How far scores have come on their way to weights."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -15,16 +14,14 @@ class State:
     Args:
         scale: by which the right scores are multiplied in it, or in its logarithm.
         grown: whether exp has been taken.
-        hidden: what is hidden: "none", "right", "other", or "finite" with the right places.
+        hidden: what is hidden: "none", "right" or "other".
         whole: whether its rows sum to 1.
-        kept: what the hidden places hold, where it is a finite number.
     """
 
     scale: float
     grown: bool
     hidden: str
     whole: bool = False
-    kept: float = -math.inf
 
 
 def state_of(
@@ -54,11 +51,9 @@ def state_of(
             continue
         if (centred - factor * wanted).abs().max() > tolerance * (1 + centred.abs().max()):
             continue
-        held = mine[gone & torch.isfinite(mine)] if not grown else mine[:0]
-        kept = float(held.flatten()[0]) if len(held) else -math.inf
         hidden = "other" if gone.any() else "none"
         hidden = "right" if torch.equal(gone, hides) else hidden
         sums = mine.sum(-1)
         whole = grown and bool((sums - 1).abs().max() < 1e-6 + tolerance)
-        return State(factor, grown, hidden, whole, kept)
+        return State(factor, grown, hidden, whole)
     return None

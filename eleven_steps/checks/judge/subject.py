@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import cases_for, takes
-from eleven_steps.checks.judge.constructor import shapes_of
+from eleven_steps.checks.judge.constructor import alike_in_shape, shapes_of
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -44,6 +44,14 @@ class Subject:
         if case not in self._seen:
             self._seen[case] = once(self.cls, self.plain(case), Pass())[0]
         return self._seen[case]
+
+    def right(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
+        """Output of the right class, or of one with these mistakes."""
+        return play(self.plain(case), *mistakes).out
+
+    def fits(self, name: str) -> bool:
+        """Whether the layers have the shapes that they have with a mistake."""
+        return alike_in_shape(name, self.shapes, self.variant)
 
     @property
     def every_seen(self) -> list[Seen]:
@@ -113,4 +121,4 @@ def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
 
 
 def _right(subject: Subject, case: Case) -> bool:
-    return takes(subject.cls, case) and close(subject.out(case), play(subject.plain(case)).out)
+    return takes(subject.cls, case) and close(subject.out(case), subject.right(case))

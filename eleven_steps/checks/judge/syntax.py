@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import textwrap
 from collections.abc import Iterator
 
 from eleven_steps.checks.run.places import Place
@@ -74,6 +75,16 @@ def named(node: ast.AST) -> str:
     return ""
 
 
+def dropped_call(place: Place | None) -> str:
+    """What a line calls, where it makes something and gives it no name; "" for any other."""
+    nodes = around(place)
+    if not nodes or not isinstance(nodes[-1], ast.Expr) or nodes[-1].value is not nodes[0]:
+        return ""
+    function = getattr(nodes[0], "func", None)
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    return "" if name.endswith("_") else name  # which works in place
+
+
 def operands(place: Place | None) -> Iterator[str]:
     """The texts of what a call is given, in order."""
     nodes = around(place)
@@ -98,3 +109,30 @@ def _is_number(node: ast.AST) -> bool:
     """Whether a node is a number or a text as it stands there."""
     node = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(node, ast.Constant)
+
+
+# A whole source
+
+
+@functools.lru_cache(64)
+def parsed(source: str) -> ast.AST:
+    """The tree of a source, which may be indented; an empty one where it is none."""
+    try:
+        return ast.parse(textwrap.dedent(source))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def set_in(tree: ast.AST, name: str) -> list[tuple[int, ast.AST]]:
+    """The lines at which a name is set, and what it is set to."""
+    return _assigned(tree).get(name, [])
+
+
+@functools.lru_cache(64)
+def _assigned(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
+    found: dict[str, list[tuple[int, ast.AST]]] = {}
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Assign)):
+        for each in ast.walk(node.targets[0]):
+            if isinstance(each, ast.Name):
+                found.setdefault(each.id, []).append((node.lineno, node.value))
+    return found

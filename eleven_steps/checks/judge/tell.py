@@ -26,8 +26,9 @@ from eleven_steps.checks.judge.syntax import (
     around,
     named,
     operands,
+    parsed,
+    set_in,
 )
-from eleven_steps.checks.judge.tried import parsed, set_in
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.places import Place
@@ -142,7 +143,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
 
 def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     """What the sentence of one reason is filled with besides."""
-    values, reason, case = found.values, found.reason, walked.right.case
+    values, reason = found.values, found.reason
     if reason == "skipped":
         return _needed(found, walked)
     if reason == "early":
@@ -159,14 +160,6 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     if reason == "rows":
         sums = walked.trace.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
-    if reason == "size":
-        one = values["for_step"] == 6
-        letters = (n for n, size in case.letters.items() if size == values["size"])
-        letter = "" if values["name"].startswith("self.") else next(letters, "")
-        return {
-            "needs": f"num_tokens, {case.num_tokens}," if one else "Another size",
-            "letter": f", which is {letter}" if letter else "",
-        }
     if reason == "projection":
         return {
             "layer": {"queries": "W_query", "keys": "W_key", "values": "W_value"}[values["who"]]

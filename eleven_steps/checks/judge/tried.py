@@ -1,17 +1,14 @@
 """What a call at fault may have made: guesses that are tried in numbers before they are told."""
 
-import ast
-import functools
-import textwrap
 from collections.abc import Iterator
 
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, same
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MEET, around, named
+from eleven_steps.checks.judge.syntax import MEET
+from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
-from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
 
@@ -54,127 +51,17 @@ def in_blocks(walked: Walk, number: int, op: Op, width: int) -> Difference | Non
 
 def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]]:
     """The output of a softmax in blocks whose sums stay as they are when the maximum grows."""
-    scene, case = walked.right.scene, walked.right.case
-    scores = scene["scores"]["scores"].masked_fill(walked.right.hidden, -torch.inf)
-    blocks = (scores / case.head_dim**0.5).split(width, dim=-1)
-    values = scene["transpose"]["values"].split(width, dim=2)
-    for what in ("sum of values", "sum of the exponentials", "two sums"):
-        top, total, context = -torch.inf, 0.0, 0.0
-        for block, value in zip(blocks, values, strict=True):
-            new = block.amax(-1, keepdim=True).clamp(min=top)
-            scale, share = (top - new).exp(), (block - new).exp()
-            total = total * (1 if what != "sum of values" else scale) + share.sum(-1, True)
-            context = context * (scale if "expo" in what else 1) + share @ value
-            top = new
-        with torch.no_grad():
-            context = (context / total).transpose(1, 2).flatten(2)
-            yield what, scene.module.out_proj(context)
+    scene = walked.right.scene
+    masked = scene["scores"]["scores"].masked_fill(walked.right.hidden, -torch.inf)
+    scaled, values = masked / walked.right.case.head_dim**0.5, scene["transpose"]["values"]
+    one, other = {"context": _as_it_was}, {"total": _as_it_was}
+    guesses = {"sum of values": one, "sum of the exponentials": other, "two sums": one | other}
+    with torch.no_grad():
+        for what, kept in guesses.items():
+            context = blockwise(scaled, values, width, **kept)
+            yield what, scene.module.out_proj(context.transpose(1, 2).flatten(2))
 
 
-# A size that is none of the case, or not the one that is needed where it is used
-
-
-def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """A size that is none of the case, or that is read off x and is not one that is needed."""
-    nodes = around(op.place)
-    if not nodes:
-        return _typed(walked, number, op)
-    case, stop = walked.right.case, walked.trace.stop
-    sizes, known = case.letters, stop.numbers if stop else {}
-    b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
-    four = {b, n, h, d, case.d_out, b * h}
-    needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
-    todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
-    tree = parsed(walked.trace.source)
-    while todo:
-        for node in ast.walk(todo.pop()):
-            if found := _stored(walked, node):
-                values = {"name": f"self.{node.attr}", "size": found, "for_step": step}
-                place = _set_at(walked, values["name"]) or op.place
-                return Difference(1, "size", number, place, None, None, values)
-            if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
-                continue
-            seen.add(node.id)
-            for line, value in set_in(tree, node.id):
-                read = any(named(each) in ("shape", "size") for each in ast.walk(value))
-                size = known.get(node.id, 0)
-                if node.id in known and read and step != 5 and size not in needed and op.failed:
-                    text = ast.unparse(value)
-                    place = Place(line + walked.trace.first - 1, text, text)
-                    values = {"name": node.id, "size": size, "for_step": step}
-                    if _another_meant(
-                        tree, value, {n for n in known if known[n] in needed - {*op.numbers}}
-                    ):
-                        return Difference(step, "size", number, op.place, None, None, values)
-                    return Difference(1, "size", number, place, None, None, values)
-                if not read and (node.id in known or isinstance(value, ast.Tuple)):
-                    todo.append(value)
-    return None
-
-
-def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
-    """Whether another size that was read with this one fits, and is used somewhere."""
-    siblings = {
-        each.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and node.value is value
-        for each in ast.walk(node.targets[0])
-        if isinstance(each, ast.Name) and each.id in fitting
-    }
-    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return any(each.id in siblings for each in loads)
-
-
-def _stored(walked: Walk, node: ast.AST) -> int:
-    """The size that an attribute of self stores, where nothing of the case has it; else 0."""
-    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
-    size, case = walked.trace.sizes.get(node.attr, 0) if own else 0, walked.right.case
-    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
-    usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
-    return 0 if size in usual else size
-
-
-def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
-    """The same of a view that raises, where there is no source: a size that nothing here has."""
-    case = walked.right.case
-    there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
-    odd = [n for n in op.numbers if type(n) is int and n not in there]
-    if not op.failed or not odd or kind(op) not in ("view", "reshape"):
-        return None
-    values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
-    return Difference(1, "size", number, None, None, None, values)
-
-
-@functools.lru_cache(64)
-def parsed(source: str) -> ast.AST:
-    """The tree of a source, which may be indented; an empty one where it is none."""
-    try:
-        return ast.parse(textwrap.dedent(source))
-    except SyntaxError:
-        return ast.Module([], [])
-
-
-def set_in(tree: ast.AST, name: str) -> list[tuple[int, ast.AST]]:
-    """The lines at which a name is set, and what it is set to."""
-    return _assigned(tree).get(name, [])
-
-
-@functools.lru_cache(64)
-def _assigned(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
-    found: dict[str, list[tuple[int, ast.AST]]] = {}
-    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Assign)):
-        for each in ast.walk(node.targets[0]):
-            if isinstance(each, ast.Name):
-                found.setdefault(each.id, []).append((node.lineno, node.value))
-    return found
-
-
-def _set_at(walked: Walk, text: str) -> Place | None:
-    """Where an attribute is set."""
-    for node in ast.walk(parsed(walked.trace.source)):
-        if isinstance(node, ast.Assign):
-            targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
-            if text in targets:
-                line = ast.unparse(node)
-                return Place(node.lineno + walked.trace.first - 1, line, line, line)
-    return None
+def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """What is kept, not measured from the largest score now, with what a block adds."""
+    return kept + new

@@ -6,8 +6,18 @@ from collections.abc import Iterator
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.roles import role_of
-from eleven_steps.checks.judge.syntax import CUT, KEEP, MASK, MEET, NORM, SCALE, TURN, around, named
-from eleven_steps.checks.judge.tried import parsed
+from eleven_steps.checks.judge.syntax import (
+    CUT,
+    KEEP,
+    MASK,
+    MEET,
+    NORM,
+    SCALE,
+    TURN,
+    around,
+    named,
+    parsed,
+)
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 from eleven_steps.helpers.trace import STEPS

@@ -89,7 +89,7 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 def used_by(answer: Any) -> dict[str, list]:
     """What readings says of an answer; nothing where it cannot be read."""
     used = ask(answer, "readings")
-    parts = "names", "constants", "dropped", "called"
+    parts = "names", "constants", "called"
     return {name: [] for name in parts} | (used if type(used) is dict else {})
 
 

@@ -224,6 +224,7 @@ TASK_CASES = (
     Case(2, 7, 5, 12, 3, 9, seed=123, example="second", called="on the second example ({sizes})"),
     Case(4, 17, 20, 72, 12, 17, qkv_bias=True, seed=7, example="drawn"),
 )
+FIRST, SIZED = 0, 2  # the one before a learner's eyes; the one in which all sizes differ
 
 
 def known(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:

@@ -14,11 +14,6 @@ from torch import nn
 
 from eleven_steps.checks.run.places import tree_of
 
-MAKING = {
-    *("transpose", "view", "reshape", "permute", "swapaxes", "flatten", "unflatten"),
-    *("contiguous", "masked_fill", "softmax", "div", "mul"),
-    *("W_query", "W_key", "W_value", "W_gate", "out_proj", "dropout"),
-}
 Function = ast.FunctionDef | ast.Lambda
 
 
@@ -29,7 +24,6 @@ def readings(function: Any) -> dict[str, list]:
         names: (name, what it is) of each global that holds a tensor, a number or a module.
         called: the names in its code, of what it calls for one; known without its source too.
         constants: the numbers above 0 in the code.
-        dropped: the methods and layers whose results the code makes and drops.
     """
     if isinstance(function, type):
         function = vars(function).get("forward")
@@ -37,7 +31,7 @@ def readings(function: Any) -> dict[str, list]:
         function = vars(type(function)).get("forward")
     code = getattr(function, "__code__", None)
     called = sorted(_named(code)) if isinstance(code, types.CodeType) else []
-    found = {"names": [], "constants": [], "dropped": [], "called": called}
+    found = {"names": [], "constants": [], "called": called}
     node = source_of(function)
     if node is None:
         return found
@@ -51,7 +45,6 @@ def readings(function: Any) -> dict[str, list]:
     return found | {
         "names": [(name, kind) for name, kind in names if kind],
         "constants": sorted({each.value for each in inside if _is_size(each)}),
-        "dropped": [name for each in inside if (name := _dropped(each)) in MAKING],
     }
 
 
@@ -130,14 +123,6 @@ def _read(node: Function, code: types.CodeType) -> set[str]:
 def _is_size(node: ast.AST) -> bool:
     number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
     return number and 0 < node.value < math.inf
-
-
-def _dropped(node: ast.AST) -> str:
-    """The method or layer of a statement that is nothing but a call of it."""
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return ""
-    function = node.value.func
-    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def _kind(value: Any) -> str:

@@ -1,0 +1,306 @@
+"""Name what is wrong in an answer: the mistake that it makes, or where it leaves the right way.
+
+A function of one step, a class in progress and a finished class are named here, in one way. They
+differ in the tensors that are asked for, those of one step, of any step, the output, and in the
+cases.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.judge.differ import Blame, blamed
+from eleven_steps.checks.judge.read import FAMILIES
+from eleven_steps.checks.judge.related import is_tensor, whole
+from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
+from eleven_steps.checks.judge.syntax import dropped_call
+from eleven_steps.checks.judge.tell import line_of, told
+from eleven_steps.checks.know.catalogue import Mistake, named
+from eleven_steps.checks.know.right import Parts, Scene, planted, play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, once, used_by
+from eleven_steps.checks.run.cases import SAME, Case, close
+from eleven_steps.checks.run.isolate import Failure, clock_paused
+from eleven_steps.checks.run.making import ATTRIBUTES, Facts
+from eleven_steps.helpers.trace import STEPS
+
+# Differences that are of their own step, whatever mistake ends in the same numbers.
+OWN_PLACE = "other", "early", "exchanged"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What an answer gives, and what is right there or comes of a slip.
+
+    Args:
+        cases: where it is asked, first the one in which most is told.
+        mine: what it gives in a case.
+        theirs: theirs(case, step, *slips): what a step makes, or makes with slips.
+        mistakes: that it may make.
+        fits: whether a mistake can be it, whatever it gives.
+        steps: whose tensors may be meant.
+        simpler: cases in each of which one mistake of two is seen alone.
+    """
+
+    cases: Sequence[Case]
+    mine: Callable[[Case], Parts]
+    theirs: Callable[..., Parts]
+    mistakes: Mapping[str, Mistake] = field(default_factory=dict)
+    fits: Callable[[str], bool] = lambda _: True
+    steps: tuple[str, ...] = STEPS[-1:]
+    simpler: Sequence[Case] = ()
+
+
+# Whether an answer makes a slip
+
+
+def makes(beside: Beside, *slips: Any) -> str:
+    """Whether an answer does what slips do: as a "function", in "failure", or not at all, ""."""
+    return next(filter(None, (_makes(beside, step, *slips) for step in beside.steps)), "")
+
+
+def _makes(beside: Beside, step: str, *slips: Any) -> str:
+    def theirs(case: Case, *slips: Any) -> Parts:
+        return beside.theirs(case, step, *slips)
+
+    mine, (main, *others) = beside.mine, beside.cases
+    if not alike(mine(main), theirs(main, *slips)):  # which two failures are
+        return ""
+    fails, both, apart = _failed(mine(main)), [main], False
+    for case in others:
+        two = mine(case), theirs(case, *slips)
+        if alike(*two):
+            both.append(case)
+        elif fails and any(map(_failed, two)):
+            apart = True  # a call in another style may fail in more cases
+        else:
+            return ""
+    run = [case for case in both if not _failed(mine(case))]
+    if any(not alike(theirs(case), theirs(case, *slips)) for case in run):
+        return "function"
+    if any(not alike(mine(case), theirs(case), exactly=True) for case in run):  # in NaN alone
+        same = all(alike(mine(case), theirs(case, *slips), exactly=True) for case in run)
+        return "function" if same else ""
+    if len(run) == len(both):  # right wherever it was asked: the slip changes nothing here
+        return ""
+    same_cases = run and not apart and not main.variant  # there, nothing tells where it fails
+    texts = {parts[0].text for parts in (mine(main), theirs(main, *slips)) if _failed(parts)}
+    return "failure" if same_cases or fails and len(texts) == 1 else ""
+
+
+def _failed(parts: Parts) -> bool:
+    return any(isinstance(part, Failure) for part in parts)
+
+
+def alike(mine: Parts, theirs: Parts, exactly: bool = False) -> bool:
+    """Whether two answers agree where theirs are numbers; NaN may be 0 in another style."""
+    if _failed(mine) or _failed(theirs):
+        return _failed(mine) and _failed(theirs)
+    pairs = zip(mine, theirs, strict=False)
+    return len(mine) == len(theirs) and all(_alike(*pair, exactly) for pair in pairs)
+
+
+def _alike(mine: Any, theirs: Any, exactly: bool) -> bool:
+    if isinstance(theirs, int):
+        return whole(mine) == theirs
+    if not is_tensor(mine) or mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+        return False
+    if not theirs.is_floating_point():
+        return torch.equal(mine, theirs)
+    return close(mine if exactly else mine.masked_fill(theirs.isnan(), torch.nan), theirs)
+
+
+def single(beside: Beside, blame: Blame | None = None) -> str | None:
+    """The one mistake that comes to what an answer gives.
+
+    What fails alike is no proof of a mistake: it must fail at a step of it, in a call of the same
+    tensors.
+
+    Args:
+        beside: of the answer.
+        blame: where it was followed, if it was.
+    """
+    mistakes = beside.mistakes
+    step = blame.found.step if blame and blame.found else None
+    raised = blame is not None and blame.raised
+    names = sorted(mistakes, key=lambda each: not raised and step not in mistakes[each].steps)
+    for name in names:
+        how, here = makes(beside, name), step in (None, *mistakes[name].steps)
+        if not how or not beside.fits(name):
+            continue
+        if here or (how == "function" if raised else not _nan_alone(beside, name)):
+            return name if not raised or _fails_alike(blame, name) else None
+    return None
+
+
+def _nan_alone(beside: Beside, name: str) -> bool:
+    """Whether what a mistake changes is a number no more: much ends in NaN."""
+    main, step = beside.cases[0], beside.steps[-1]
+    right, theirs = beside.theirs(main, step), beside.theirs(main, step, name)
+    return alike(right, theirs) and not alike(right, theirs, exactly=True)
+
+
+def _fails_alike(blame: Blame, name: str) -> bool:
+    """Whether a class that raises does so where one with a mistake does, at the same tensors."""
+    theirs = _planted(name, blame.walked.right.case)
+    if theirs is None or _situation(theirs) != _situation(blame) or contradicted(blame, name):
+        return False
+    return not blame.walked.trace.sizes or _stored(theirs) <= _stored(blame)
+
+
+def _stored(blame: Blame) -> set[tuple[str, int]]:
+    """The sizes that a class stores under the lecture's names."""
+    return {(name, n) for name, n in blame.walked.trace.sizes.items() if name in ATTRIBUTES}
+
+
+@functools.cache
+def _planted(name: str, case: Case) -> Blame | None:
+    with clock_paused():
+        return blamed(planted(name, variant=case.variant), case)
+
+
+def _situation(blame: Blame) -> tuple:
+    """The step of a difference, and what the call that raised was given."""
+    found, walked = blame.found, blame.walked
+    ops = walked.trace.ops
+    failing = ops[-1] if ops and ops[-1].failed else None
+    read = [walked.readings[i] for i in (failing.given if failing else ())]
+    real = {(each.family, each.axes) for each in read if each.family in FAMILIES[1:]}
+    return found and found.step, real
+
+
+def contradicted(blame: Blame | None, name: str) -> bool:
+    """Whether the way shows that another line than a mistake's is at fault."""
+    found = blame and blame.found
+    if not found:
+        return False
+    elsewhere = found.reason in OWN_PLACE and found.step not in named(name).steps
+    return elsewhere or blame.unspoilt(name)
+
+
+# Two mistakes
+
+
+def pair(beside: Beside, blame: Blame) -> tuple[str, ...]:
+    """Two mistakes that together come to what an answer gives, the first where it was blamed.
+
+    What the first makes must be among the tensors of the forward, up to where the second is made.
+    """
+    if not blame.found:
+        return ()
+    case, mistakes = blame.walked.right.case, beside.mistakes
+    kept = (each for each in blame.walked.trace.tensors if each.device.type == "cpu")
+    made = [each.float() for each in kept if each.is_floating_point()]
+    for one in (name for name in mistakes if blame.found.step in mistakes[name].steps):
+        shown = _shown(made, play(case, one), play(case), mistakes[one].step)
+        for other in (name for name in mistakes if mistakes[name].step in shown):
+            agrees = _conceivable(beside, one, other) and makes(beside, one, other)
+            if agrees == "function" and beside.fits(one):
+                return one, other
+    return ()
+
+
+def _shown(made: list[torch.Tensor], wrong: Scene, right: Scene, step: int) -> range:
+    """The steps at which a second mistake may be made, where the first is seen.
+
+    From its step on, a forward has what a wrong class spoils, in place of what is right.
+    """
+    first = None
+    for number in range(step, len(STEPS)):
+        theirs, ours = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, right))
+        spoilt = [name for name in theirs if not close(theirs[name], ours[name])]
+        if not all(_there(made, theirs[name]) for name in spoilt):
+            break
+        if any(not _there(made, ours[name]) for name in spoilt):
+            first = first or number
+    else:
+        number = len(STEPS)
+    return range(first + 1, number + 1) if first else range(0)
+
+
+def _there(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
+    """Whether a tensor is among others, scaled or not, whatever their shape."""
+    flat, finite = wanted.flatten(), wanted.flatten().isfinite()
+    some = flat[finite]
+    for each in made:
+        if each.numel() != wanted.numel():
+            continue
+        mine = each.flatten()
+        factor = float(mine[finite] @ some / some.square().sum())
+        if factor > 1e-4 and close(mine / factor, flat):
+            return True
+    return False
+
+
+def _conceivable(beside: Beside, one: str, other: str) -> bool:
+    """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
+    (step,), theirs = beside.steps, beside.theirs
+    return all(
+        alike(theirs(case, step, second), beside.mine(case), exactly=True)
+        for case in (*beside.simpler, beside.cases[0])
+        for first, second in ((one, other), (other, one))
+        if alike(theirs(case, step, first), theirs(case, step), exactly=True)
+        or _failed(theirs(case, step, second))
+    )
+
+
+# What is said
+
+
+def of_names(
+    names: Sequence[str], blame: Blame | None, say_one: Callable[..., Finding], error: str
+) -> Iterator[Finding]:
+    """Say mistakes; where the way shows a lone one's line elsewhere, that line."""
+    if len(names) == 1 and contradicted(blame, names[0]):
+        yield replace(told(blame, error), mistake=names[0])
+        return
+    for name in names:
+        yield say_one(name, blame and blame.step_of(name))
+
+
+def unknown(
+    answer: Any, blame: Blame | None, out: Any, facts: Facts, otherwise: Finding, more: str = ""
+) -> Finding:
+    """Say where an answer leaves the right way, or otherwise, and what there is to look at."""
+    found = blame and blame.found
+    finding = told(blame, error_of(out)) if found else otherwise
+    used = used_by(answer)
+    reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
+    hint = self_forgotten(out, facts) if isinstance(out, Failure) else ""
+    return replace(finding, text=together(finding.text, hint, reads, more))
+
+
+def dropped(blame: Blame | None) -> str:
+    """Say which result the code makes and drops."""
+    ops = blame.walked.trace.ops if blame else ()
+    name = next(filter(None, (dropped_call(op.place) for op in ops)), "")
+    return wording("result_dropped", name=name) if name else ""
+
+
+def error_of(out: Any) -> str:
+    """What was raised, as a sentence takes it; "" where nothing was."""
+    return out.text.rstrip(".") if isinstance(out, Failure) else ""
+
+
+def self_forgotten(failure: Failure, facts: Facts) -> str:
+    """Say which name wants `self.` before it, in forward or in the constructor, if one does."""
+    names = re.findall(r"^(?:Name|Attribute)Error: .*'(\w+)'", failure.text)
+    if failure.text.startswith("NameError") and {*names} & {*facts.kept}:
+        return wording("self_is_kept", name=names[0])
+    lost = failure.text.startswith("AttributeError") and {*names} & {*facts.unkept}
+    return wording("self_not_kept", name=names[0]) if lost else ""
+
+
+def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:
+    """Say that the same x gives other numbers each time, and where they are not the right ones."""
+    one, other = once(cls, case, Pass(seed=1), Pass(seed=2))
+    if close(one.out, other.out, SAME):
+        return None
+    found = blame and blame.found
+    finding = say("random_in_eval", blame.walked.roles[found.op] if found and found.op else 7)
+    first = wording("first_in", at=line_of(found.place)) if found and found.place else ""
+    return replace(finding, text=together(finding.text, first))
