@@ -189,7 +189,7 @@ class StepRead:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClassRead:
     """How far a class is right on the whiteboard."""
 
     cls: Any
@@ -202,7 +202,7 @@ class Reading:
         return all(step.state == "done" for step in self.steps)
 
 
-def read_class(cls: Any) -> Reading:
+def read_class(cls: Any) -> ClassRead:
     """Read how far a class is right, in its own tensors: for sliders.explore_class.
 
     Args:
@@ -222,7 +222,7 @@ def read_class(cls: Any) -> Reading:
     else:
         wrong = min(outcome.step or last + 2, len(STEPS)) - 1
         steps = _steps(walked, min(wrong, last + 1), wrong)
-    return Reading(cls, outcome.message, tuple(steps))
+    return ClassRead(cls, outcome.message, tuple(steps))
 
 
 def _steps(walked: Walk | None, up_to: int, wrong: int | None = None) -> Iterator[StepRead]:

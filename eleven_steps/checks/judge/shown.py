@@ -36,11 +36,11 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
     name, printed = said
     if finding.case is None or finding.case.example == "whiteboard" or not name.isidentifier():
         return {"printed": printed}
-    lines = made(scene.case, name) if isinstance(task, Grow) else called(task, scene, name)
+    lines = made(scene.case, name) if isinstance(task, Grow) else call_lines(task, scene, name)
     return {"printed": printed, "cell": "\n".join(lines)}
 
 
-def called(task: Write, scene: Scene, name: str) -> list[str]:
+def call_lines(task: Write, scene: Scene, name: str) -> list[str]:
     """The lines that call a function with what it gets in a scene; none where none make that."""
     arguments = [_written(each, scene) for each in task.gets(scene)]
     call = f"{name}({', '.join(arguments)})"

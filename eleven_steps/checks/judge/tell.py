@@ -130,7 +130,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["shape"] = tuple(walked.trace.tensors[found.index].shape)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
-        what = called(walked.readings[found.wanted])
+        what = noun(walked.readings[found.wanted])
         values["what"] = what
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
@@ -262,7 +262,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
 # A tensor in the learner's words, and its axes in the lecture's letters
 
 
-def called(reading: Reading) -> str:
+def noun(reading: Reading) -> str:
     """What right numbers are called."""
     if reading.family in ("const", "layer"):
         return wording("of_neither")
@@ -280,7 +280,7 @@ def what_is(reading: Reading) -> str:
         return wording("holds_nothing")
     if reading.family == "x":
         return wording("holds_x")
-    return wording("holds", what=called(reading))
+    return wording("holds", what=noun(reading))
 
 
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
@@ -302,7 +302,7 @@ def quoted(index: int, walked: Walk, op: int | None = None) -> str:
     name, reading = name_of(index, walked, op), walked.readings[index]
     if not name and reading.family == "layer":
         return wording("made_with", what=reading.who)
-    return f"`{name}`" if name else wording("unnamed", what=called(reading))
+    return f"`{name}`" if name else wording("unnamed", what=noun(reading))
 
 
 def operand(index: int, walked: Walk, op: int | None = None) -> str:

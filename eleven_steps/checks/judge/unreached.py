@@ -60,7 +60,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
 def _node_step(walked, node, path, readings, phase) -> int | None:
     """The step that a node of the source is for, if it tells."""
     trace = walked.trace
-    name = _called(node, trace)
+    name = _call_named(node, trace)
     usual = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
     if not name or name in OPENING or name not in usual | arithmetic | {"linear", "own"}:
@@ -109,7 +109,7 @@ def _attribute(node: ast.AST | None) -> str:
     return node.attr if own else ""
 
 
-def _called(node: ast.AST, trace) -> str:
+def _call_named(node: ast.AST, trace) -> str:
     """The call that a node stands for: of a module of the answer's own, what it is."""
     if name := _attribute(getattr(node, "func", None)):
         part = trace.parts.get(name, "")

@@ -164,18 +164,18 @@ def _misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding 
     line = task.lines[letter]
     here = {"place": place, "letter": letter, "code": line.code}
     needed = NEEDS.get(line.step, (line.step - 1,))
-    if lacking := [_called(step) for step in needed if step not in done]:
+    if lacking := [_step_named(step) for step in needed if step not in done]:
         word = "step" if len(lacking) == 1 else "steps"
         return say("line_too_early", steps=f"{word} {' and '.join(lacking)}", **here)
     if line.step in done:
-        return say("line_again", step=_called(line.step), **here)
+        return say("line_again", step=_step_named(line.step), **here)
     if not line.mistake:
         return None
     finding = say("line_wrong", fault=MISTAKES[line.mistake].told, **here)
     return replace(finding, mistake=line.mistake)
 
 
-def _called(step: int) -> str:
+def _step_named(step: int) -> str:
     return f"{step} ({STEPS[step - 1]})"
 
 
