@@ -10,7 +10,15 @@ import torch
 
 from eleven_steps.checks.judge.constructor import in_line
 from eleven_steps.checks.judge.differ import Blame, differ, plainly
-from eleven_steps.checks.judge.naming import Beside, contradicted, dropped, error_of, makes
+from eleven_steps.checks.judge.naming import (
+    Beside,
+    contradicted,
+    dropped,
+    error_of,
+    makes,
+    proven,
+    under_way,
+)
 from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
@@ -234,7 +242,7 @@ def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | N
         return None
     with clock_paused():
         walked = walk(trace, right)
-        return Blame(walked, differ(walked))
+        return under_way(Blame(walked, differ(walked)))
 
 
 def _in_its_line(task: Write, blame: Blame | None, parts: Parts) -> str:
@@ -244,7 +252,7 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts) -> str:
     found, error = blame.found, error_of(parts[0] if parts else None)
     if error:
         return told(blame if found and not task.right else plainly(blame), error).text
-    useful = found and not task.right and found.reason not in ("early", "torch")
+    useful = found and not task.right and found.reason != "torch"
     return told(blame).text if useful and found.op is not None else ""
 
 
@@ -262,11 +270,12 @@ def _slip(
         ),
     )
     for index, slip in enumerate(_slips(task)):
-        if not makes(beside, slip) or slip.mistake and contradicted(blame, slip.mistake):
+        how, name = makes(beside, slip), slip.mistake
+        if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue
         if task.planted and index == 0:
             return say("not_repaired")
-        return Finding(None, slip.sentence, slip.mistake, "mistake")
+        return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
 
 

@@ -30,6 +30,7 @@ from eleven_steps.checks.judge.naming import (
     error_of,
     of_names,
     single,
+    under_way,
     unknown,
 )
 from eleven_steps.checks.judge.path import Difference
@@ -202,6 +203,7 @@ def _wrong(
     scene, here = play(TASK_CASES[at]), seen[at]
     if at != SIZED:
         blame = blamed(cls, scene.case, here.out)
+    blame = under_way(blame)
     gave = dict(zip(TASK_CASES, returned, strict=True))
     beside = Beside(
         (scene.case, *(each for each in TASK_CASES if each != scene.case)),
@@ -214,8 +216,6 @@ def _wrong(
     if name := single(beside, blame):
         (finding,) = of_names([name], blame, _with_why, error_of(here.out))
         return replace(finding, case=None if finding.text == MISTAKES[name].told else scene.case)
-    if blame and blame.found and blame.found.reason == "early":
-        blame = None
     return unknown(cls, blame, here.out, facts, _unlike(here, scene))
 
 

@@ -59,7 +59,7 @@ class Beside:
 
 
 def makes(beside: Beside, *slips: Any) -> str:
-    """Whether an answer does what slips do: as a "function", in "failure", or not at all, ""."""
+    """How an answer does what slips do: as a "function", with an "error", in "failure", or ""."""
     return next(filter(None, (_makes(beside, step, *slips) for step in beside.steps)), "")
 
 
@@ -89,7 +89,7 @@ def _makes(beside: Beside, step: str, *slips: Any) -> str:
         return ""
     same_cases = run and not apart and not main.variant  # there, nothing tells where it fails
     texts = {parts[0].text for parts in (mine(main), theirs(main, *slips)) if _failed(parts)}
-    return "failure" if same_cases or fails and len(texts) == 1 else ""
+    return "error" if fails and len(texts) == 1 else "failure" if same_cases else ""
 
 
 def _failed(parts: Parts) -> bool:
@@ -117,24 +117,40 @@ def _alike(mine: Any, theirs: Any, exactly: bool) -> bool:
 def single(beside: Beside, blame: Blame | None = None) -> str | None:
     """The one mistake that comes to what an answer gives.
 
-    What fails alike is no proof of a mistake: it must fail at a step of it, in a call of the same
-    tensors.
-
     Args:
         beside: of the answer.
         blame: where it was followed, if it was.
     """
-    mistakes = beside.mistakes
     step = blame.found.step if blame and blame.found else None
-    raised = blame is not None and blame.raised
+    mistakes, raised = beside.mistakes, blame is not None and blame.raised
     names = sorted(mistakes, key=lambda each: not raised and step not in mistakes[each].steps)
     for name in names:
         how, here = makes(beside, name), step in (None, *mistakes[name].steps)
         if not how or not beside.fits(name):
             continue
-        if here or (how == "function" if raised else not _nan_alone(beside, name)):
-            return name if not raised or _fails_alike(blame, name) else None
+        if (raised or here or not _nan_alone(beside, name)) and proven(how, name, blame):
+            return name
     return None
+
+
+def proven(how: str, name: str, blame: Blame | None) -> bool:
+    """Whether what comes of a mistake proves it: what fails, in a call of the same tensors alone.
+
+    Args:
+        how: makes has it.
+        name: of the mistake.
+        blame: where the answer was followed, if it was.
+    """
+    if blame is None or not blame.raised:
+        return True
+    here = blame.found is None or blame.found.step in named(name).steps
+    return (here or how != "failure") and _fails_alike(blame, name)
+
+
+def under_way(blame: Blame | None) -> Blame | None:
+    """The same of an answer that may end at any step: what ends early is no difference."""
+    early = blame and blame.found and blame.found.reason == "early"
+    return replace(blame, found=None) if early else blame
 
 
 def _nan_alone(beside: Beside, name: str) -> bool:
@@ -169,7 +185,7 @@ def _situation(blame: Blame) -> tuple:
     ops = walked.trace.ops
     failing = ops[-1] if ops and ops[-1].failed else None
     read = [walked.readings[i] for i in (failing.given if failing else ())]
-    real = {(each.family, each.axes) for each in read if each.family in FAMILIES[1:]}
+    real = {(each.family, each.who, each.axes) for each in read if each.family in FAMILIES[1:]}
     return found and found.step, real
 
 

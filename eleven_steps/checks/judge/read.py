@@ -309,13 +309,11 @@ class Right:
         """The tensor, the right scores and what is hidden, (.., queries, keys) each."""
         if like.axes is None or "scores" not in self.scene.steps or self.hidden is None:
             return None
+        if not tensor.is_floating_point() or tensor.device.type != "cpu":
+            return None
         letters, fixed = "".join(like.axes), dict(like.fixed)
         wanted = [c for c in "bhij" if c not in fixed and self._size(c) > 1]
-        if (
-            sorted(letters) != sorted(wanted)
-            or not {*"ij"} <= {*letters}
-            or not (tensor.is_floating_point())
-        ):
+        if sorted(letters) != sorted(wanted) or not {*"ij"} <= {*letters}:
             return None
         scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
         at = tuple(fixed.get(c, slice(None) if self._size(c) > 1 else 0) for c in "bhij")
