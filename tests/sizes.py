@@ -1,4 +1,4 @@
-"""Legal sizes for tests, and a module with an input for each."""
+"""Legal sizes for tests, a module with an input for each, and numbers as they are printed."""
 
 import torch
 from hypothesis import settings
@@ -27,3 +27,8 @@ def build(sizes, dtype=torch.float32, spare=2, **options):
     options = {"dropout": 0.0} | options
     mha = MultiHeadAttention(d_in, d_out, num_tokens + spare, num_heads=num_heads, **options)
     return mha.to(dtype), torch.randn(b, num_tokens, d_in, dtype=dtype)
+
+
+def assert_prints_as(actual, published):
+    """Compare to the four decimals that were printed."""
+    assert torch.equal((actual * 1e4).round(), (published * 1e4).round())

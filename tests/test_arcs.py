@@ -3,7 +3,6 @@ have given."""
 
 import re
 import xml.etree.ElementTree as ET
-from html import unescape
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from eleven_steps import sliders
 from eleven_steps.beyond.grammar import read
 from eleven_steps.beyond.moments import load_moments, load_sentence
 from eleven_steps.beyond.tiny import patterns
-from eleven_steps.pictures import Head, draw_arcs, page_of_arcs, tell_words
+from eleven_steps.pictures import Head, draw_arcs, tell_words
 from eleven_steps.pictures.reading import width_of
 from eleven_steps.pictures.svg import head_colour
 
@@ -140,27 +139,3 @@ def test_heads_of_the_trained_model_read_a_sentence():
         for row, weights in zip(rows, (every[0][0, 2], every[1][0, 1]), strict=True):
             assert row == (100 * weights[i, : i + 1]).round().int().tolist()
     assert sliders.explore_sentence("Anna met").page.count("<figcaption>") == 5  # every head
-
-
-def test_what_is_stored_is_the_picture_and_a_hash_over_all_that_is_shown(real, heads, weights):
-    arcs = sliders.explore_arcs(weights, real.words, query=4)
-    bundle = arcs._repr_mimebundle_()
-    assert bundle["image/svg+xml"] == arcs.still.svg == draw_arcs(heads, real.words, 4).svg
-    stored = bundle["text/html"]  # it answers by style alone; what drops that leaves the still
-    assert arcs.still._repr_mimebundle_()["text/html"] in stored
-    assert "6 words to point at" in bundle["text/plain"]
-    assert repr(sliders.explore_arcs(weights, real.words, query=4)) == bundle["text/plain"]
-    arcs.page = arcs.page.replace("Bert", "Emil")
-    assert repr(arcs) != bundle["text/plain"]
-
-
-def test_on_a_page_each_word_of_each_head_says_whom_it_reads(real, heads):
-    page, told = page_of_arcs(heads, real.words, 4), tell_words(heads, real.words)
-    names = [unescape(each) for each in re.findall('type="radio"[^>]* aria-label="(.*?)"', page)]
-    assert names == [told[i][head] for head in (0, 1) for i in range(6)]
-    words = re.findall('<div data-word="(.)">(.*?)</div>', page)
-    assert [(i, unescape(said)) for i, said in words] == [
-        (str(i), "".join(f"<p>{line}</p>" for line in lines)) for i, lines in enumerate(told)
-    ]
-    (chosen,) = re.findall('aria-label="([^"]*)" checked', page)
-    assert unescape(chosen) == told[4][0]

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 import torch
 from hypothesis import example, given
-from sizes import TELLING, build, legal_sizes, steady
+from sizes import TELLING, assert_prints_as, build, legal_sizes, steady
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -35,11 +35,6 @@ KINDS = {
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 either = pytest.mark.parametrize("with_mask", [False, True])
-
-
-def assert_prints_as(actual, published):
-    """Compare to the four decimals that were printed."""
-    assert torch.equal((actual * 1e4).round(), (published * 1e4).round())
 
 
 # Published tables

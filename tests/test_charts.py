@@ -7,7 +7,6 @@ import torch
 from eleven_steps.pictures import HEAD_COLOURS
 from eleven_steps.pictures.charts import (
     LINES,
-    draw_dots,
     draw_growth,
     draw_saturation,
     draw_squares,
@@ -100,11 +99,3 @@ def test_growth_starts_at_zero_and_says_its_ends():
     assert chart.description == "From 10 to 30 tokens, millions: layers 1 to 3; scores 1 to 9."
     texts = re.findall("<text[^>]*>([^<]+)", draw_growth([1, 2, 3], lines, "millions", "It").svg)
     assert {"layers", "scores", "num_tokens", "millions", "It"} <= set(texts)
-
-
-def test_dots_tell_each_share_of_each_row():
-    drawn = draw_dots({"whole": [1.0, 0.5], "cut": torch.tensor([0.0, 0.25])}, "names right", "T")
-    assert drawn.description == (
-        "names right, one dot for each of 2 models. whole: 1.00, 0.50; cut: 0.00, 0.25."
-    )
-    assert {"whole", "cut", "names right"} <= set(re.findall(r">([^<>]+)</text>", drawn.svg))

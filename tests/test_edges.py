@@ -3,9 +3,7 @@
 import copy
 import io
 import pickle
-import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import torch
@@ -347,13 +345,3 @@ def test_each_rank_has_a_part_of_the_batch(cls, how):
         found = group.run(train, mha, how, shares=[x[:1], x[1:]])
     for grad in found:
         torch.testing.assert_close(grad, right)
-
-
-# The page
-
-
-def test_the_page_names_tests_that_exist():
-    page = (Path(__file__).parents[1] / "docs" / "class.md").read_text("utf-8")
-    named = set(re.findall(r"`(test_\w+)`", page))
-    here = {name for name in globals() if name.startswith("test_")}
-    assert named == here - {"test_the_page_names_tests_that_exist"}

@@ -1,14 +1,10 @@
 """Code and map, linked: each line says what it reads and makes, and the page holds both."""
 
-import re
-from html import unescape
-
 import pytest
 import torch
 from sizes import TELLING, build
 
-from eleven_steps import sliders
-from eleven_steps.pictures import draw_map, steps_of
+from eleven_steps.pictures import steps_of
 from eleven_steps.sliders.source import run_by_line, shown_code, tell
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
@@ -103,33 +99,3 @@ def test_running_line_by_line_leaves_the_module_as_it_was():
     run_by_line(CODE, mha, x)
     assert all(torch.equal(before[0][name], each) for name, each in mha.state_dict().items())
     assert torch.equal(before[1], x)
-
-
-def test_the_page_holds_all_code_and_a_card_for_each_step():
-    linked = sliders.explore_source()
-    written = re.findall(
-        r'<(?:span|label) class="line[^>]*>(.*?)</(?:span|label)>(?=<label|</div>)', linked.page
-    )
-    badge = re.compile(r'<span class="badge"[^>]*>\d+</span>')
-    plain = [unescape(re.sub(r"<[^>]+>", "", badge.sub("", line))) for line in written]
-    assert plain == [re.sub(r"# \d+ ", "# ", line) for line in LINES if line.strip()]
-    named = re.findall(r'data-told="([^"]+)"', linked.page)
-    assert set(named) == set(linked.told)
-    steps = [f"step {step}" for step in range(1, 12)]
-    assert sorted(named) == sorted([*linked.told, *linked.told, *steps])  # parts, words, cards
-    assert re.findall(r'class="card part"[^>]*data-step="(\d+)"', linked.page) == [
-        str(step) for step in range(1, 12)
-    ]
-
-
-def test_what_is_stored_is_the_code_the_map_and_a_hash_over_all_that_is_told():
-    linked = sliders.explore_source()
-    bundle, (mha, _) = linked._repr_mimebundle_(), sliders.run()
-    whole = draw_map(trace(mha, sliders.tokens()))
-    assert bundle["image/svg+xml"] == whole.svg
-    assert bundle["text/plain"] == repr(sliders.explore_source())
-    assert bundle["text/plain"].splitlines()[0] == whole.words
-    words = unescape(re.sub(r"<[^>]+>", "", bundle["text/html"]))
-    assert "def forward(self" in words and bundle["text/html"].count("<img alt=") == 1
-    linked.lit = linked.lit | {'.part[data-told="step 8"]': {}}
-    assert repr(linked) != bundle["text/plain"]

@@ -19,7 +19,7 @@ from torch.profiler import profile
 from eleven_steps.beyond import processes
 from eleven_steps.beyond.processes import Processes
 from eleven_steps.beyond.processes.travel import NOTEBOOK, pack
-from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
+from eleven_steps.beyond.variants import GroupedHeads, VariantAttention
 from helpers.attention import MultiHeadAttention
 
 B, TOKENS, D_IN, D_OUT, HEADS = 2, 8, 10, 12, 4
@@ -196,17 +196,7 @@ def test_the_future_does_not_reach_the_past(group, forward):
     assert torch.equal(before[:, :5], after[:, :5]) and not torch.equal(before[:, 5], after[:, 5])
 
 
-def test_what_cannot_be_shared_out_is_told_before_anything_starts():
-    mha, x, _ = made()
-    said = "num_heads is 4 and num_processes is 3: num_heads must be a multiple"
-    with pytest.raises(ValueError, match=said):
-        processes.share_heads(mha, 3)
-    with pytest.raises(ValueError, match="x has 8 tokens and num_processes is 5"):
-        processes.share_tokens(x, 5)
-    with pytest.raises(ValueError, match="num_kv_heads is 3 and num_processes is 2: one must be"):
-        processes.check_shares(6, 2, 3)
-    with pytest.raises(ValueError, match=r"Rope.*only GroupedHeads can be cut"):
-        processes.share_heads(VariantAttention(8, 8, 8, 0.0, 2, parts=[Rope()]), 2)
+def test_each_process_has_a_head_of_keys_at_least():
     assert [share.num_kv_heads for share in processes.share_heads(made(2)[0], 4)] == [1] * 4
 
 
@@ -348,12 +338,6 @@ def test_a_function_of_a_notebook_travels_with_what_it_names(tmp_path):
     luggage = pack(cells["told"])
     assert set(luggage.values) == {"factor"} and set(luggage.imports) == {"math", "nn"}
     assert luggage.unpack()(5.0) == [7.5, 5, "Linear"]
-
-
-@pytest.mark.parametrize("what", [len, lambda: 1, MultiHeadAttention])
-def test_what_is_no_function_is_not_sent(what):
-    with pytest.raises(TypeError, match="cannot be sent: a function defined with def"):
-        pack(what)
 
 
 def prints():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ import renew
 from eleven_steps.checks import check, progress
 from eleven_steps.checks.judge.answers import EXERCISES
 from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.pictures.done import draw_progress
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
 
@@ -132,7 +134,7 @@ def test_the_picture_says_in_words_what_is_done(path):
     beyond = len(EXERCISES) - len(progress.EVENING)
     done = "Done: {} of the evening's 14 exercises (strong edge), {} of {} beyond"
     assert empty.title == done.format(0, 0, beyond) and "✓" not in empty.svg
-    assert empty == progress.picture()
+    assert empty == progress.picture() and empty.svg.count("stroke-width:2") == 14
     for name in ("scores.2", "shape.1"):
         progress.record(name)
     picture = progress.picture()
@@ -153,3 +155,32 @@ def test_notebooks_are_renewed_and_tested_as_if_nothing_were_done():
 def test_without_a_setting_the_file_lies_beside_the_learners_copies(monkeypatch):
     monkeypatch.delenv(progress.VARIABLE)
     assert progress.file() == renew.NOTEBOOKS.parent / "my_notebooks" / "progress.json"
+
+
+# The picture shows what it is given
+
+GROUPS = {"view": ["view.1", "view.2"], "mask": ["mask.1"], "sheet": [f"sheet.{n}" for n in "1234"]}
+
+
+def texts(picture):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", picture.body)
+
+
+def test_what_is_done_is_ticked_and_said_in_the_order_of_the_groups():
+    picture = draw_progress(["sheet.3", "view.2", "gone.1"], GROUPS, note="And a note.")
+    assert texts(picture) == ["view", "1", "2 ✓", "mask", "1", "sheet", "1", "2", "3 ✓", "4"]
+    assert picture.title == "2 of 7 exercises are done"
+    assert picture.description == "Done: view.2, sheet.3. And a note."
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [GROUPS, {"a": ["a.1"]}, {"a": list("abcd")}, {"a": list("abcdefghijklm"), "b": list("nopq")}],
+    ids=len,
+)
+def test_every_box_has_its_own_place_inside_the_picture(groups):
+    picture = draw_progress([], groups)
+    boxes = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', picture.body)
+    corners = [(int(x) + int(w), int(y) + int(h)) for x, y, w, h in boxes]
+    assert len(set(corners)) == len(corners) == sum(map(len, groups.values()))
+    assert all(right <= picture.width and low <= picture.height for right, low in corners)

@@ -1,4 +1,4 @@
-"""The README tells the truth: its picture, its commands, its table of notebooks."""
+"""The pages tell the truth: pictures, links, commands, tests that they name, the notebooks."""
 
 import re
 from pathlib import Path
@@ -24,21 +24,23 @@ def test_the_map_is_drawn_by_the_course(tmp_path):
     assert stored.read_text(encoding="utf-8") == now, f"look at {drawn}; if it is right, copy it"
 
 
-def test_every_command_of_make_exists():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    asked = set(re.findall(r"make ([a-z-]+)(?=`|  )", README))
-    assert {"lab", "test"} <= asked <= targets
+PAGES = [page for folder in (".", "docs") for page in (ROOT / folder).glob("[!C]*.md")]
+PAGES += [ROOT / "CONTRIBUTING.md"]  # the CHANGELOG may name what is no more
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+CODE = [path for folder in ("tests", "eleven_steps") for path in (ROOT / folder).rglob("*.py")]
+DEFINED = set(re.findall(r"^def (\w+)", "".join(p.read_text("utf-8") for p in CODE), re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "CONTRIBUTING.md", "docs/design.md", "docs/teaching.md"]
-)
-def test_every_link_leads_to_a_file(name):
-    text = (ROOT / name).read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_commands_and_tests_that_a_page_names_exist(page):
+    text = page.read_text("utf-8")
     links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)} - {""}
-    assert links and not [
-        link for link in links if not (ROOT / name).parent.joinpath(link).exists()
-    ]
+    links = {link for link in links if ":" not in link}
+    assert [link for link in links if not page.parent.joinpath(link).exists()] == []
+    assert set(re.findall(r"`make ([a-z-]+)", text)) <= TARGETS
+    assert set(re.findall(r"`((?:test|check)_\w+)`", text)) <= DEFINED
+    files = re.findall(r"`(?:tests/)?((?:browser/)?test_\w+\.py)`", text)
+    assert [name for name in files if not (ROOT / "tests" / name).is_file()] == []
 
 
 def test_the_drawing_of_imports_is_current_and_no_arrow_points_up():

@@ -1,7 +1,7 @@
 """check_attention: no size that programs single out, and no state, hides a mistake.
 
-Each class here is the right one of test_judge.py but for one condition. RENEW_SAID=1 writes down
-what is said of it, whole.
+Each line of said/singled.toml changes the right class of test_judge.py on one condition, by the
+functions below.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 from attention_variants import Base
-from said import as_read
+from said import answers, as_read
 from test_judge import edited
 
 from eleven_steps.checks import check_attention
@@ -42,86 +42,6 @@ def keys(new):
     return [("self.W_key(x)", f"({new})")]
 
 
-SIZES = {
-    "heads beyond the 8th": before(
-        SCORES, "keys = torch.cat([keys[:, :8], keys[:, :1].expand_as(keys)[:, 8:]], 1)"
-    ),
-    "scale above 16": scaled("self.head_dim > 16"),
-    "scale from 96": scaled("self.head_dim >= 96"),
-    "scale at 64": scaled("self.head_dim == 64"),
-    "scale of 768": scaled("self.out_proj.in_features == 768"),
-    "scale of 12 heads": scaled("self.num_heads == 12"),
-    "no mask for 2 tokens": unmasked("num_tokens == 2"),
-    "no mask at multiples of 16": unmasked("num_tokens % 16 == 0"),
-    "no mask at 128 tokens": unmasked("num_tokens == 128"),
-    "no mask at 512 tokens": unmasked("num_tokens == 512"),
-    "no mask above 8 heads": unmasked("self.num_heads > 8"),
-    "no mask in a full text": unmasked("num_tokens == len(self.mask) > 9"),
-    "no mask of 1024": unmasked("len(self.mask) == 1024"),
-    "no mask for one long sequence": unmasked("b == 1 and 1000 > num_tokens > 8"),
-    "no mask where b is num_heads": unmasked("b == self.num_heads > 3"),
-    "no mask where head_dim is num_heads": unmasked("self.head_dim == self.num_heads"),
-    "residual where widths agree": [("return out", "return out + x if d_in == 768 else out")],
-    "residual with biases": [
-        (
-            "return out",
-            "return out + x if x.shape == out.shape and self.W_key.bias is not None else out",
-        )
-    ],
-    "b beyond 32": before(SCORES, "keys = torch.cat([keys[:32], keys[:1].expand_as(keys)[32:]])"),
-    "values beyond 64": before(SCORES, "values = values * (torch.arange(self.head_dim) < 64)"),
-    "16 heads the other way": before(SCORES, "keys = keys.flip(1) if len(keys[0]) == 16 else keys"),
-    "sequences the other way": before(
-        SCORES, "keys = keys.flip(0) if b > num_tokens > 4 else keys"
-    ),
-    "x cut to d_out": before(
-        BEGIN, "x = x * (torch.arange(x.shape[2]) < self.out_proj.in_features)"
-    ),
-    "queries for keys": keys("self.W_query(x) if d_in == 512 else self.W_key(x)"),
-    "x overwritten": [
-        (
-            "return out",
-            "return x.copy_(out) if d_in == out.shape[2] >= 64 and not x.requires_grad else out",
-        )
-    ],
-}
-STATES = {
-    "detached in long texts": keys("self.W_key(x).detach() if num_tokens > 16 else self.W_key(x)"),
-    "detached in training": keys("self.W_key(x).detach() if self.training else self.W_key(x)"),
-    "no mask in training": unmasked("self.training and num_tokens > 8"),
-    "no mask in training, many sequences": unmasked("self.training and b > 16"),
-    "no mask in autocast": unmasked("torch.is_autocast_enabled('cpu')"),
-    "inference, one sequence": unmasked("torch.is_inference_mode_enabled() and b == 1"),
-    "third call": before(
-        BEGIN, "self.calls = getattr(self, 'calls', 0) + 1", "x = x if self.calls < 3 else x / 2"
-    ),
-    "x with a gradient": scaled("x.requires_grad"),
-    "no weight with a gradient": scaled("not self.out_proj.weight.requires_grad"),
-    "x in a longer one": before(BEGIN, "x = x.as_strided(x.shape, x.stride(), 0)"),
-    "kept in float32": before(
-        MASK,
-        "kept = self.__dict__.setdefault('kept', {}).setdefault(num_tokens, scores[0, 0].detach())",
-        "scores = scores + (0 if kept.dtype == scores.dtype else torch.arange(num_tokens))",
-    ),
-    "kept for all of the class": keys(
-        "type(self).__dict__['kept'].setdefault((x.shape, float(x.sum())), self.W_key(x))"
-        " if not torch.is_grad_enabled() else self.W_key(x)"
-    )
-    + [("    def forward", "    kept = {}\n\n    def forward")],
-    "one token at a time": before(
-        SCORES,
-        "if num_tokens == 1 and not torch.is_grad_enabled():",
-        "    values = self.__dict__.setdefault('kept', {}).setdefault(values.shape, values)",
-    ),
-    "no dropout in long texts": [
-        ("self.dropout(weights)", "self.dropout(weights) if num_tokens <= 16 else weights")
-    ],
-    "no dropout at 0.1": [
-        ("self.dropout(weights)", "self.dropout(weights) if self.dropout.p > 0.15 else weights")
-    ],
-}
-
-
 def in_blocks(*, values="* fix", total="* fix"):
     """A softmax over blocks of two keys, with its sums as they are multiplied."""
     return [
@@ -144,32 +64,10 @@ def in_blocks(*, values="* fix", total="* fix"):
     ]
 
 
-SAID = {  # of which something false was said once
-    "noise in training": before(MASK, "scores = scores + self.training * torch.rand_like(scores)"),
-    "weights tied": [(LAYER, f"{LAYER}; self.W_key.weight = self.W_query.weight")],
-    "keys frozen": [(LAYER, f"{LAYER}; self.W_key.requires_grad_(False)")],
-    "a square weight as stored": keys(
-        "F.linear(x, self.W_key.weight.T, self.W_key.bias)"
-        " if d_in == len(self.W_key.weight) else self.W_key(x)"
-    ),
-    "blocks, values not rescaled": in_blocks(values=""),
-    "blocks, sums not rescaled": in_blocks(total=""),
-    "blocks, nothing rescaled": in_blocks(values="", total=""),
-    "blocks without dropout": in_blocks(),
-    "x normed": keys("self.W_key(F.layer_norm(x, x.shape[-1:]))"),
-    "scale with biases": scaled("self.W_key.bias is not None"),
-    "mask without biases": unmasked("self.W_key.bias is not None"),
-    "rounded at 128": before(
-        MASK, "scores = (scores.half() if self.head_dim == 128 else scores).to(scores.dtype)"
-    ),
-}
-WRONG = SIZES | STATES | SAID
-
-
 def test_no_size_and_no_state_hides_a_mistake():
-    verdicts = {name: check_attention(edited(edits)) for name, edits in WRONG.items()}
-    assert [name for name, verdict in verdicts.items() if verdict.passed] == []
-    said = {name: verdict.message for name, verdict in verdicts.items()}
+    verdicts = {edits: check_attention(edited(eval(edits))) for edits in answers("singled")}
+    assert [edits for edits, verdict in verdicts.items() if verdict.passed] == []
+    said = {edits: verdict.message for edits, verdict in verdicts.items()}
     assert said == as_read("singled", said)
 
 

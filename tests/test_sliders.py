@@ -4,10 +4,12 @@ import inspect
 
 import pytest
 import torch
+from renew import VIEW
 from traitlets import TraitError
 
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
+from eleven_steps.checks import read_class, wrong_lines
 from eleven_steps.pictures import Picture
 
 ARGUMENTS = {
@@ -144,36 +146,47 @@ def test_one_position_that_cannot_be_drawn_fails_the_film():
         sliders.film(draw, head=range(4))
 
 
-def test_the_text_names_all_positions_and_changes_with_any_picture():
-    plain = sliders.film(say, head=(0, 1), query=(0, 1))
-    text = plain._repr_mimebundle_()["text/plain"]
-    assert "head=0 query=0 A position." in text
-    assert "4 positions (head, query): 0 0, 0 1, 1 0, 1 1" in text
-
-    def other(head, query):
-        picture = say(head=head, query=query)
-        if head * query:
-            return Picture("<g/>", picture.width, 20, picture.title, picture.description)
-        return picture
-
-    changed = repr(sliders.film(other, head=(0, 1), query=(0, 1)))
-    assert changed != text and changed.splitlines()[:2] == text.splitlines()[:2]
-    assert repr(sliders.film(say, head=(0, 1), query=(0, 1))) == text
+# What is stored
 
 
-def test_a_film_brings_its_view_a_still_picture_and_words():
-    film = sliders.film(say, {"head": 1}, head=(0, 1))
-    bundle = film._repr_mimebundle_()
-    still = film.pictures[1,]
-    assert bundle["image/svg+xml"] == still.svg
-    words = "Run the cell to move it."
-    assert bundle["text/html"] == f"{still._repr_mimebundle_()['text/html']}<p>{words}</p>"
-    assert "application/vnd.jupyter.widget-view+json" in bundle
+def more(widget):
+    widget.data = widget.data | {"more": 1}
 
 
-def test_films_leave_the_random_numbers_alone():
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    sliders.explore_blocks()
-    assert torch.equal(torch.rand(3), expected)
+STORED = {  # what answers, and a change that is out of sight at first
+    "film": (lambda: sliders.film(say, head=(0, 1)), lambda film: setattr(film, "svgs", [])),
+    "stage": (lambda: sliders.explore_stage("context"), more),
+    "lever": (lambda: sliders.explore_lever(torch.tensor([4.0, -2.4])), more),
+    "lines": (lambda: sliders.break_step(wrong_lines("reformat")), more),
+    "class": (lambda: sliders.explore_class(read_class(None)), more),
+    "arcs": (lambda: sliders.explore_sentence("Anna met"), lambda arcs: setattr(arcs, "page", "")),
+    "source": (sliders.explore_source, lambda linked: setattr(linked, "lit", {})),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_is_stored_is_a_still_and_words_with_a_hash_over_all_that_is_shown(name):
+    make, change = STORED[name]
+    widget = make()
+    bundle, still = widget._repr_mimebundle_(), widget.still._repr_mimebundle_()
+    text = bundle["text/plain"]
+    assert text == repr(widget) == repr(make()) and text.startswith(widget.still.words)
+    assert bundle["image/svg+xml"] == still["image/svg+xml"]
+    assert still["text/html"] in bundle["text/html"]
+    assert (VIEW in bundle) is ("Run the cell to move it." in bundle["text/html"])
+    change(widget)
+    assert repr(widget) != text
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        sliders.explore_blocks,
+        lambda: sliders.explore_stage("mask", "both"),
+        lambda: sliders.break_step(wrong_lines("reformat")),
+    ],
+)
+def test_random_numbers_are_left_alone(act):
+    before = torch.random.get_rng_state()
+    repr(act())
+    assert torch.equal(torch.random.get_rng_state(), before)

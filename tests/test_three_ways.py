@@ -8,8 +8,7 @@ from torch import nn
 
 from eleven_steps.beyond.sizes import count_multiplications, count_parameters
 from eleven_steps.sliders import products, run
-from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
-from helpers.examples import load_example
+from helpers.attention import MultiHeadAttentionWrapper
 from helpers.trace import trace
 
 several = pytest.mark.parametrize("sizes", [TELLING, (3, 1, 4, 6, 1), (1, 5, 3, 4, 4)], ids=str)
@@ -62,12 +61,6 @@ def test_rearrange_spells_the_reshapes(sizes):
     assert torch.equal(rearrange(steps["context"]["context"], join), steps["combine"]["context"])
 
 
-@pytest.mark.parametrize(("d_out", "width"), [(2, 4), (1, 2)])
-def test_d_out_of_the_wrapper_is_the_width_of_one_head(d_out, width):
-    batch = load_example("journey")["J"].expand(2, -1, -1)
-    assert MultiHeadAttentionWrapper(3, d_out, 6, 0.0, num_heads=2)(batch).shape == (2, 6, width)
-
-
 def test_the_film_of_blocks_shows_each_heads_own_queries(monkeypatch):
     drawn = []
     monkeypatch.setattr(products, "draw_product", lambda *shown, **where: drawn.append(shown))
@@ -78,8 +71,3 @@ def test_the_film_of_blocks_shows_each_heads_own_queries(monkeypatch):
         torch.testing.assert_close(left.tensor @ right.tensor, product.tensor)
     together = torch.cat([product.tensor for _, _, product in drawn], dim=1)
     torch.testing.assert_close(together, run(6, 3)[1]["project"]["queries"][0])
-
-
-@pytest.mark.parametrize("num_heads", [1, 2, 3, 6])
-def test_parameters_do_not_depend_on_the_number_of_heads(num_heads):
-    assert count_parameters(MultiHeadAttention(6, 6, 6, 0.0, num_heads)) == 150

@@ -1,18 +1,23 @@
 """One JupyterLab and one Chromium for all the browser tests of a process."""
 
 import os
+from pathlib import Path
 
 import pytest
 from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, put, write
 from playwright.sync_api import sync_playwright
 from waits import visit
 
+FOLDER = Path(__file__).parent
 # Whole notebooks and the site take longest.
 LONG = ("test_notebooks_in_browser", "test_site_in_browser")
 
 
 def pytest_collection_modifyitems(items):
-    """Put long tests first, so that no process is left alone with one in the end."""
+    """Mark the tests of this folder; put long ones first, so that none is left alone in the end."""
+    for item in items:
+        if item.path.is_relative_to(FOLDER):
+            item.add_marker("browser")
     items.sort(key=lambda item: not any(name in item.nodeid for name in LONG))
 
 

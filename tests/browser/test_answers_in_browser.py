@@ -16,7 +16,6 @@ from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.pictures import Head, tell_words
 from eleven_steps.sliders.source import shown_code
 
-pytestmark = pytest.mark.browser
 ANNA, MET, BERT, LAST = 0, 1, 2, 5
 CODE = [line.strip() for line in shown_code().splitlines() if line.strip()]
 REAL = load_sentence()

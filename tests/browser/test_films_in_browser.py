@@ -6,7 +6,6 @@ from look import check_whole
 from playwright.sync_api import expect
 from waits import resize, settle, soon, turn, until, visit
 
-pytestmark = pytest.mark.browser
 SOURCES = [
     "import torch\ntorch.set_num_threads(1)\nfrom helpers import trace\n"
     "from eleven_steps import sliders\n"

@@ -43,7 +43,6 @@ def check_lines(cells, headings):
         expect(cells.nth(i + 1)).to_be_hidden()
 
 
-@pytest.mark.browser
 def test_below_deeper_are_only_headings_and_what_nobody_touched_closes(cells, name):
     def check():
         seen = [i for i in range(HEADINGS[0], len(CELLS)) if cells.nth(i).is_visible()]
@@ -60,7 +59,6 @@ def test_below_deeper_are_only_headings_and_what_nobody_touched_closes(cells, na
     assert not page.locator(".jp-Dialog").count()
 
 
-@pytest.mark.browser
 def test_keys_and_run_all_unfold_nothing_a_click_does(cells):
     page = cells.page
     resize(page, 1280, 800)

@@ -29,7 +29,6 @@ def opened(front, chromium, request):
     page.context.close()
 
 
-@pytest.mark.browser
 def test_nothing_is_wrong_by_axe_a_number_moves_and_its_step_happens(opened):
     for scheme in "light", "dark":
         opened.emulate_media(color_scheme=scheme)
@@ -73,7 +72,6 @@ SEEN = """stage => [stage.getBoundingClientRect().bottom, innerHeight,
   parseFloat(getComputedStyle(stage.querySelector('.spoken button')).fontSize)]"""
 
 
-@pytest.mark.browser
 def test_an_arc_is_pulled_open_its_scores_move_and_the_steps_are_one_press_away(front, chromium):
     page = visit(chromium, 1280, 800, reduced_motion="reduce")
     page.goto(front)
@@ -101,7 +99,6 @@ def test_an_arc_is_pulled_open_its_scores_move_and_the_steps_are_one_press_away(
     page.context.close()
 
 
-@pytest.mark.browser
 def test_the_front_is_at_most_500_kb(front):
     folder = Path(unquote(urlsplit(front).path)).parent
     whole = [each for each in folder.rglob("*") if each.is_file() and each.suffix != ".html"]

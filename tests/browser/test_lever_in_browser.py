@@ -1,8 +1,8 @@
 """Softmax as a lever: its numbers at each moment are torch's, wherever a hand has put them."""
 
-import json
 import random
 
+import alone
 import pytest
 import torch
 from axe import check_axe
@@ -11,15 +11,10 @@ from test_stage_in_browser import address, opened, stage  # noqa: F401
 
 from eleven_steps import sliders
 
-pytestmark = pytest.mark.browser
 WORDS = ["an", "old", "red", "boat"]
 SCORES = torch.tensor([[2.0, 0, 0, 0], [1.5, -3, 0, 0], [0.3, 2.2, 5, 0], [-4.0, 3, 1, 0.5]])
 SCORES = SCORES.masked_fill(torch.ones(4, 4).triu(diagonal=1).bool(), -torch.inf)
-PAGE = """<!doctype html><html lang="en"><title>A lever</title><style>{css}</style>
-<main><h1>A lever</h1><div id="place"></div></main><script type="module">{js}
-const data = {data};
-Object.assign(window, {{ leverAt, keptOf }});
-render({{ model: {{ get: () => data }}, el: document.querySelector("#place") }});</script></html>"""
+BEGIN = f"Object.assign(window, {{ leverAt, keptOf }}); {alone.BEGIN}"
 NUMBERS = "all => all.map(each => each.textContent.replace('−', '-').replace('∞', 'inf'))"
 
 
@@ -27,15 +22,9 @@ NUMBERS = "all => all.map(each => each.textContent.replace('−', '-').replace('
 def lever(chromium, request, tmp_path):
     """The lever on the words of a red boat, in a page without a kernel; it moves at once."""
     widget = sliders.explore_lever(SCORES, WORDS, divisor=2.0)
-    js, data = widget._esm.replace("export default", "void"), json.dumps(dict(widget.data))
-    path = tmp_path / "page.html"
-    path.write_text(PAGE.format(css=widget._css, js=js, data=data), "utf-8")
     page = chromium.new_page(viewport={"width": request.param, "height": 844})
     page.emulate_media(reduced_motion="reduce")
-    page.faults = []
-    page.on("pageerror", lambda fault: page.faults.append(fault))
-    page.goto(path.as_uri())
-    yield page.locator(".alone")
+    yield alone.visit(page, alone.write(tmp_path, widget, BEGIN)).locator(".alone")
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.close()

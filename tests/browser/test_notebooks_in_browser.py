@@ -49,7 +49,6 @@ EVERY = [
 ]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("path", EVERY)
 def test_notebook(lab, page, path):
     notebook = nbformat.read(path, as_version=4)
@@ -80,7 +79,6 @@ def test_notebook(lab, page, path):
         soon(check_source, page)
 
 
-@pytest.mark.browser
 @pytest.mark.nightly
 def test_hints_and_solutions_in_notebook_7(lab, page):
     (path,) = (each for each in NOTEBOOKS if each.stem == "05_scores")

@@ -1,8 +1,8 @@
 """Lines to break by hand, and a class that speaks, in a page without a kernel: mouse and keys."""
 
-import json
 import re
 
+import alone
 import pytest
 from axe import check_axe
 from playwright.sync_api import expect
@@ -11,28 +11,12 @@ from eleven_steps import sliders
 from eleven_steps.checks import read_class, wrong_class, wrong_lines
 from helpers.attention import MultiHeadAttention
 
-pytestmark = pytest.mark.browser
-PAGE = """<!doctype html><html lang="en"><title>A page</title><style>{css}</style>
-<main><h1>A page</h1><h2>A part</h2><h3>Another</h3><div id="place"></div></main>
-<script type="module">{js}
-const data = {data};
-render({{ model: {{ get: () => data }}, el: document.querySelector("#place") }});</script></html>"""
-
 
 @pytest.fixture
 def show(page, tmp_path):
     """Open a widget of one trait in a page of its own: show(widget) returns its place."""
 
-    def shown(widget):
-        path = tmp_path / "page.html"
-        js, data = widget._esm.replace("export default", "void"), json.dumps(dict(widget.data))
-        path.write_text(PAGE.format(css=widget._css, js=js, data=data), "utf-8")
-        page.faults = []
-        page.on("pageerror", lambda fault: page.faults.append(fault))
-        page.goto(path.as_uri())
-        return page.locator("#place")
-
-    return shown
+    return lambda widget: alone.visit(page, alone.write(tmp_path, widget))
 
 
 def test_a_line_is_broken_by_hand(page, show):

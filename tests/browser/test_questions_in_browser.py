@@ -20,7 +20,6 @@ def opened(tmp_path_factory, chromium, request):
     page.context.close()
 
 
-@pytest.mark.browser
 def test_arrows_move_enter_chooses_and_other_numbers_come(opened):
     question = opened.locator(".question").first
     shown = question.locator("fieldset:visible")

@@ -37,7 +37,6 @@ def site(tmp_path_factory):
     return folder.as_uri()
 
 
-@pytest.mark.browser
 def test_site(site, page):
     faults = []
     page.context.set_offline(True)

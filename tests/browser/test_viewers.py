@@ -126,7 +126,6 @@ def check_ground(image, scheme):
     soon(check)
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize(
     ("opens", "trust"),
     [
@@ -146,14 +145,12 @@ def test_jupyter(served, gallery, page, opens, trust):
     expect(page.locator("#probe")).to_have_count(int(trust == "trusted"))
 
 
-@pytest.mark.browser
 def test_nbconvert(gallery, page, tmp_path):
     for scheme in open_converted(page, tmp_path, gallery, HTMLExporter()):
         check_ground(check_seen(page, gallery).first, scheme)
     expect(page.locator("#probe")).to_have_count(1)
 
 
-@pytest.mark.browser
 def test_nbconvert_that_cleans(gallery, page, tmp_path):
     # It takes every <img> out of HTML and Markdown, so it has to be told to begin with pictures.
     first = Config({"NbConvertBase": {"display_data_priority": [SVG, "image/png", "text/html"]}})
@@ -179,7 +176,6 @@ def open_converted(page, folder, notebook, exporter):
         yield scheme
 
 
-@pytest.mark.browser
 def test_the_svg_alone(gallery, page):
     body = ""
     for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
@@ -195,7 +191,6 @@ def test_the_svg_alone(gallery, page):
         check_ground(check_seen(page, gallery, "body").first, scheme)
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("scheme", GROUNDS)
 def test_the_svg_without_styles_is_light_on_its_own_ground(gallery, page, scheme):
     for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
