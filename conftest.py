@@ -33,6 +33,7 @@ nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text 
 unchecked = {"read": lambda path, **_: read(Path(path))}
 nbval.plugin.nbformat = SimpleNamespace(**vars(nbformat) | unchecked)
 
+shipped = contextlib.ExitStack()
 NIGHT = re.compile(r"^pytestmark = pytest\.mark\.nightly\b", re.MULTILINE)
 
 
@@ -43,9 +44,14 @@ def pytest_configure(config):
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ELEVEN_STEPS_STRICT"] = "1"
-    stack = contextlib.ExitStack()
-    stack.enter_context(as_shipped())
-    config.add_cleanup(stack.close)
+    shipped.enter_context(as_shipped())
+    config.add_cleanup(shipped.close)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish():
+    """Tidy up before a worker says that it has finished: soon after, it is ended."""
+    shipped.close()
 
 
 def pytest_ignore_collect(collection_path, config):
