@@ -101,8 +101,9 @@ def test_another_checkout_renews_and_tests_its_own_code(tmp_path):
     root = renew.NOTEBOOKS.parent
     for name in ("helpers", "eleven_steps", "tools", "data"):
         shutil.copytree(root / name, tmp_path / name)
-    for name in ("conftest.py", "pyproject.toml"):
-        shutil.copy(root / name, tmp_path)
+    (tmp_path / "tests").mkdir()
+    for name in ("conftest.py", "pyproject.toml", "tests/kernels.py"):
+        shutil.copy(root / name, tmp_path / name)
     lesson = tmp_path / "notebooks" / "lesson.ipynb"
     lesson.parent.mkdir()
     source = "from helpers.trace import STEPS\nprint(STEPS)"

@@ -101,6 +101,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     parameters = list(_parameters(build))
     configs = {each.name: _config(each, build, sizes) for each in parameters}
     of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
+    # By our own name for a choice nobody asks for it: a `first` that has a default keeps that.
+    of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
     if any(each is not None for each in configs.values()):  # which gives the width of x
         of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
     left = [e for e in parameters if of[e.name] not in sizes and configs[e.name] is None]
