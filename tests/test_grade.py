@@ -95,7 +95,7 @@ def content(folder):
     }
 
 
-CLASS_OF = 150
+CLASS_OF = 50
 SOON = "ends", "writes everywhere"  # of what breaks off, what does so at once
 
 
@@ -295,7 +295,7 @@ def test_each_student_gets_a_page_whatever_they_handed_in(everything):
 
 @shut_in
 @pytest.mark.nightly
-def test_a_class_of_150_and_what_it_takes(tmp_path, capsys):
+def test_a_class_of_50_and_what_it_takes(tmp_path, capsys):
     (tmp_path / "in").mkdir()
     expected = hand_in_for_a_class(tmp_path / "in", CLASS_OF)
     command = [sys.executable, grade.__file__, tmp_path / "in", "--json", tmp_path / "out.json"]
