@@ -232,7 +232,7 @@ def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
         apart = {dtype: difference(proof, dtype) for dtype in WITHIN}
         equal = all(apart[dtype] <= within for dtype, within in WITHIN.items())
         figures = "  ".join(f"{str(dtype)[6:]} {apart[dtype]:.1e}" for dtype in apart)
-        line = f"{proof.change:<18}{proof.module:<51}{figures}"
+        line = f"{proof.change:<18}{proof.module:<53}{figures}"
         yield line if equal else f"{line}  NOT EQUAL", equal
 
 

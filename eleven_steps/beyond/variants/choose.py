@@ -29,7 +29,6 @@ class Indexer(Part):
     size: int
     index_heads: int
     index_dim: int
-
     does, apart = "rates tokens of x", "OtherSequence"
 
     def learn(self, mha):  # noqa: D102
@@ -72,10 +71,7 @@ class TopKeys(Indexer):
         mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the indexer's queries of x, and the one key of each token that was read so far.
-
-        (b, index_heads, num_tokens, index_dim) and (b, 1, num_keys, index_dim).
-        """
+        """Return index_queries, and a key of each token read so far, (b, 1, num_keys, index_dim)."""
         queries = self.index_queries(call)
         keys = call.mha.index_norm(call.mha.W_index_key(call.x)).unsqueeze(1)
         if self.rope:

@@ -62,6 +62,7 @@ class FusedVariantAttention(VariantAttention):
             queries, keys, values = (
                 nn.functional.pad(t, (0, wide - t.shape[-1])) for t in (queries, keys, values)
             )
+        (sharper,) = call.change("scaled", 1.0)  # what is made of a scaled score of 1
         context = nn.functional.scaled_dot_product_attention(
             queries,
             keys,
@@ -69,15 +70,10 @@ class FusedVariantAttention(VariantAttention):
             attn_mask=mask,
             dropout_p=self.dropout.p if self.dropout.training else 0.0,
             is_causal=causal,
-            scale=self.sharpened(call) / self.key_dim**0.5,
+            scale=sharper / self.key_dim**0.5,
             enable_gqa=self.part(GroupedHeads) is not None,
         )
         return context[..., : self.head_dim]
-
-    def sharpened(self, call: Call) -> float:
-        """Return what a scaled score of 1 is made of before the softmax."""
-        (one,) = call.change("scaled", 1.0)
-        return one
 
     def attn_mask(self, call: Call, queries, keys) -> torch.Tensor | None:
         """Return what torch is to hide, True where a key may be seen, or to add to scaled scores.

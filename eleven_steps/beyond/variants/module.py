@@ -242,7 +242,7 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def check_part(part: Part, parts: Iterable[Part]) -> None:
-    """Raise unless a part's ints, if not as by default, are positive, and fit what is beside it."""
+    """Raise unless a part's ints are positive, or as by default, and what is beside it fits."""
     name = type(part).__name__
     counts = {
         f"{name}.{field.name}": getattr(part, field.name)

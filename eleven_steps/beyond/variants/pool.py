@@ -101,7 +101,7 @@ class TopPools(Indexer):
         pooling(mha, "index_pool", pool.size, self.index_dim, pool.overlap)
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return queries as TopKeys does, and pools (b, 1, pools, index_dim)."""
+        """Return index_queries, turned, and pools (b, 1, pools, index_dim)."""
         pool, rope, queries = call.mha.part(Pool), call.mha.part(Rope), self.index_queries(call)
         keys = pooled(call, "index_pool", pool.size, pool.overlap).unsqueeze(1)
         if rope:
@@ -143,7 +143,7 @@ class TopPooledKeys(Indexer):
         mha.index_bias = nn.Parameter(torch.zeros(self.pool, self.index_dim))
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return queries as TopKeys does, and pools of all keys read, (b, 1, pools, index_dim)."""
+        """Return index_queries, and pools of all keys read so far, (b, 1, pools, index_dim)."""
         mha = call.mha
         keys, rates = mha.index_norm(mha.W_index_key(call.x)), mha.W_index_gate(call.x)
         (kept,) = call.change("index_keys", torch.cat([keys, rates], dim=-1).unsqueeze(1))
