@@ -71,7 +71,7 @@ class TopKeys(Indexer):
         mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, and a key of each token read so far, (b, 1, num_keys, index_dim)."""
+        """Return index_queries, and a key of each token read, (b, 1, num_keys, index_dim)."""
         queries = self.index_queries(call)
         keys = call.mha.index_norm(call.mha.W_index_key(call.x)).unsqueeze(1)
         if self.rope:
