@@ -145,6 +145,16 @@ class FilledAlone(Filled):
         return super().attend(x, mask)
 
 
+class FilledInverted(FilledAlone):
+    """Filling is hidden where tokens are seen, and seen where later tokens are hidden."""
+
+    def given(self, scores, mask):
+        if mask is None:
+            return scores
+        later = torch.ones_like(scores).triu(1).bool()
+        return scores.masked_fill(later ^ mask[:, None, None], -1e9)
+
+
 class FilledForNothing(Filled):
     given = Ignores.given
 
@@ -153,6 +163,11 @@ class ByPlace(Attention):
     def forward(self, *given, **named):
         self.first = 1 if given else 2
         return self.attend(given[0] if given else named["x"])[0]
+
+
+class ByName(Attention):
+    def forward(self, *, x):
+        return self.attend(x)[0]
 
 
 class EitherOrder(Attention):
@@ -196,6 +211,7 @@ class TokensFirstUnscaled(EitherOrder):
             FilledOtherwise,
             "`key_padding_mask` says what is filling, too: True where a key is seen.",
         ),
+        (ByName, "forward(x=x)"),
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
     ],
@@ -211,6 +227,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
     [
         (FilledAlone, 6, "not with one that hides nothing"),
         (FilledForNothing, 6, "not with one that hides a token"),
+        (FilledInverted, 6, "Without `key_padding_mask` it is right, but not with one"),
         (ByPlace, None, "Called by name, forward(x=x)"),
         (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
         (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). Step 7"),
