@@ -17,7 +17,7 @@ from eleven_steps.checks.judge.meeting import (
     skipped,
 )
 from eleven_steps.checks.judge.path import Difference, Walk, walk
-from eleven_steps.checks.judge.read import FAMILIES, Reading, right_of
+from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
@@ -76,14 +76,25 @@ def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> B
         out: what it gives there in float32; in double precision it must do the same.
     """
     for double in (True, False):
-        trace = ask(cls, "trace", case, double)
-        if not isinstance(trace, Trace):
-            continue
-        if not double or out is None or (trace.stop is None) != isinstance(out, Failure):
-            with clock_paused():
-                walked = walk(trace, right_of(case, double))
-                return Blame(walked, differ(walked))
+        does = isinstance(out, Failure) if double and out is not None else None
+        if blame := followed(ask(cls, "trace", case, double), right_of(case, double), does):
+            return blame
     return None
+
+
+def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
+    """Find the first difference of a trace; None where there is no trace, or it ends otherwise.
+
+    Args:
+        trace: what came of asking for one.
+        right: what is right there.
+        raises: whether it must end in an error; None where it may.
+    """
+    if not isinstance(trace, Trace) or raises is (trace.stop is None):
+        return None
+    with clock_paused():
+        walked = walk(trace, right)
+        return Blame(walked, differ(walked))
 
 
 def holds(blame: Blame, other: Blame | None) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.constructor import in_line
-from eleven_steps.checks.judge.differ import Blame, differ, plainly
+from eleven_steps.checks.judge.differ import Blame, followed, plainly
 from eleven_steps.checks.judge.naming import (
     Beside,
     contradicted,
@@ -19,11 +19,11 @@ from eleven_steps.checks.judge.naming import (
     proven,
     under_way,
 )
-from eleven_steps.checks.judge.path import walk
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
     Pair,
     agree,
+    failed,
     given_of,
     is_tensor,
     nan_cause,
@@ -46,7 +46,7 @@ from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
-from eleven_steps.checks.run.isolate import Failure, clock_paused, type_name
+from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 from eleven_steps.helpers.trace import STEPS
 
@@ -236,13 +236,9 @@ def _why(
 def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | None:
     """Follow a function in a case; None where it cannot be, or does otherwise than before."""
     right = right_of(scene.case)
-    trace = ask(answer, "traced_call", task.gets(right.scene))
-    failed = bool(parts) and type(parts[0]) is Failure
-    if not isinstance(trace, Trace) or (trace.stop is None) == failed:
-        return None
-    with clock_paused():
-        walked = walk(trace, right)
-        return under_way(Blame(walked, differ(walked)))
+    return under_way(
+        followed(ask(answer, "traced_call", task.gets(right.scene)), right, failed(parts))
+    )
 
 
 def _in_its_line(task: Write, blame: Blame | None, parts: Parts) -> str:

@@ -15,7 +15,7 @@ import torch
 
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.read import FAMILIES
-from eleven_steps.checks.judge.related import is_tensor, whole
+from eleven_steps.checks.judge.related import failed, same_parts
 from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
 from eleven_steps.checks.judge.tell import line_of, told
@@ -68,50 +68,28 @@ def _makes(beside: Beside, step: str, *slips: Any) -> str:
         return beside.theirs(case, step, *slips)
 
     mine, (main, *others) = beside.mine, beside.cases
-    if not alike(mine(main), theirs(main, *slips)):  # which two failures are
+    if not same_parts(mine(main), theirs(main, *slips), True):  # which two failures are
         return ""
-    fails, both, apart = _failed(mine(main)), [main], False
+    fails, both, apart = failed(mine(main)), [main], False
     for case in others:
         two = mine(case), theirs(case, *slips)
-        if alike(*two):
+        if same_parts(*two, True):
             both.append(case)
-        elif fails and any(map(_failed, two)):
+        elif fails and any(map(failed, two)):
             apart = True  # a call in another style may fail in more cases
         else:
             return ""
-    run = [case for case in both if not _failed(mine(case))]
-    if any(not alike(theirs(case), theirs(case, *slips)) for case in run):
+    run = [case for case in both if not failed(mine(case))]
+    if any(not same_parts(theirs(case), theirs(case, *slips), True) for case in run):
         return "function"
-    if any(not alike(mine(case), theirs(case), exactly=True) for case in run):  # in NaN alone
-        same = all(alike(mine(case), theirs(case, *slips), exactly=True) for case in run)
+    if any(not same_parts(mine(case), theirs(case)) for case in run):  # in NaN alone
+        same = all(same_parts(mine(case), theirs(case, *slips)) for case in run)
         return "function" if same else ""
     if len(run) == len(both):  # right wherever it was asked: the slip changes nothing here
         return ""
     same_cases = run and not apart and not main.variant  # there, nothing tells where it fails
-    texts = {parts[0].text for parts in (mine(main), theirs(main, *slips)) if _failed(parts)}
+    texts = {parts[0].text for parts in (mine(main), theirs(main, *slips)) if failed(parts)}
     return "error" if fails and len(texts) == 1 else "failure" if same_cases else ""
-
-
-def _failed(parts: Parts) -> bool:
-    return any(isinstance(part, Failure) for part in parts)
-
-
-def alike(mine: Parts, theirs: Parts, exactly: bool = False) -> bool:
-    """Whether two answers agree where theirs are numbers; NaN may be 0 in another style."""
-    if _failed(mine) or _failed(theirs):
-        return _failed(mine) and _failed(theirs)
-    pairs = zip(mine, theirs, strict=False)
-    return len(mine) == len(theirs) and all(_alike(*pair, exactly) for pair in pairs)
-
-
-def _alike(mine: Any, theirs: Any, exactly: bool) -> bool:
-    if isinstance(theirs, int):
-        return whole(mine) == theirs
-    if not is_tensor(mine) or mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-        return False
-    if not theirs.is_floating_point():
-        return torch.equal(mine, theirs)
-    return close(mine if exactly else mine.masked_fill(theirs.isnan(), torch.nan), theirs)
 
 
 def single(beside: Beside, blame: Blame | None = None) -> str | None:
@@ -157,7 +135,7 @@ def _nan_alone(beside: Beside, name: str) -> bool:
     """Whether what a mistake changes is a number no more: much ends in NaN."""
     main, step = beside.cases[0], beside.steps[-1]
     right, theirs = beside.theirs(main, step), beside.theirs(main, step, name)
-    return alike(right, theirs) and not alike(right, theirs, exactly=True)
+    return same_parts(right, theirs, True) and not same_parts(right, theirs)
 
 
 def _fails_alike(blame: Blame, name: str) -> bool:
@@ -256,11 +234,11 @@ def _conceivable(beside: Beside, one: str, other: str) -> bool:
     """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
     (step,), theirs = beside.steps, beside.theirs
     return all(
-        alike(theirs(case, step, second), beside.mine(case), exactly=True)
+        same_parts(beside.mine(case), theirs(case, step, second), True)
         for case in (*beside.simpler, beside.cases[0])
         for first, second in ((one, other), (other, one))
-        if alike(theirs(case, step, first), theirs(case, step), exactly=True)
-        or _failed(theirs(case, step, second))
+        if same_parts(theirs(case, step, first), theirs(case, step))
+        or failed(theirs(case, step, second))
     )
 
 
