@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.foreign import check_attention
+from eleven_steps.checks.judge.entry import check_attention
 from eleven_steps.checks.judge.say import Outcome, say
 from eleven_steps.checks.run.ask import kind_of
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, timed

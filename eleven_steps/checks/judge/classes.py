@@ -22,7 +22,7 @@ from eleven_steps.checks.judge.constructor import (
 from eleven_steps.checks.judge.differ import Blame, blamed, holds
 from eleven_steps.checks.judge.dropping import DROPPING
 from eleven_steps.checks.judge.naming import (
-    Beside,
+    Played,
     drawn_anew,
     error_of,
     of_names,
@@ -98,7 +98,7 @@ def _shapes(subject: Subject) -> Iterator[Finding]:
     names = []
     if odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
         names = list(candidates(subject.shapes, subject.variant))
-    name = names and (single(_beside(subject)) or (names[0] if len(names) == 1 else ""))
+    name = names and (single(_played(subject)) or (names[0] if len(names) == 1 else ""))
     yield say(name) if name else misshapen(subject.shapes, subject.variant)
 
 
@@ -168,10 +168,10 @@ def _told_in(subject: Subject, wrong: Sequence[Case]) -> Case:
     return subject.cases.biased if subject.cases.biased in wrong else wrong[0]
 
 
-def _beside(subject: Subject) -> Beside:
+def _played(subject: Subject) -> Played:
     """The outputs beside those that mistakes give."""
     every, simpler = subject.cases.every, subject.cases.simpler
-    return Beside(
+    return Played(
         every + simpler,
         lambda case: (subject.out(case),),
         lambda case, _, *names: (subject.right(case, *names),),
@@ -183,13 +183,13 @@ def _beside(subject: Subject) -> Beside:
 
 def _named(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
     """The mistake, or the two, that the class makes, if the catalogue has them."""
-    beside = _beside(subject)
-    if name := single(beside, blame):
+    played = _played(subject)
+    if name := single(played, blame):
         return (name,)
     if blame is None or blame.raised:
         return ()
     again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
-    return next(filter(None, (pair(beside, each) for each in (blame, again) if each)), ())
+    return next(filter(None, (pair(played, each) for each in (blame, again) if each)), ())
 
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:

@@ -11,7 +11,7 @@ import torch
 from eleven_steps.checks.judge.constructor import in_line
 from eleven_steps.checks.judge.differ import Blame, followed, plainly
 from eleven_steps.checks.judge.naming import (
-    Beside,
+    Played,
     contradicted,
     dropped,
     error_of,
@@ -256,17 +256,17 @@ def _slip(
     task: Write, blame: Blame | None, scenes: list[Scene], returned: list[Parts]
 ) -> Finding | None:
     """The usual wrong answer that explains what is returned everywhere, if there is one."""
-    played = {scene.case: scene for scene in scenes}
-    gave = dict(zip(played, returned, strict=True))
-    beside = Beside(
-        (scenes[SIZED].case, *(each for each in played if each != scenes[SIZED].case)),
+    by_case = {scene.case: scene for scene in scenes}
+    gave = dict(zip(by_case, returned, strict=True))
+    played = Played(
+        (scenes[SIZED].case, *(each for each in by_case if each != scenes[SIZED].case)),
         gave.__getitem__,
         lambda case, _, *slips: (
-            task.slipped(slips[0], played[case]) if slips else task.answer(played[case])
+            task.slipped(slips[0], by_case[case]) if slips else task.answer(by_case[case])
         ),
     )
     for index, slip in enumerate(_slips(task)):
-        how, name = makes(beside, slip), slip.mistake
+        how, name = makes(played, slip), slip.mistake
         if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue
         if task.planted and index == 0:

@@ -24,7 +24,7 @@ from eleven_steps.checks.judge.constructor import (
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.judge.naming import (
-    Beside,
+    Played,
     drawn_anew,
     dropped,
     error_of,
@@ -205,7 +205,7 @@ def _wrong(
         blame = blamed(cls, scene.case, here.out)
     blame = under_way(blame)
     gave = dict(zip(TASK_CASES, returned, strict=True))
-    beside = Beside(
+    played = Played(
         (scene.case, *(each for each in TASK_CASES if each != scene.case)),
         gave.__getitem__,
         lambda case, step, *names: play(case, *names).at(step),
@@ -213,7 +213,7 @@ def _wrong(
         partial(alike_in_shape, shapes=facts.shapes),
         STEPS[1:],
     )
-    if name := single(beside, blame):
+    if name := single(played, blame):
         (finding,) = of_names([name], blame, _with_why, error_of(here.out))
         return replace(finding, case=None if finding.text == MISTAKES[name].told else scene.case)
     return unknown(cls, blame, here.out, facts, _unlike(here, scene))

@@ -23,7 +23,7 @@ from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 
-SECONDS = 8.0  # to find what else a class is right as
+SEARCHING = 8.0  # to find what else a class is right as
 SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx", "first": "batch_first"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
@@ -82,7 +82,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
 
 def _made(asked: Any) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
-    with isolated(SECONDS):
+    with isolated(SEARCHING):
         made = attempt(built, asked.build, given(cases_of(asked.variant).main))
     return (None, set()) if isinstance(made, Failure) else made
 
@@ -161,7 +161,7 @@ def _fits(every: Every, asked: Any) -> bool:
     """Whether a class, read in some way, gives what is right in the main case."""
     main, failed = cases_of(asked.variant).main, []
     try:
-        with isolated(SECONDS):
+        with isolated(SEARCHING):
             right = play(main).out
             for reading in every(asked, main):
                 if reading.call in failed:  # whatever the layout
@@ -180,7 +180,7 @@ def _turning(every: Every, asked: Any) -> str:
     if not turns_unsaid(asked.variant) or _fits(every, asked):
         return ""
     try:
-        with isolated(SECONDS):
+        with isolated(SEARCHING):
             return turned_as(every, asked)
     except (TimeUp, Unread):
         return ""
@@ -221,7 +221,7 @@ def _not_tried(variant: str, module: nn.Module, sized: set[str]) -> str:
 def _taking_part(every: Every, asked: Any) -> list[str]:
     """The parameters beside those of our layers on which what comes out depends."""
     main = cases_of(asked.variant).main
-    with isolated(SECONDS), contextlib.suppress(Unread):  # a class that is not written yet
+    with isolated(SEARCHING), contextlib.suppress(Unread):  # a class that is not written yet
         for reading in itertools.islice(every(asked, main), 40):
             module = attempt(build, reading, main)
             out = module if isinstance(module, Failure) else attempt(module, main.x)

@@ -33,7 +33,7 @@ OWN_PLACE = "other", "early", "exchanged"
 
 
 @dataclass(frozen=True)
-class Beside:
+class Played:
     """What an answer gives, and what is right there or comes of a slip.
 
     Args:
@@ -58,16 +58,16 @@ class Beside:
 # Whether an answer makes a slip
 
 
-def makes(beside: Beside, *slips: Any) -> str:
+def makes(played: Played, *slips: Any) -> str:
     """How an answer does what slips do: as a "function", with an "error", in "failure", or ""."""
-    return next(filter(None, (_makes(beside, step, *slips) for step in beside.steps)), "")
+    return next(filter(None, (_makes(played, step, *slips) for step in played.steps)), "")
 
 
-def _makes(beside: Beside, step: str, *slips: Any) -> str:
+def _makes(played: Played, step: str, *slips: Any) -> str:
     def theirs(case: Case, *slips: Any) -> Parts:
-        return beside.theirs(case, step, *slips)
+        return played.theirs(case, step, *slips)
 
-    mine, (main, *others) = beside.mine, beside.cases
+    mine, (main, *others) = played.mine, played.cases
     if not same_parts(mine(main), theirs(main, *slips), True):  # which two failures are
         return ""
     fails, both, apart = failed(mine(main)), [main], False
@@ -92,21 +92,21 @@ def _makes(beside: Beside, step: str, *slips: Any) -> str:
     return "error" if fails and len(texts) == 1 else "failure" if same_cases else ""
 
 
-def single(beside: Beside, blame: Blame | None = None) -> str | None:
+def single(played: Played, blame: Blame | None = None) -> str | None:
     """The one mistake that comes to what an answer gives.
 
     Args:
-        beside: of the answer.
+        played: of the answer.
         blame: where it was followed, if it was.
     """
     step = blame.found.step if blame and blame.found else None
-    mistakes, raised = beside.mistakes, blame is not None and blame.raised
+    mistakes, raised = played.mistakes, blame is not None and blame.raised
     names = sorted(mistakes, key=lambda each: not raised and step not in mistakes[each].steps)
     for name in names:
-        how, here = makes(beside, name), step in (None, *mistakes[name].steps)
-        if not how or not beside.fits(name):
+        how, here = makes(played, name), step in (None, *mistakes[name].steps)
+        if not how or not played.fits(name):
             continue
-        if (raised or here or not _nan_alone(beside, name)) and proven(how, name, blame):
+        if (raised or here or not _nan_alone(played, name)) and proven(how, name, blame):
             return name
     return None
 
@@ -131,10 +131,10 @@ def under_way(blame: Blame | None) -> Blame | None:
     return replace(blame, found=None) if early else blame
 
 
-def _nan_alone(beside: Beside, name: str) -> bool:
+def _nan_alone(played: Played, name: str) -> bool:
     """Whether what a mistake changes is a number no more: much ends in NaN."""
-    main, step = beside.cases[0], beside.steps[-1]
-    right, theirs = beside.theirs(main, step), beside.theirs(main, step, name)
+    main, step = played.cases[0], played.steps[-1]
+    right, theirs = played.theirs(main, step), played.theirs(main, step, name)
     return same_parts(right, theirs, True) and not same_parts(right, theirs)
 
 
@@ -179,21 +179,21 @@ def contradicted(blame: Blame | None, name: str) -> bool:
 # Two mistakes
 
 
-def pair(beside: Beside, blame: Blame) -> tuple[str, ...]:
+def pair(played: Played, blame: Blame) -> tuple[str, ...]:
     """Two mistakes that together come to what an answer gives, the first where it was blamed.
 
     What the first makes must be among the tensors of the forward, up to where the second is made.
     """
     if not blame.found:
         return ()
-    case, mistakes = blame.walked.right.case, beside.mistakes
+    case, mistakes = blame.walked.right.case, played.mistakes
     kept = (each for each in blame.walked.trace.tensors if each.device.type == "cpu")
     made = [each.float() for each in kept if each.is_floating_point()]
     for one in (name for name in mistakes if blame.found.step in mistakes[name].steps):
         shown = _shown(made, play(case, one), play(case), mistakes[one].step)
         for other in (name for name in mistakes if mistakes[name].step in shown):
-            agrees = _conceivable(beside, one, other) and makes(beside, one, other)
-            if agrees == "function" and beside.fits(one):
+            agrees = _conceivable(played, one, other) and makes(played, one, other)
+            if agrees == "function" and played.fits(one):
                 return one, other
     return ()
 
@@ -230,12 +230,12 @@ def _there(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
     return False
 
 
-def _conceivable(beside: Beside, one: str, other: str) -> bool:
+def _conceivable(played: Played, one: str, other: str) -> bool:
     """Whether wherever one of two mistakes changes nothing, the other is seen alone."""
-    (step,), theirs = beside.steps, beside.theirs
+    (step,), theirs = played.steps, played.theirs
     return all(
-        same_parts(beside.mine(case), theirs(case, step, second), True)
-        for case in (*beside.simpler, beside.cases[0])
+        same_parts(played.mine(case), theirs(case, step, second), True)
+        for case in (*played.simpler, played.cases[0])
         for first, second in ((one, other), (other, one))
         if same_parts(theirs(case, step, first), theirs(case, step))
         or failed(theirs(case, step, second))

@@ -3,8 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -12,56 +10,23 @@ import torch
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import MASKS, PADS, InPieces, Padded, left_alone
-from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, is_remote, kind_of, once
-from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.ask import Pass, once
+from eleven_steps.checks.run.cases import Case, cases_of, close
 from eleven_steps.checks.run.contract import combined, sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
-FEW = 4  # ways to hand a mask over that are judged where none is right
-Reading = type[Adapted]
-
-
-def elsewhere(cls: Any) -> bool:
-    """Whether a class is not written after the lecture's, as far as its constructor's code says."""
-    if is_remote(cls):
-        return False
-    if type(cls) is FunctionType:
-        return True
-    if kind_of(cls)[0] != "module class":
-        return False
-    return attempt(_of_another_form, cls) is True
-
-
-def _of_another_form(cls: type) -> bool:
-    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
-    codes = [each.__code__ for each in own]
-    said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
-    said += [each for consts in said for each in consts if isinstance(each, tuple)]
-    return not {*chain(*said)} & {*LAYERS[:3]}
-
-
-def judged_alone(cls: Any, variant: str) -> Outcome:
-    """Say of a class that is built and called as the lecture's is whether it is right."""
-    verdict = judged(cls, variant)
-    function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
-    if not inspect.isfunction(function) or "cache" in variant:
-        return verdict
-    every = inspect.signature(function).parameters.values()
-    # A function by default, such as one that listens to the steps, is no input.
-    inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
-    names = ", ".join(each.name for each in inputs)
-    return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
+MASKED = 4  # ways to hand a mask over that are judged where none is right
+Way = type[Adapted]
 
 
 # What depends on what
 
 
-def hides_by_itself(reading: Reading, case: Case) -> bool | None:
+def hides_by_itself(reading: Way, case: Case) -> bool | None:
     """Whether some token has no part in what comes out at some other; None if that is not seen.
 
     Where sequences mix, what is called a token here is none.
@@ -77,7 +42,7 @@ def hides_by_itself(reading: Reading, case: Case) -> bool | None:
     return any(not (out - outs[0]).abs().amax((0, 2)).gt(1e-6).all() for out in outs[1:])
 
 
-def mixes(reading: Reading, case: Case) -> bool:
+def mixes(reading: Way, case: Case) -> bool:
     """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
     other = case.x
     other[0] += 1
@@ -85,7 +50,7 @@ def mixes(reading: Reading, case: Case) -> bool:
     return bool(outs) and not close(outs[0][1:], outs[1][1:])
 
 
-def _outs(reading: Reading, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
+def _outs(reading: Way, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
     """Outputs of one module in a row; none where one fails or has another shape."""
     outs = [each.out for each in once(reading, case, *(Pass(x) for x in xs))]
     shape = case.b, case.num_tokens, case.d_out
@@ -96,8 +61,8 @@ def _outs(reading: Reading, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]
 
 
 def called_otherwise(
-    asked: Any, cached: bool, every: Callable, best: Callable, reading: Reading, verdict: Outcome
-) -> tuple[Reading, Outcome]:
+    asked: Any, cached: bool, every: Callable, best: Callable, reading: Way, verdict: Outcome
+) -> tuple[Way, Outcome]:
     """Judge a right class once more, as it may be called besides; all must be right.
 
     Args:
@@ -150,13 +115,11 @@ def called_otherwise(
     return reading, replace(verdict, message=together(first, verdict.message), note=note)
 
 
-def _told(reading: Reading) -> str:
+def _told(reading: Way) -> str:
     return getattr(reading.call, "told", "call")
 
 
-def _masked_or_not(
-    asked: Any, every: Callable, reading: Reading
-) -> Iterator[tuple[str, list[Reading]]]:
+def _masked_or_not(asked: Any, every: Callable, reading: Way) -> Iterator[tuple[str, list[Way]]]:
     """Yield what is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
@@ -179,10 +142,10 @@ def _masked_or_not(
             break
         runs += [each] if outs else []
     if runs:
-        yield variant, runs[:FEW]
+        yield variant, runs[:MASKED]
 
 
-def _ignores(reading: Reading, variant: str) -> bool:
+def _ignores(reading: Way, variant: str) -> bool:
     """Whether it makes no difference that a mask hides the first token too."""
 
     def deeper(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
@@ -199,11 +162,11 @@ def _ignores(reading: Reading, variant: str) -> bool:
     return bool(one and two) and close(one[0], two[0])
 
 
-def _field(reading: Reading, name: str) -> Any:
+def _field(reading: Way, name: str) -> Any:
     return getattr(reading, name, None)
 
 
-def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome | None]:
+def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | None]:
     """The way to hand on what is kept, if there is one that runs; and what is wrong with it."""
     case = cases_of(variant).main
     inner = _inner(reading, variant)
@@ -227,7 +190,7 @@ def _in_pieces(reading: Reading, variant: str) -> tuple[InPieces | None, Outcome
     return way, Outcome("", "value", text)
 
 
-def _by_name(reading: Reading, variant: str) -> Outcome | None:
+def _by_name(reading: Way, variant: str) -> Outcome | None:
     """What is wrong where x comes by name, if anything is; None where it cannot."""
     inner, case = _inner(reading, variant), cases_of(variant).main
     every = [] if inner is None else [*inspect.signature(inner.forward).parameters.values()]
@@ -244,7 +207,7 @@ def _by_name(reading: Reading, variant: str) -> Outcome | None:
     return None if right else Outcome("", "value", wording("wrong_by_name", name=name))
 
 
-def _padded(reading: Reading, variant: str, name: str) -> tuple[str, Outcome | None]:
+def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]:
     """What a mask of filling holds where the class is right with it; and what is wrong with it.
 
     One mask hides nothing, another one a token in the middle of a text and the last of another.
@@ -278,11 +241,11 @@ def _padded(reading: Reading, variant: str, name: str) -> tuple[str, Outcome | N
     return "", Outcome("", "value", wording(wrong, name=name), 6)
 
 
-def _called_as(reading: Reading, call: Any) -> Reading:
+def _called_as(reading: Way, call: Any) -> Way:
     return type(reading.__name__, (reading,), {"call": staticmethod(call)})
 
 
-def _inner(reading: Reading, variant: str) -> Any:
+def _inner(reading: Way, variant: str) -> Any:
     """The module inside, built for the main case; None if it cannot be."""
     case = cases_of(variant).main
     made = attempt(reading, *_first(case), **sizes(case))

@@ -3,7 +3,8 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -15,27 +16,25 @@ from eleven_steps.checks.adapt.block import norms
 from eleven_steps.checks.adapt.built import built, given
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
-from eleven_steps.checks.judge.calling import (
-    called_otherwise,
-    elsewhere,
-    hides_by_itself,
-    judged_alone,
-    mixes,
-)
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.instead import Unread, in_turn
+from eleven_steps.checks.judge.other_calls import (
+    called_otherwise,
+    hides_by_itself,
+    mixes,
+)
 from eleven_steps.checks.judge.read import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, ask, once
+from eleven_steps.checks.run.ask import Pass, ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import changes_of, combined, sizes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
-SECONDS = 60.0  # for all ways to read a class together; packages load much when first called
-FEW = 4  # ways to read a wrong class that are judged, of those that get it equally far
+READING = 60.0  # for all ways to read a class together; packages load much when first called
+WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,41 @@ def check_attention(
     asked = Asked(cls, _variant(variant, causal), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    if not asked.told and not elsewhere(cls):
-        return honestly("", judged_alone, cls, asked.variant)
+    if not asked.told and not _elsewhere(cls):
+        return honestly("", _judged_alone, cls, asked.variant)
     return honestly("", in_turn, _judged, _every, asked)
+
+
+def _elsewhere(cls: Any) -> bool:
+    """Whether a class is not written after the lecture's, as far as its constructor's code says."""
+    if is_remote(cls):
+        return False
+    if type(cls) is FunctionType:
+        return True
+    if kind_of(cls)[0] != "module class":
+        return False
+    return attempt(_of_another_form, cls) is True
+
+
+def _of_another_form(cls: type) -> bool:
+    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
+    codes = [each.__code__ for each in own]
+    said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
+    said += [each for consts in said for each in consts if isinstance(each, tuple)]
+    return not {*chain(*said)} & {*LAYERS[:3]}
+
+
+def _judged_alone(cls: Any, variant: str) -> Outcome:
+    """Say of a class that is built and called as the lecture's is whether it is right."""
+    verdict = judged(cls, variant)
+    function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
+    if not inspect.isfunction(function) or "cache" in variant:
+        return verdict
+    every = inspect.signature(function).parameters.values()
+    # A function by default, such as one that listens to the steps, is no input.
+    inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
+    names = ", ".join(each.name for each in inputs)
+    return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
 
 
 def _variant(variant: str, causal: bool) -> str:
@@ -113,10 +144,10 @@ def _judged(asked: Asked) -> Outcome:
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
     asked = replace(asked, variant=combined(whole))
     try:
-        with isolated(SECONDS):
+        with isolated(READING):
             readings = _readings(asked)
     except TimeUp:
-        return say("too_slow", seconds=SECONDS).outcome("")
+        return say("too_slow", seconds=READING).outcome("")
     except Unread as error:
         names = ask(asked.build, "parameters")
         if not asked.told and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
@@ -125,10 +156,10 @@ def _judged(asked: Asked) -> Outcome:
     reading, verdict = _best(readings, asked.variant)
     if verdict.passed:
         try:
-            with isolated(SECONDS):
+            with isolated(READING):
                 reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
         except TimeUp:
-            return say("too_slow", seconds=SECONDS).outcome("")
+            return say("too_slow", seconds=READING).outcome("")
     first = wording("takes_first") if _tokens_first(reading) and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
@@ -138,7 +169,7 @@ def _best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], O
     """The one of several ways to read a class with which it passes, or that explains most."""
     verdicts = []
     for reading in readings:
-        verdicts.append((reading, judged(reading, variant, SECONDS)))
+        verdicts.append((reading, judged(reading, variant, READING)))
         if verdicts[-1][1].passed:
             break
     return max(verdicts, key=lambda each: _worth(each[1]))
@@ -182,7 +213,7 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
     masked = [each for each in farthest if getattr(each.call, "mask", "")] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
-    return masked[:FEW]
+    return masked[:WAYS]
 
 
 def _tokens_first(reading: type[Adapted]) -> bool:
