@@ -24,6 +24,7 @@ from eleven_steps.checks.judge.dropping import DROPPING
 from eleven_steps.checks.judge.naming import (
     Played,
     drawn_anew,
+    dropped,
     error_of,
     of_names,
     pair,
@@ -31,7 +32,7 @@ from eleven_steps.checks.judge.naming import (
     unknown,
 )
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
-from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, verdict
+from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, together, verdict
 from eleven_steps.checks.judge.subject import Subject, decided
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -157,7 +158,7 @@ def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
         if raised:
             otherwise = say("forward_raises", error=out.told, where=where)
         more = "" if raised else decided(subject, wrong, case, where)
-        more = more or _here_alone(subject, blame, case, wrong)
+        more = together(dropped(blame), more or _here_alone(subject, blame, case, wrong))
         yield unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
 
 

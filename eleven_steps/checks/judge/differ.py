@@ -11,11 +11,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import (
-    dropped,
-    of_another,
-    skipped,
-)
+from eleven_steps.checks.judge.meeting import of_another, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
@@ -97,16 +93,13 @@ def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
         return Blame(walked, differ(walked))
 
 
-def holds(blame: Blame, other: Blame | None) -> bool:
+def holds(blame: Blame, other: Blame) -> bool:
     """Whether another case shows the same difference at the same place."""
-    if other is None or other.found is None or blame.found is None:
-        return False
-    one, two = blame.found, other.found
-    return (one.step, one.reason, one.place and one.place.line) == (
-        two.step,
-        two.reason,
-        two.place and two.place.line,
+    one, two = (
+        found and (found.step, found.reason, found.place and found.place.line)
+        for found in (blame.found, other.found)
     )
+    return one == two
 
 
 def plainly(blame: Blame) -> Blame:
@@ -157,9 +150,7 @@ def _behind(walked: Walk, start: list[int]) -> Difference | None:
     most, least = max(stages.values()), min(start, key=lambda index: stages[index])
     if stages[least] == most or walked.readings[least].family != "projected":
         return None
-    numbers = walked.makers.get(least, [None])
-    place = None if numbers[-1] is None else walked.trace.ops[numbers[-1]].place
-    return Difference(most, "behind", None, place, least)
+    return Difference(most, "behind", None, None, least)
 
 
 def _early(walked: Walk, index: int) -> Difference:
@@ -229,7 +220,7 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
 def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     op = walked.trace.ops[number]
     step = walked.roles[number]
-    if found := dropped(walked, op) or of_another(walked, number, op, step, start):
+    if found := of_another(walked, number, op, step, start):
         return found
     for question in (skipped, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
@@ -321,12 +312,10 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if step == 8 and reading.family == "projected" and kind(op) not in MEET:
             continue
         if kind(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
-            earlier = FAMILIES.index(reading.family) < FAMILIES.index(NEEDED.get(step, "x"))
-            if not earlier:
-                continue
-        wanted = NEEDED.get(step)
-        if step == 8 and kind(op) in MEET and len(op.given) > 1:
             continue
-        if wanted and reading.family != wanted and reading.family in FAMILIES:
+        wanted = NEEDED.get(step)
+        if step == 8 and kind(op) in MEET:
+            continue
+        if wanted and reading.family != wanted:
             return Difference(step, "family", number, op.place, index, None, {"needs": wanted})
     return None

@@ -5,7 +5,6 @@ steps of the right class record, and then among what the classes of the catalogu
 that returns the output is judged as check_attention judges it.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,6 +36,7 @@ from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.related import (
     exchanged,
     hidden_by,
+    reordered,
     same_everywhere,
     same_parts,
 )
@@ -155,13 +155,13 @@ def _so_far(number: int, blame: Blame | None) -> Finding:
 def _some_of(returned: Sequence[Parts]) -> Finding | None:
     """Say that one of three tensors came alone, or the three in another order, if it is so."""
     for number, step in NUMBERED[:3]:
-        rights = [list(play(case)[step].values()) for case in TASK_CASES]
+        rights = [play(case).at(step) for case in TASK_CASES]
         names = list(play(TASK_CASES[0])[step])
-        for order in ((0,), (1,), (2,), *itertools.permutations(range(3))):
-            if same_everywhere(returned, (tuple(right[i] for i in order) for right in rights)):
-                if len(order) == 1:
-                    return say("one_of_three", number, name=names[order[0]])
-                return say("other_sequence", number, names=", ".join(names))
+        for index, name in enumerate(names):
+            if same_everywhere(returned, ((right[index],) for right in rights)):
+                return say("one_of_three", number, name=name)
+        if finding := reordered(names, returned, rights):
+            return replace(finding, step=number)
     return None
 
 

@@ -6,7 +6,7 @@ import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN, dropped_call
+from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -79,10 +79,6 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     operands = [(_unturned(walked, i, step), i) for i in op.given]
     for index, own in operands:
         lost = _lost(walked, op, name, step, phase, families, index, own)
-        axes = [a for a in walked.readings[index].axes or () if a]
-        if lost == 4 and axes[:2] == ["h", "b"]:
-            made = walked.makers.get(index, [number])[0]
-            return Difference(4, "order", made, walked.trace.ops[made].place, index)
         if lost and not used_later_on(walked, index):
             return Difference(lost, "skipped", number, op.place, index, None, {"for_step": step})
     return None
@@ -181,28 +177,3 @@ def used_later_on(walked: Walk, index: int) -> bool:
         and index in {g for n in walked.back([i]) for g in walked.trace.ops[n].given}
         for i, each in enumerate(walked.readings)
     )
-
-
-def dropped(walked: Walk, op: Op) -> Difference | None:
-    """What should have been given in place of an operand, and was made and given no name."""
-    for index in op.given:
-        mine = walked.readings[index]
-        for number, each in enumerate(walked.trace.ops):
-            later = [walked.readings[i] for i in each.gave]
-            later = [e for e in later if e.right and e.who == mine.who]
-            goes_on = any(e.stage > (mine.stage or 9) for e in later)
-            if goes_on and dropped_call(each.place) and number in _after(walked, index):
-                return Difference(
-                    mine.stage + 1, "idle", number, each.place, each.gave[0], each.gave[0]
-                )
-    return None
-
-
-def _after(walked: Walk, index: int) -> set[int]:
-    """The calls that take a tensor, and those that take what they give."""
-    reached, calls = {index}, set()
-    for number, op in enumerate(walked.trace.ops):
-        if reached & {*op.given}:
-            calls.add(number)
-            reached |= {*op.gave}
-    return calls

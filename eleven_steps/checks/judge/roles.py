@@ -64,9 +64,7 @@ def _by_number(op: Op, given: list[Reading]) -> bool:
 
 def _placing_step(what: Reading, at: str) -> int:
     """The step of `out[:, head] = ...`."""
-    if what.family == "context":
-        return 10 if (what.stage or 8) >= 9 else 8
-    return {"scores": 6 if at == "scores" else 8, "out": 11}.get(what.family, 4)
+    return {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}.get(what.family, 4)
 
 
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
@@ -83,7 +81,7 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
         if first.family == "out" or at == "out":
             return 11
         if name in TURN:
-            return 8 if first.family == "context" and _turned(first) else 9
+            return 9
         joined = first.family == "context" and first.axes and first.axes[0] in ("bh", "hb")
         return 9 if joined else 10
     if first.stage == 4 and name in SHUFFLE:
@@ -97,10 +95,6 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
     into = sum(type(each) is int for each in op.numbers)
     grouped = first.stage in (3, 4) and name in ("view", "reshape", "flatten") and into < 4
     return 4 if name in TURN or grouped else 3
-
-
-def _turned(reading: Reading) -> bool:
-    return bool(reading.axes) and [a for a in reading.axes if a][-2:] == ["d", "n"]
 
 
 def _elementwise_step(name: str, first: Reading, phase: int, at: str) -> int:

@@ -160,11 +160,8 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     if reason == "rows":
         sums = walked.trace.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
-    if reason == "projection":
-        return {
-            "layer": {"queries": "W_query", "keys": "W_key", "values": "W_value"}[values["who"]]
-        }
-    return {}
+    layers = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
+    return {"layer": layers[values["who"]]} if reason == "projection" else {}
 
 
 def _needed(found: Difference, walked: Walk) -> dict[str, str]:
