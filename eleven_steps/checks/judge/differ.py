@@ -15,14 +15,13 @@ from eleven_steps.checks.judge.meeting import of_another, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, TURN
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
-from eleven_steps.checks.run.contract import changes_of
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
@@ -233,17 +232,8 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
         kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
     )
     if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
-        step = 8 if first.who == "values" else 5
-    if step in (2, 3, 5) and first and _turns(walked, op, first):
-        step = 4
+        step = 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
-
-
-def _turns(walked: Walk, op: Op, first: Reading) -> bool:
-    """Whether a call is for turning by position, behind the heads; halves of them are cut first."""
-    moves = MEET | TURN if first.part else MEET | TURN | CUT
-    rope = "rope" in changes_of(walked.right.case.variant)
-    return rope and kind(op) not in moves and "h" in (first.axes or ())
 
 
 def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
@@ -267,12 +257,11 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return None
     if before.part and "j" in (before.axes or ()):
         keys = walked.trace.tensors[index].shape[before.axes.index("j")]
-        if keys < walked.right.scene["scores"]["scores"].shape[-1]:
-            return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
+        return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
     if op.failed or not op.gave:
         return None
     after = walked.readings[op.gave[0]]
-    if after.family != "scores" or before.state is None:
+    if before.state is None:
         return None
     state = after.state
     if state is None:

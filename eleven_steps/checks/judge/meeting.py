@@ -6,7 +6,7 @@ import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MASK, MEET, NORM, SCALE, TURN
+from eleven_steps.checks.judge.syntax import MEET, TURN
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -75,11 +75,9 @@ def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
 def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """An operand that comes from before the step that the call needs."""
     families = {walked.readings[i].family for i in op.given}
-    name, phase = kind(op), walked.phases[number]
-    operands = [(_unturned(walked, i, step), i) for i in op.given]
-    for index, own in operands:
-        lost = _lost(walked, op, name, step, phase, families, index, own)
-        if lost and not used_later_on(walked, index):
+    for own in op.given:
+        index = _unturned(walked, own, step)
+        if lost := _lost(walked, op, kind(op), step, families, index, own):
             return Difference(lost, "skipped", number, op.place, index, None, {"for_step": step})
     return None
 
@@ -88,24 +86,17 @@ def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
     while numbers := walked.makers.get(index):
         op = walked.trace.ops[numbers[-1]]
-        if walked.roles[numbers[-1]] != step or kind(op) not in TURN or not op.given:
+        if walked.roles[numbers[-1]] != step or kind(op) not in TURN:
             break
         index = op.given[0]
     return index
 
 
-def _lost(walked, op, name, step, phase, families, index, own) -> int:
+def _lost(walked, op, name, step, families, index, own) -> int:
     """The step that an operand has not been through; 0 if none."""
     reading = walked.readings[index]
     stage, axes = reading.stage, [a for a in reading.axes or () if a]
     projected, context = reading.family == "projected", reading.family == "context"
-    if (
-        projected
-        and step in (6, 7)
-        and phase < 3
-        and (name in MASK | NORM - {"exp"} or "const" in families and name not in SCALE)
-    ):
-        return 5
     if step == 8 and "scores" not in families:
         return 0
     if reading.family == "x" and step in (3, 4, 5, 8):
@@ -114,7 +105,7 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
         return 3
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
-    if projected and axes and _not_turned(walked, op, name, step, index, own):
+    if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4
@@ -125,28 +116,14 @@ def _lost(walked, op, name, step, phase, families, index, own) -> int:
     return 0
 
 
-def _not_turned(walked: Walk, op: Op, name: str, step: int, index: int, own: int) -> bool:
-    """Whether heads and tokens of this operand are not where the product wants them."""
-    reading = walked.readings[index]
-    axes = [a for a in reading.axes if a]
+def _heads_alone(walked: Walk, op: Op, name: str, step: int, index: int, own: int) -> bool:
+    """Whether the heads of an operand come first, and those of what it meets do not."""
     others = [walked.readings[i] for i in op.given if i != own]
-    if name == "scaled_dot_product_attention":
-        return axes[-2:] == ["d", "n"]
-    if step == 5 and name in ("matmul", "bmm"):
-        alone = axes[0] == "h" and not all((o.axes or ("h",))[0] == "h" for o in others)
-        mine = walked.readings[own]
-        twin = mine.axes and others and others[0].axes
-        alike = twin and _ends(mine.axes) == _ends(others[0].axes) == ["d", "n"]
-        return bool(alone or alike and own == op.given[0])
-    if step == 8 and reading.who == "values":
-        weights = next((o for o in others if o.family == "scores"), None)
-        alone = axes[0] == "h" and weights and (weights.axes or ("h",))[0] != "h"
-        return bool(alone or axes[-2:] == ["d", "n"] and name in ("matmul", "bmm"))
-    return False
-
-
-def _ends(axes: tuple[str, ...]) -> list[str]:
-    return [a for a in axes if a][-2:]
+    if step == 8 and walked.readings[index].who == "values":
+        others = [each for each in others if each.family == "scores"]
+    elif step != 5 or name not in ("matmul", "bmm"):
+        return False
+    return any((each.axes or ("h",))[0] != "h" for each in others)
 
 
 def _replayed(walked: Walk, op: Op, step: int) -> bool:
@@ -162,18 +139,3 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
         found = walked.right.find(torch.einsum(words[0], *pair))
         return bool(found and found.right)
     return False
-
-
-def used_later_on(walked: Walk, index: int) -> bool:
-    """Whether what is made of a tensor is right at a later stage: then the wrong name was used."""
-    mine = walked.readings[index]
-    if not mine.stage:
-        return False
-    return any(
-        each.family == mine.family
-        and (each.stage or 0) > mine.stage
-        and each.who in mine.who
-        and i != index
-        and index in {g for n in walked.back([i]) for g in walked.trace.ops[n].given}
-        for i, each in enumerate(walked.readings)
-    )

@@ -281,12 +281,9 @@ def error_of(out: Any) -> str:
 
 
 def self_forgotten(failure: Failure, facts: Facts) -> str:
-    """Say which name wants `self.` before it, in forward or in the constructor, if one does."""
-    names = re.findall(r"^(?:Name|Attribute)Error: .*'(\w+)'", failure.text)
-    if failure.text.startswith("NameError") and {*names} & {*facts.kept}:
-        return wording("self_is_kept", name=names[0])
-    lost = failure.text.startswith("AttributeError") and {*names} & {*facts.unkept}
-    return wording("self_not_kept", name=names[0]) if lost else ""
+    """Say which name wants `self.` before it in forward, if one does."""
+    names = re.findall(r"^NameError: .*'(\w+)'", failure.text)
+    return wording("self_is_kept", name=names[0]) if {*names} & {*facts.kept} else ""
 
 
 def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:

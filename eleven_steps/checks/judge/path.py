@@ -172,8 +172,7 @@ def walk(trace: Trace, right: Right) -> Walk:
         made.roles.append(role)
         made.phases.append(at)
         for index in op.gave:
-            if not (index in trace.layers and not op.given):
-                made.readings[index] = _made(made, op, name, readings, role, index)
+            made.readings[index] = _made(made, op, name, readings, role, index)
             family = made.readings[index].family
             phase = max(phase, FAMILIES.index(family) if family in FAMILIES else 0)
             normed |= name in NORM and family == "scores"
@@ -265,7 +264,7 @@ def _as_laid(
     otherwise = False
     if name in MEET and found.axes:
         first = [each.axes[0] for each in given if each.axes and each.family in FAMILIES[1:]]
-        otherwise = found.axes[0] == "h" and "h" not in first or found.axes[-2:] == ("d", "n")
+        otherwise = found.axes[0] == "h" and "h" not in first
     if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
         otherwise = any(
             not fits(each, right)

@@ -46,7 +46,7 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         and not real
         or "const" in families
         and phase >= 3
-        and (name not in CUT | TURN and not _by_number(op, given))
+        and name not in CUT | TURN
     ):
         return 6
     if name in TURN | CUT:
@@ -55,11 +55,6 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 8
     furthest = max(real, key=lambda each: FAMILIES.index(each.family), default=first)
     return _elementwise_step(name, furthest, phase, at)
-
-
-def _by_number(op: Op, given: list[Reading]) -> bool:
-    """Whether a call scales or shifts by single numbers alone."""
-    return kind(op) in SCALE and sum(each.family != "const" for each in given) > 1
 
 
 def _placing_step(what: Reading, at: str) -> int:

@@ -126,7 +126,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         reading = walked.readings[found.index]
         values["came"] = quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
-        values["is_what"] = what_is(reading)
+        values["is_what"] = wording("holds", what=noun(reading))
         values["shape"] = tuple(walked.trace.tensors[found.index].shape)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
@@ -204,8 +204,6 @@ def _given(found: Difference, walked: Walk) -> str:
 
 def _made(found: Difference, walked: Walk) -> str:
     """What came out of a call that is no tensor of the eleven steps."""
-    if found.index is None:
-        return ""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, right = tuple(tensor.shape), STEPS[found.step - 1]
     if tensor.device.type == "cpu" and tensor.isnan().any():
@@ -271,15 +269,6 @@ def noun(reading: Reading) -> str:
     return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
 
 
-def what_is(reading: Reading) -> str:
-    """Say what a tensor holds: "holds the values"."""
-    if reading.family == "const":
-        return wording("holds_nothing")
-    if reading.family == "x":
-        return wording("holds_x")
-    return wording("holds", what=noun(reading))
-
-
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor in the learner's words: what the call that takes it says, or who makes it."""
     if op is not None:
@@ -288,8 +277,7 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
         same = nodes and named(nodes[0]) == kind(call)
         texts = list(operands(call.place)) if same else []
         at = call.given.index(index) if index in call.given else len(texts)
-        indexed = kind(call) == "getitem" and at < len(texts)
-        if indexed or len(texts) == len(call.given) > at:
+        if len(texts) == len(call.given) > at:
             return texts[at]
     return own_text(index, walked)
 
@@ -365,8 +353,6 @@ def unbound(error: str, walked: Walk) -> str:
         return several
     if not lost or not stop or not stop.place:
         return hint_of(error)
-    if lost[1] in stop.several:
-        return ""
     lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"

@@ -16,7 +16,7 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
     """Whether a call made x times a weight as it is stored, or something of x alone."""
     made = [walked.trace.tensors[index] for index in op.gave]
     x, module = walked.right.scene["shape"]["x"], walked.right.scene.module
-    if not made or walked.right.case.variant:
+    if not made:
         return None
     for name in LAYERS[:3]:
         weight, bias = (getattr(getattr(module, name), part) for part in ("weight", "bias"))

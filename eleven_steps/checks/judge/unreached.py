@@ -22,8 +22,6 @@ from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 from eleven_steps.helpers.trace import STEPS
 
-OPENING = {"shape", "size", "append", "range", "list", "zip", "len", "tuple", "enumerate", "int"}
-
 
 def unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
@@ -50,8 +48,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         for index in op.gave:
             family = walked.readings[index].family
             phase = max(phase, FAMILIES.index(family) if family in FAMILIES else 0)
-    broad = isinstance(path[-1], ast.FunctionDef | ast.For | ast.With | ast.If)
-    for node in [*path, *([] if broad else ast.walk(path[-1]))]:
+    for node in [*path, *ast.walk(path[-1])]:
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
@@ -63,7 +60,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     name = _call_named(node, trace)
     usual = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
-    if not name or name in OPENING or name not in usual | arithmetic | {"linear", "own"}:
+    if not name or name not in usual | arithmetic | {"linear"}:
         return None
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[each] for each in inside if each in readings]
@@ -75,23 +72,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
         return 7
     if name in arithmetic and not given:
         return None
-    sides = [getattr(node, side, None) for side in ("func", "left", "right")]
-    for layer in map(_attribute, sides):  # called, or itself in a product
-        if layer.startswith(("W_query", "W_key", "W_value")):
-            return 2
-        if layer.startswith("out_proj"):
-            return 11
-    if name == "own":
-        inner = _first_inside(walked, node)
-        if inner:
-            return role_of(Op(inner, (), ()), [], phase, False)
-        name = "dropout" if any(e.family == "scores" for e in given) else "linear"
-    place = Place(
-        0,
-        "",
-        ast.unparse(path[-1]) if isinstance(path[-1], ast.stmt) else "",
-        ast.unparse(node) if isinstance(node, ast.expr) else "",
-    )
+    place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
     return role_of(Op(name, (), (), place), given, phase, phase > 3)
 
 
@@ -114,18 +95,8 @@ def _call_named(node: ast.AST, trace) -> str:
     if name := _attribute(getattr(node, "func", None)):
         part = trace.parts.get(name, "")
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
-        return known.get(part, "linear" if f"{name}.weight" in trace.layers.values() else "own")
+        return known.get(part, "linear")
     return named(node)
-
-
-def _first_inside(walked: Walk, node: ast.Call) -> str:
-    """The first torch call in a function of the learner's own."""
-    called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    for each in ast.walk(parsed(walked.trace.source)):
-        if isinstance(each, ast.FunctionDef) and each.name == called != "forward":
-            inner = (named(e) for part in each.body for e in ast.walk(part))
-            return next((n for n in inner if n in TURN | CUT | MEET | MASK | NORM), "")
-    return ""
 
 
 def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
