@@ -16,7 +16,7 @@ from eleven_steps.checks.judge.path import Difference, Walk, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
-from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise
+from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import play
@@ -221,7 +221,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := of_another(walked, number, op, step, start):
         return found
-    for question in (skipped, _weighed, _of_another_family):
+    for question in (skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):

@@ -143,7 +143,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
 
 def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     """What the sentence of one reason is filled with besides."""
-    values, reason = found.values, found.reason
+    values, reason, case = found.values, found.reason, walked.right.case
     if reason == "skipped":
         return _needed(found, walked)
     if reason == "early":
@@ -160,6 +160,14 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     if reason == "rows":
         sums = walked.trace.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
+    if reason == "size":
+        one = values["for_step"] == 6
+        letters = (n for n, size in case.letters.items() if size == values["size"])
+        letter = "" if values["name"].startswith("self.") else next(letters, "")
+        return {
+            "needs": f"num_tokens, {case.num_tokens}," if one else "Another size",
+            "letter": f", which is {letter}" if letter else "",
+        }
     layers = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
     return {"layer": layers[values["who"]]} if reason == "projection" else {}
 

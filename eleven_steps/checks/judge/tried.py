@@ -1,14 +1,16 @@
 """What a call at fault may have made: guesses that are tried in numbers before they are told."""
 
+import ast
 from collections.abc import Iterator
 
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, same
 from eleven_steps.checks.judge.roles import kind
-from eleven_steps.checks.judge.syntax import MEET
+from eleven_steps.checks.judge.syntax import MEET, around, named, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
+from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
 
@@ -65,3 +67,77 @@ def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]
 def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     """What is kept, not measured from the largest score now, with what a block adds."""
     return kept + new
+
+
+# A size that is none of the case, or not the one that is needed where it is used
+
+
+def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """A size that is none of the case, or that is read off x and is not one that is needed."""
+    nodes = around(op.place)
+    if not nodes:
+        return None
+    case, stop = walked.right.case, walked.trace.stop
+    sizes, known = case.letters, stop.numbers if stop else {}
+    b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
+    four = {b, n, h, d, case.d_out, b * h}
+    needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
+    todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
+    tree = parsed(walked.trace.source)
+    while todo:
+        for node in ast.walk(todo.pop()):
+            if found := _stored(walked, node):
+                values = {"name": f"self.{node.attr}", "size": found, "for_step": step}
+                place = _set_at(walked, values["name"]) or op.place
+                return Difference(1, "size", number, place, None, None, values)
+            if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
+                continue
+            seen.add(node.id)
+            for line, value in set_in(tree, node.id):
+                read = any(named(each) in ("shape", "size") for each in ast.walk(value))
+                size = known.get(node.id, 0)
+                if node.id in known and read and step != 5 and size not in needed and op.failed:
+                    text = ast.unparse(value)
+                    place = Place(line + walked.trace.first - 1, text, text)
+                    values = {"name": node.id, "size": size, "for_step": step}
+                    if _another_meant(
+                        tree, value, {n for n in known if known[n] in needed - {*op.numbers}}
+                    ):
+                        return Difference(step, "size", number, op.place, None, None, values)
+                    return Difference(1, "size", number, place, None, None, values)
+                if not read and (node.id in known or isinstance(value, ast.Tuple)):
+                    todo.append(value)
+    return None
+
+
+def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
+    """Whether another size that was read with this one fits, and is used somewhere."""
+    siblings = {
+        each.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.value is value
+        for each in ast.walk(node.targets[0])
+        if isinstance(each, ast.Name) and each.id in fitting
+    }
+    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return any(each.id in siblings for each in loads)
+
+
+def _stored(walked: Walk, node: ast.AST) -> int:
+    """The size that an attribute of self stores, where nothing of the case has it; else 0."""
+    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+    size, case = walked.trace.sizes.get(node.attr, 0) if own else 0, walked.right.case
+    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
+    usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
+    return 0 if size in usual else size
+
+
+def _set_at(walked: Walk, text: str) -> Place | None:
+    """Where an attribute is set."""
+    for node in ast.walk(parsed(walked.trace.source)):
+        if isinstance(node, ast.Assign):
+            targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
+            if text in targets:
+                line = ast.unparse(node)
+                return Place(node.lineno + walked.trace.first - 1, line, line, line)
+    return None

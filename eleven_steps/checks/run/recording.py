@@ -56,6 +56,7 @@ class Stop:
     failure: Failure
     place: Place | None = None
     tensors: dict[str, int] = field(default_factory=dict)  # by name or attribute, in the trace
+    numbers: dict[str, int] = field(default_factory=dict)  # whole numbers, by name or attribute
     several: dict[str, tuple[int, ...]] = field(default_factory=dict)  # tuples of tensors, by name
 
 
@@ -293,9 +294,10 @@ class Recorder(TorchFunctionMode):
         kept = vars(this) if isinstance(this, nn.Module) else {}
         every |= {f"self.{n}": each for n, each in kept.items() if not n.startswith("_")}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
+        numbers = {n: each for n, each in every.items() if type(each) is int}
         several = {
             n: tuple(map(self.number, each))
             for n, each in every.items()
             if type(each) in (tuple, list) and each and isinstance(each[0], torch.Tensor)
         }
-        self.stop = Stop(Failure(""), place, tensors, several)
+        self.stop = Stop(Failure(""), place, tensors, numbers, several)
