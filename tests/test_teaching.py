@@ -70,9 +70,9 @@ def course(tmp_path_factory):
 def shell(course, commands, *before):
     """Run commands in a fresh shell, in the course's folder; return what they print."""
     kept = {name: os.environ[name] for name in ("HOME", "PATH", "TERM") if name in os.environ}
-    own = kept | {"PYTHONPATH": str(course), "JUPYTER_PLATFORM_DIRS": "1"}
+    own = {"PYTHONPATH": str(course), "JUPYTER_PLATFORM_DIRS": "1", "OMP_NUM_THREADS": "1"}
     command = [*before, "bash", "-euo", "pipefail", "-c", commands]
-    done = subprocess.run(command, cwd=course, env=own, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=course, env=kept | own, capture_output=True, text=True)
     assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
     return done.stdout
 
