@@ -25,9 +25,8 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
             f"a multiple of num_processes, are expected"
         )
     per_process = num_heads // num_processes
-    shares = [
-        range(place * per_process, (place + 1) * per_process) for place in range(num_processes)
-    ]
+    firsts = range(0, num_heads, per_process)
+    shares = [range(first, first + per_process) for first in firsts]
     side = min(LONGEST, CELL * num_heads * head_dim)
     lines = [draw_process(place, heads, num_heads, side) for place, heads in enumerate(shares)]
     drawn = svg.below(lines, gap=22)

@@ -54,9 +54,8 @@ def moodle(questions: Iterable[Question], top: str) -> str:
         about = {"step": kind.partition(".")[0], "kind": kind, "top": escape(top)}
         parts.append(TEMPLATES["category"].format(**about))
         for question in variants:
-            about = {"name": question.name, "body": body(question.text)} | each_option(
-                question, "answer"
-            )
+            about = {"name": question.name, "body": body(question.text)}
+            about |= each_option(question, "answer")
             parts.append(TEMPLATES["multichoice"].format(**about))
     return TEMPLATES["moodle"].format(questions="\n".join(parts))
 
@@ -72,19 +71,12 @@ def package(path: Path, questions: list[Question], title: str) -> None:
         refs = "".join(TEMPLATES["ref"].format(name=question.name) for question in variants)
         sections.append(TEMPLATES["section"].format(kind=kind, refs=refs))
     files = {"test.xml": {"sections": "".join(sections), "title": escape(title)}}
-    files["imsmanifest.xml"] = {
-        "needs": "".join(every["need"]),
-        "resources": "\n".join(every["resource"]),
-    }
+    needs, resources = "".join(every["need"]), "\n".join(every["resource"])
+    files["imsmanifest.xml"] = {"needs": needs, "resources": resources}
     for question in questions:
-        about = {
-            "name": question.name,
-            "right": "ABCD"[question.right],
-            "body": body(question.text),
-        }
-        files[f"items/{question.name}.xml"] = about | each_option(
-            question, "choice", "rule", "said"
-        )
+        about = {"name": question.name, "right": "ABCD"[question.right]}
+        about |= {"body": body(question.text)} | each_option(question, "choice", "rule", "said")
+        files[f"items/{question.name}.xml"] = about
     spaces = {name: TEMPLATES[name] for name in ("qti", "package")}
     with zipfile.ZipFile(path, "w") as archive:
         for name, about in files.items():

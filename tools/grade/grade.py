@@ -149,9 +149,8 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         said = f"not read, since it is no notebook and names no student: {visible(name)}"
         print(said, file=sys.stderr)
     logins = {person.login for person in roster.people}
-    for name in sorted(
-        {submitted.student for submitted in options.every} - logins if logins else ()
-    ):
+    students = {submitted.student for submitted in options.every}
+    for name in sorted(students - logins if logins else ()):
         print(f"not on the roster: {visible(name)}", file=sys.stderr)
     return options
 

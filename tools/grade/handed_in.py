@@ -170,11 +170,8 @@ def is_from_student(name: str) -> bool:
 
 def called(name: str) -> str:
     """Return which notebook of the course a file is, by its name; "" where that does not say."""
-    return max(
-        (notebook for notebook in COURSE if notebook in PurePosixPath(name).name),
-        key=len,
-        default="",
-    )
+    file = PurePosixPath(name).name
+    return max((notebook for notebook in COURSE if notebook in file), key=len, default="")
 
 
 def submission(student: str, person: Person, file: File) -> Submission:

@@ -26,11 +26,8 @@ def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
     """
     seed = crc32(f"{name}/{login}".encode())
     every = {exercise: f"{exercise}.{seed}" for exercise in exercises}
-    return {
-        exercise: asks
-        for exercise, asks in every.items()
-        if check(asks, record=False).kind != "unknown"
-    }
+    kinds = {exercise: check(asks, record=False).kind for exercise, asks in every.items()}
+    return {name: asks for name, asks in every.items() if kinds[name] != "unknown"}
 
 
 def found_there(exercise: str, source: str) -> str:

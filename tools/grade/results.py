@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from course import COURSE
@@ -74,10 +75,8 @@ def results(
         students.setdefault(submitted.student, []).append((submitted, said))
     for student, notebooks in sorted(students.items()):
         for name in exercises:
-            _, said, taken = max(
-                (rank(one, said[name], name) for one, said in notebooks),
-                key=lambda ranked: ranked[0],
-            )
+            ranked = (rank(submitted, said[name], name) for submitted, said in notebooks)
+            _, said, taken = max(ranked, key=itemgetter(0))
             told = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")
             yield Result(student, name, *told, points(name, said), possible(name), late)

@@ -191,10 +191,9 @@ def to_read(cell: NotebookNode) -> NotebookNode:
     """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
     if cell.cell_type == "code":
         cell.outputs = [output for output in cell.outputs if not UNANSWERED.search(words(output))]
-        for data in (
-            output.data for output in cell.outputs if "text/html" in output.get("data", {})
-        ):
-            data["text/html"] = ASLEEP.sub("", data["text/html"])
+        for output in cell.outputs:
+            if "text/html" in output.get("data", {}):
+                output.data["text/html"] = ASLEEP.sub("", output.data["text/html"])
         return cell
     parts = VERBATIM.split(cell.source)
     parts[::2] = [FORMULA.sub(mathml, part) for part in parts[::2]]
