@@ -10,6 +10,7 @@ import torch
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import MASKS, PADS, InPieces, Padded, left_alone
+from eleven_steps.checks.judge.in_use import called_as, flagged
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -92,7 +93,8 @@ def called_otherwise(
         tried.append(other.call)
     pieces, said = _in_pieces(reading, asked.variant)
     said = _by_name(reading, asked.variant) if said is None else said
-    if said is not None:
+    flags, wrong = flagged(reading, asked.variant)
+    if (said := wrong if said is None else said) is not None:
         return reading, said
     if cached and not pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
@@ -109,6 +111,8 @@ def called_otherwise(
         if kind:
             notes.append(wording("right_padded", name=name, kind=kind))
             left.remove(name)
+    notes += [wording("right_weights", names=", ".join(flags))] if flags else []
+    left = [each for each in left if each not in flags]
     notes += [wording("left_alone", names=", ".join(left))] if left else []
     first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
     note = together(*notes, verdict.note)
@@ -158,7 +162,7 @@ def _ignores(reading: Way, variant: str) -> bool:
         return False
     deeper.first = way.first
     case = cases_of(variant).main
-    one, two = (_outs(each, case, case.x) for each in (reading, _called_as(reading, deeper)))
+    one, two = (_outs(each, case, case.x) for each in (reading, called_as(reading, deeper)))
     return bool(one and two) and close(one[0], two[0])
 
 
@@ -176,7 +180,7 @@ def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | N
         return None, None
     runs = []
     for way in InPieces.of(inner, reading.call, case.d_out):
-        outs = _outs(_called_as(reading, way), case, case.x, case.x.flip(0))
+        outs = _outs(called_as(reading, way), case, case.x, case.x.flip(0))
         if outs:
             if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
                 return way, None
@@ -202,7 +206,7 @@ def _by_name(reading: Way, variant: str) -> Outcome | None:
         return reading.call(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
 
     named.first = reading.call.first
-    out = _outs(_called_as(reading, named), case, case.x)
+    out = _outs(called_as(reading, named), case, case.x)
     right = not out or close(out[0], play(case).out)
     return None if right else Outcome("", "value", wording("wrong_by_name", name=name))
 
@@ -225,7 +229,7 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]
         right = build(planted(variant=padded), case)
         wanted = [right(case.x, each) for each in fills]
         for way in Padded.of(reading.call, [name]):
-            module = attempt(build, _called_as(reading, way), case)
+            module = attempt(build, called_as(reading, way), case)
             outs = [attempt(module, case.x, each) for each in fills]
             if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
                 continue
@@ -239,10 +243,6 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]
     if not wrong:
         return "", None
     return "", Outcome("", "value", wording(wrong, name=name), 6)
-
-
-def _called_as(reading: Way, call: Any) -> Way:
-    return type(reading.__name__, (reading,), {"call": staticmethod(call)})
 
 
 def _inner(reading: Way, variant: str) -> Any:

@@ -24,6 +24,7 @@ from eleven_steps.checks.judge.in_a_row import (
     right_seen,
     written,
 )
+from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Question, Subject
 from eleven_steps.checks.know.right import once_right
@@ -269,6 +270,7 @@ PROBES = (
 RARER = (  # of a class in which nothing was found
     Probe("written", written, frozenset()),
     Probe("sizes", in_any_state, sized=True),
+    Probe("in_use", unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
 )

@@ -1,0 +1,149 @@
+"""What a class whose outputs are right does besides: in eval() again, with its state, with flags."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.calls import FLAG_KEPT, output
+from eleven_steps.checks.judge.say import Finding, Outcome, say
+from eleven_steps.checks.judge.subject import Subject
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import is_remote
+from eleven_steps.checks.run.cases import Case, cases_of, close, known
+from eleven_steps.checks.run.contract import called
+from eleven_steps.checks.run.copies import tensors_in
+from eleven_steps.checks.run.isolate import attempt
+from eleven_steps.checks.run.making import build, construct
+
+TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
+Run = Callable[[], Any]
+
+
+def unlike_itself(subject: Subject, case: Case) -> Finding | None:
+    """What changes a module's output though its parameters stay as they are."""
+    changing = None if is_remote(subject.cls) else attempt(_changing, subject.cls, case)
+    return say(changing) if type(changing) is str and changing else None
+
+
+def _changing(cls: Any, case: Case) -> str:
+    """The change after which the output of a module is another one, though it should not be.
+
+    It is filled anew, also with what the lecture does not have, such as an update of low rank.
+    """
+    with torch.random.fork_rng(devices=[]):
+        module, run = _made(cls, case)
+        with torch.no_grad():
+            for name, each in module.named_parameters():
+                each.copy_(known(name, each.shape, 0.5))
+        module.train().eval()
+        first = run()
+        if not isinstance(first, torch.Tensor):
+            return ""
+        changes = {
+            "kept_of_same": lambda: None,
+            "eval_again": module.eval,
+            "train_and_eval": lambda: module.train().eval(),
+            "state_loaded": lambda: module.load_state_dict(_state(module)),
+        }
+        for name, change in changes.items():
+            change()
+            if not close(run(), first):
+                return name
+        torch.default_generator.manual_seed(1)  # what it draws besides is another
+        fresh, run = _made(cls, case)
+        fresh.eval().load_state_dict(_state(module))
+        return "" if close(run(), first) else "state_elsewhere"
+
+
+def _state(module: nn.Module) -> dict[str, Any]:
+    state = module.state_dict()
+    return {n: e.clone() if isinstance(e, torch.Tensor) else e for n, e in state.items()}
+
+
+def _made(cls: Any, case: Case) -> tuple[nn.Module, Run]:
+    """A module as its owner builds it, and a call of it; of an adapted class the one inside."""
+    made = construct(cls, case, case.qkv_bias)
+    if not isinstance(made, Adapted):
+        return made, lambda: attempt(called, made, case, case.x)
+    x = nn.functional.pad(case.x, (0, made.width - case.d_in))
+    x = x.transpose(0, 1) if getattr(made.called.call, "first", False) else x
+    hidden = torch.ones(case.num_tokens, case.num_tokens, dtype=torch.bool)
+    hidden = hidden.triu(1) if made.causal else hidden & False
+    return made.called.inner, lambda: output(attempt(made.called, x, hidden), case.d_out)
+
+
+# Flags
+
+
+def called_as(reading: type[Adapted], call: Any) -> type[Adapted]:
+    """The same reading of a class, called in another way."""
+    return type(reading.__name__, (reading,), {"call": staticmethod(call)})
+
+
+def flagged(reading: type[Adapted], variant: str) -> tuple[list[str], Outcome | None]:
+    """What a right class does where a flag is set that is False by default.
+
+    Returns:
+        The flags with which it returns the weights that it used; and what is wrong with another.
+    """
+    case, right = cases_of(variant).main, []
+    inner = build(reading, case).called.inner
+    every = inspect.signature(inner.forward).parameters.values()
+    for flag in (each.name for each in every if each.default is False):
+        if FLAG_KEPT.fullmatch(flag):
+            if name := _kept_in_default(reading, case, flag, every):
+                text = wording("kept_in_default", flag=flag, name=name)
+                return right, Outcome("", "value", text)
+        elif TABLES.fullmatch(flag):
+            table = _table(_with_flag(reading, case, flag)[-1], case)
+            if table is None:
+                continue
+            weights = play(case)["softmax"]["weights"]
+            if not close(table, weights if table.dim() == 4 else weights.mean(1)):
+                text = wording("other_weights_returned", flag=flag)
+                return right, Outcome("", "value", text, 7)
+            right.append(flag)
+    return right, None
+
+
+def _with_flag(reading: type[Adapted], case: Case, flag: str) -> list[Any]:
+    """Whatever a module returns in two calls with a flag; None where it fails."""
+    returned = []
+
+    def call(module: Any, x: torch.Tensor, *more: Any) -> Any:
+        returned.append(reading.call(functools.partial(module, **{flag: True}), x, *more))
+        return returned[-1]
+
+    call.first = getattr(reading.call, "first", False)
+    module = build(called_as(reading, call), case)
+    with torch.no_grad():
+        outs = [attempt(called, module, case, case.x) for _ in range(2)]
+    return [*outs, *returned] if len(returned) == len(outs) else [None]
+
+
+def _kept_in_default(
+    reading: type[Adapted], case: Case, flag: str, every: Iterable[inspect.Parameter]
+) -> str:
+    """The parameter whose default, which all calls share, a call with a flag writes into."""
+    _with_flag(reading, case, flag)
+    kept = [e for e in every if isinstance(e.default, dict | list) and [*tensors_in([e.default])]]
+    for each in kept:
+        each.default.clear()
+    return kept[0].name if kept else ""
+
+
+def _table(returned: Any, case: Case) -> torch.Tensor | None:
+    """The weights among what is returned, of each head or their mean; None where none are seen."""
+    square = (case.num_tokens, case.num_tokens)
+    shapes = (case.b, case.num_heads, *square), (case.b, *square)
+    for each in tensors_in([returned]):
+        if tuple(each.shape) in shapes and close(each.sum(-1), torch.ones(each.shape[:-1])):
+            return each.detach()
+    return None
