@@ -196,6 +196,60 @@ class TokensFirstUnscaled(EitherOrder):
         super().__init__(dim, heads, False)
 
 
+class Merged(Attention):
+    """An update of low rank goes into the weights for inference, each time that eval() is called."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.low, self.up = nn.Linear(dim, 2), nn.Parameter(torch.zeros(3 * dim, 2))
+
+    def train(self, mode=True):
+        if not mode:
+            self.qkv.weight.data += self.up.detach() @ self.low.weight.detach()
+        return super().train(mode)
+
+
+class NotReset(Attention):
+    """Keys of the last call stay in eval mode; train() forgets them."""
+
+    kept = None
+
+    def train(self, mode=True):
+        self.kept = None
+        return super().train(mode)
+
+    def forward(self, x):
+        past = self.kept if self.kept is not None and len(self.kept[0]) == len(x) else None
+        out, kept = self.attend(x, past=past)
+        self.kept = None if self.training else kept
+        return out
+
+
+class SharedDefault(Attention):
+    """A default that all calls share."""
+
+    def forward(self, x, use_cache=False, cache={}):  # noqa: B006
+        out, kept = self.attend(x, past=cache.get("kv"))
+        cache |= {"kv": kept} if use_cache else {}
+        return out
+
+
+class Shown(Attention):
+    """The weights may be asked for; they are made once more."""
+
+    ends = 1
+
+    def forward(self, x, return_attention=False):
+        q, k, _ = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(torch.ones_like(scores).triu(self.ends).bool(), -torch.inf)
+        return (self.attend(x)[0], weights.softmax(-1)) if return_attention else self.attend(x)[0]
+
+
+class ShownOpen(Shown):
+    ends = 10**6
+
+
 @pytest.mark.parametrize(
     ("cls", "said"),
     [
@@ -212,6 +266,7 @@ class TokensFirstUnscaled(EitherOrder):
             "`key_padding_mask` says what is filling, too: True where a key is seen.",
         ),
         (ByName, "forward(x=x)"),
+        (Shown, "The weights returned with return_attention are those that were used."),
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
     ],
@@ -235,6 +290,10 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (Unscaled, 7, "The scores are not scaled"),
         (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
         (OpenUnscaled, None, "it is right, but not as forward(x). "),
+        (Merged, None, "Where `eval()` is called a second time"),
+        (NotReset, None, "The same x a second time gives something else"),
+        (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
+        (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),
         (KeptLate, None, "not in pieces: where `kv_cache` gets"),
     ],
 )
