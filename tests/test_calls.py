@@ -197,7 +197,7 @@ class TokensFirstUnscaled(EitherOrder):
 
 
 class Merged(Attention):
-    """An update of low rank goes into the weights for inference, each time that eval() is called."""
+    """An update of low rank goes into the weights each time that eval() is called."""
 
     def __init__(self, dim, heads):
         super().__init__(dim, heads)

@@ -1,4 +1,4 @@
-"""What a class whose outputs are right does besides: in eval() again, with its state, with flags."""
+"""A class whose outputs are right: in eval() again, with its own state, with flags."""
 
 import functools
 import inspect

@@ -91,10 +91,12 @@ def called_otherwise(
         )
         notes.append(wording(name, mask=mask))
         tried.append(other.call)
+    flags, said = flagged(reading, asked.variant)
+    if said is not None:
+        return reading, said
     pieces, said = _in_pieces(reading, asked.variant)
     said = _by_name(reading, asked.variant) if said is None else said
-    flags, wrong = flagged(reading, asked.variant)
-    if (said := wrong if said is None else said) is not None:
+    if said is not None:
         return reading, said
     if cached and not pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
