@@ -73,10 +73,12 @@ def asked(name: str) -> dict[str, Any]:
 
 
 def verdict(said: Any) -> str:
-    """right, right as something, wrong, or not judged."""
+    """right, right as something, wrong, or not judged: perhaps right but for what is beside it."""
     instead = re.match(r"It is right with .*?: ask again with `(.*?)`\.", said.message)
     if said.passed or instead:
         return "right" if said.passed else f"right as {instead[1]}"
+    if "left aside, norms taken out" in said.message:
+        return "not judged, right without"
     if said.kind == "failed":
         return "crash"
     return "not judged" if said.kind == "unread" else "wrong"

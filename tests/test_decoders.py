@@ -250,6 +250,21 @@ class HalfMillionRoot(HalfMillion):
     base = 500_000.0**0.5
 
 
+class Hundred(HalfMillion):
+    """A base that vision uses."""
+
+    base = 100.0
+
+
+class HundredAsARoot(HalfMillion):
+    base, room = 10_000.0, 100
+
+    def angles(self, n, x):
+        return torch.arange(n)[:, None] * self.base ** -(
+            torch.arange(self.head_dim) % (self.head_dim // 2) / self.head_dim
+        )
+
+
 class HalfMillionUnscaled(HalfMillion):
     def capped(self, scores):
         return scores * self.head_dim**0.5
@@ -338,6 +353,7 @@ def test_a_decoder_of_today_is_right(build, variant):
         (Doubled, ""),
         (LikeHFSignLost, "gqa,rope"),
         (HalfMillionRoot, "rope"),
+        (HundredAsARoot, "rope"),
         (HalfMillionUnscaled, "rope"),
         (QuarterOfQueries, "rope"),
         (QuarterPairedOtherwise, "rope"),
@@ -362,6 +378,7 @@ def test_what_it_is_right_as_is_said(build, how):
     ("build", "as_what", "how"),
     [
         (HalfMillion, "RoPE at base 500,000", "rope:500000"),
+        (Hundred, "RoPE at base 100", "rope:100"),
         (Quarter, "RoPE of 0.25 of a head's features", "rope:10000:0.25"),
     ],
 )

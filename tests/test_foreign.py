@@ -269,6 +269,8 @@ def test_what_nobody_can_guess_is_told():
 def test_what_cannot_be_read_says_why():
     for build, told, why in [
         (Odd, None, "'size' and 'count' are none of our sizes"),
+        (Odd, None, "The parameters found are: alpha.weight, alpha.bias, beta"),
+        (Odd, None, "say how in `call`"),
         (
             lambda d_out: nn.LayerNorm(d_out),
             None,
@@ -297,3 +299,88 @@ def test_a_class_without_out_proj_is_asked_up_to_step_10():
 def test_a_failing_assert_shows_the_sentence():
     with pytest.raises(AssertionError, match=r"Step 7 \(softmax\): The scores are not scaled"):
         assert check_attention(Unscaled)
+
+
+# What stands around attention elsewhere, and a class may do without
+
+
+class Image(Fused):
+    """x is an image, (b, height, width, d_in)."""
+
+    def forward(self, x):
+        b, height, width, _ = x.shape
+        q, k, v = self.cut(self.c_attn(x.flatten(1, 2)))
+        nothing = torch.zeros(height * width, height * width, dtype=torch.bool)
+        out = attend(q, k, v, nothing, self.drop)
+        return self.c_proj(out.transpose(1, 2).flatten(2)).view(b, height, width, -1)
+
+
+class NeedsAnother(Fused):
+    """Another sequence has a default, with which it does not run."""
+
+    def forward(self, x, encoder_states=None):
+        (q, _, _), (_, k, v) = (self.cut(self.c_attn(each)) for each in (x, encoder_states))
+        out = attend(q, k, v, future(x), self.drop)
+        return self.c_proj(out.transpose(1, 2).flatten(2))
+
+
+class Summed(Fused):
+    """What it is added to comes with x, and so does something that may be None."""
+
+    def forward(self, x, residual: torch.Tensor, gates: torch.Tensor | None):
+        return super().forward(x) + residual + (0 if gates is None else gates.sum())
+
+
+class Relative(Fused):
+    """Relative positions, unless its config says otherwise."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        if config.use_rel_pos:
+            raise NotImplementedError
+
+
+class AllHeadsNormed(Fused):
+    """A norm of all queries' features, across heads."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.q_norm = nn.LayerNorm(config.n_embd)
+
+    def cut(self, qkv):
+        q, k, v = qkv.chunk(3, -1)
+        return super().cut(torch.cat([self.q_norm(q), k, v], -1))
+
+
+class Refused(Fused):
+    """Its config refuses a width that is not everywhere the same."""
+
+    class Config:
+        def __init__(self, n_embd: int = 768, n_head: int = 12, tower_width: int = 768, bias=True):
+            if tower_width != n_embd:
+                raise ValueError("tower_width must match n_embd")
+            self.n_embd, self.n_head, self.bias, self.attn_pdrop = n_embd, n_head, bias, 0.0
+
+    def __init__(self, config: Config):
+        super().__init__(config)
+
+
+@every(
+    ("build", "causal", "read"),
+    [
+        (Image, False, "with x (b, 1, num_tokens, d_in)"),
+        (NeedsAnother, True, "forward(x=x, encoder_states=x)"),
+        (Summed, True, "with residual, gates"),
+        (Relative, True, "Built with relative positions False."),
+        (Refused, True, "qkv = c_attn"),
+    ],
+)
+def test_what_a_class_may_do_without_is_left_out_and_told(build, causal, read):
+    verdict = check_attention(build, causal=causal)
+    assert verdict.passed and read in verdict.note, verdict
+
+
+def test_what_takes_part_besides_is_named_and_the_rest_is_judged():
+    verdict = check_attention(AllHeadsNormed)
+    assert verdict.kind == "unread" and "q_norm.weight" in verdict.message
+    assert "it gives what is right:" in verdict.message

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from eleven_steps.checks.adapt.block import Block
+from eleven_steps.checks.adapt.block import Block, is_norm
 from eleven_steps.checks.adapt.built import Build, built, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
@@ -79,6 +79,7 @@ class Adapted(nn.Module):
     variant: ClassVar[str] = ""  # the changes since the lecture that it is read with
     around: ClassVar[bool] = False  # whether a block around attention is left aside
     paired: ClassVar[bool] = False  # whether neighbouring features of a head turn together
+    aside: ClassVar[tuple[str, ...]] = ()  # parameters left aside: norms out, all else at 0
 
     def __init__(
         self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False, **more: Any
@@ -107,6 +108,9 @@ class Adapted(nn.Module):
         if lost := [each.weight for each in self.places if not each_of(each.weight, names)]:
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
+        for name in self.aside:
+            if is_norm(owner := inner.get_submodule(name.rpartition(".")[0])):
+                owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
         turning = round(head_dim * turned(self.variant)[1], 6)
         if turning % 2 and (getattr(call, "turns", ()) or "rope" in split(self.variant)):
@@ -212,6 +216,7 @@ class Adapted(nn.Module):
             if tensor.dim() == 2:
                 tensor = nn.functional.pad(tensor, (0, self.width - tensor.shape[1]))
             lent[name] = self._in_pairs(ours.partition(".")[0], tensor[None])[0]
+        lent |= {name: torch.zeros_like(theirs[name]) for name in self.aside}
         return {f"inner.{name}": tensor for name, tensor in lent.items()}
 
     def _in_pairs(self, layer: str, tensor: torch.Tensor) -> torch.Tensor:

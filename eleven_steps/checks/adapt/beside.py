@@ -6,15 +6,19 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from types import NoneType
+from typing import Any, get_args
 
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.calls import Around, Call, output, ways
-from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.adapt.calls import MASKS, Around, Call, output, ways
+from eleven_steps.checks.run.isolate import attempt
 
 TURNS = re.compile(r"(?:rope_|rotary_)?(?:pos(?:ition)?_emb(?:edding)?s?|emb)|rope|freqs(?:_\w+)?")
+# Other sequences, which a forward may be unable to do without although they have a default.
+OTHERS = re.compile(r"(?:encoder|cross|key|value|kv|context|memory|latents?)\w*(?<!mask)")
 BASE = 1e4  # of the angles
 
 # How cosines and sines come, from angles (b * num_tokens, head_dim / 2), b and head_dim.
@@ -26,18 +30,24 @@ FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
     "(b, num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a.unflatten(0, (b, -1))),
     "(b, num_tokens, 1)": lambda a, b, d: _pair(a[:, :1].unflatten(0, (b, -1))),
 }
+ADDED = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
+ADDED += ("relative_position_bias",)
 PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
     "position_ids": lambda b, n, x: torch.arange(n, device=x.device).expand(b, n),
     "start_pos": lambda b, n, x: 0,
     "layer_idx": lambda b, n, x: 0,
     "seq_len": lambda b, n, x: n,
     "max_seqlen": lambda b, n, x: n,
+    "height": lambda b, n, x: 1,
+    "width": lambda b, n, x: n,
     "cu_seqlens": lambda b, n, x: n * torch.arange(b + 1, device=x.device, dtype=torch.int32),
 } | dict.fromkeys(("use_cache", "output_attentions"), lambda b, n, x: False)
 PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lambda b, n, x: None)
-
+PLAIN |= dict.fromkeys(ADDED, lambda b, n, x: x.new_zeros(1, 1, 1))
+MISSED = ("cu_seqlens", "position_ids", *ADDED)  # what a forward may not do without either
 
 OWN = "as its own rotary embedding makes them"
+IMAGE = "x (b, 1, num_tokens, d_in)"
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,12 @@ class Beside(Around):
 
     Args:
         way: the call itself.
-        plain: the parameters that get something from PLAIN.
+        plain: the parameters that get something from PLAIN, or else None.
         turns: those that get cosines and sines: both in one, or one each.
         form: a name in FORMS, or OWN, as rotary makes them of the module's config.
         turning: whether they are those of positions; else cosines are 1 and sines 0.
         head_dim: features of a head.
+        image: whether x gets an axis more, a row of an image.
     """
 
     way: Any
@@ -60,33 +71,36 @@ class Beside(Around):
     turning: bool = False
     head_dim: int = 2
     rotary: Any = None
+    image: bool = False
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns."""
         b, n = x.shape[self.first], len(hidden)
-        more = {name: PLAIN[name](b, n, x) for name in self.plain}
+        more = {name: PLAIN[name](b, n, x) if name in PLAIN else None for name in self.plain}
         packed = "cu_seqlens" in more
         if self.turns:
-            given = self._turning(module, 1 if packed else b, n, x)
+            given = self._turning(module, b, n, x, packed)
             more |= zip(self.turns, given if len(self.turns) > 1 else (given,), strict=True)
-        given = x.flatten(0, 1) if packed else x
+        given = x.flatten(0, 1) if packed else x[:, None] if self.image else x
         returned = self.way(functools.partial(module, **more), given, hidden, *other)
-        if not packed:
+        if not (packed or self.image):
             return returned
         out = output(returned, x.shape[-1])
-        return out.unflatten(0, (b, n)) if isinstance(out, torch.Tensor) else out
+        if not isinstance(out, torch.Tensor):
+            return out
+        return out.unflatten(0, (b, n)) if packed else out.squeeze(1)
 
-    def _turning(self, module: Any, b: int, n: int, x: torch.Tensor) -> Any:
+    def _turning(self, module: Any, b: int, n: int, x: torch.Tensor, packed: bool) -> Any:
         """Cosines and sines as they are handed over."""
         if self.rotary:
-            config = getattr(module, "func", module).config
-            given = self.rotary(config)(x, torch.arange(n)[None])
+            given = _as_its_own(self.rotary, getattr(module, "func", module), n, x)
             return given if self.turning else _still(given)
         pairs = -(-self.head_dim // 2)
         turns = BASE ** (-torch.arange(pairs, device=x.device, dtype=x.dtype) / pairs)
         angles = torch.arange(n, device=x.device, dtype=x.dtype)[:, None] * turns
         # (b * num_tokens, head_dim / 2), those of a text below those of the one before
-        return FORMS[self.form]((angles * self.turning).repeat(b, 1), b, self.head_dim)
+        angles = (angles * self.turning).repeat(b, 1)
+        return FORMS[self.form](angles, 1 if packed else b, self.head_dim)
 
     def of_heads(self, head_dim: int) -> "Beside":
         """The same for heads of so many features."""
@@ -95,17 +109,18 @@ class Beside(Around):
     @property
     def told(self) -> str:
         """The call in a few words."""
-        more = [*self.plain]
+        more = [*self.plain, *[IMAGE] * self.image]
         if self.turns:
             what = "of positions" if self.turning else "1 and 0"
             more.append(f"{', '.join(self.turns)}, cosines and sines {what}, {self.form}")
         return f"{self.way.told} with {', '.join(more)}"
 
 
-def ways_beside(
-    module: Any, causal: bool, turning: bool, width: int, head_dim: int
-) -> Iterator[Any]:
-    """Yield every way to call a forward that its parameters allow, with what it needs besides.
+def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: int) -> list[Any]:
+    """Every way to call a forward that its parameters allow, with what it needs besides.
+
+    Of what can be handed over it is the first with which there is a row for each token; else the
+    first that runs; else the plainest.
 
     Args:
         module: built.
@@ -114,21 +129,43 @@ def ways_beside(
         width: features of x.
         head_dim: features of a head.
     """
+    running, tried = [], []
+    for found in _tries(module, causal, turning, head_dim):
+        tried.append(found)
+        for each in found:
+            shape = _shape(each, module, width)
+            if shape[:2] == (2, 3) and len(shape) == 3:
+                return found
+            running = running or found * bool(shape)
+    return running or tried[len(tried) > 1 and bool(turned_by(module))]
+
+
+def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[list[Any]]:
+    """Yield all ways to call a forward with one choice of what it gets besides, then the next."""
     every = inspect.signature(module.forward).parameters.values()
-    needed = [each.name for each in every if each.default is each.empty]
-    names = tuple(name for name in needed if name in PLAIN)
-    turns, found = turned_by(module), []
-    forms = [*((OWN, each) for each in rotaries(module)), *((form, None) for form in FORMS)]
-    forms, without = forms if turns else [], [("", None)]
-    for form, rotary in forms + without if turning else without + forms:
-        handed = turns if form else ()
-        plain = list(ways(module, causal, names + handed))
-        more = [Beside(each, names, handed, form, turning, head_dim, rotary) for each in plain]
-        found.append(more if names or handed else plain)
-        if any(runs(each, module, width) for each in found[-1]):
-            yield from found[-1]
-            return
-    yield from found[:2][-1]
+    needed = [each for each in every if each.default is each.empty]
+    names = [e.name for e in needed if e.name in PLAIN or e is not needed[0] and _may_be_none(e)]
+    optional = [each.name for each in every if each not in needed or each.name in names]
+    others = [each for each in optional if OTHERS.fullmatch(each)]
+    others += [each for each in optional if each in MISSED and each not in names]
+    turns, handed = turned_by(module), [(form, None) for form in FORMS]
+    own = [(OWN, each) for each in rotaries(module)]
+    forms = [*own, *handed, ("", None)] if turning else [("", None), *handed, *own]
+    besides = [("", False), *((name, False) for name in others), ("", True)]
+    for (also, image), (form, rotary) in product(besides, forms if turns else [("", None)]):
+        turned, gets_x = turns if form else (), "" if also in MISSED else also
+        plain = tuple(each for each in (*names, also) if each not in ("", gets_x))
+        found = [*ways(module, causal, plain + turned, gets_x)]
+        if plain or turned or image:
+            more = plain, turned, form, turning, head_dim, rotary, image
+            found = [Beside(each, *more) for each in found]
+        yield found
+
+
+def _may_be_none(parameter: inspect.Parameter) -> bool:
+    """Whether None will do, as its annotation says; masks and positions are handed over."""
+    of_ours = parameter.name in MASKS or TURNS.fullmatch(parameter.name)
+    return not of_ours and NoneType in get_args(parameter.annotation)
 
 
 def rotaries(module: Any) -> list[type]:
@@ -136,6 +173,14 @@ def rotaries(module: Any) -> list[type]:
     beside = vars(sys.modules[type(module).__module__]) if hasattr(module, "config") else {}
     named = [each for name, each in beside.items() if re.search("(?i)rotary|rope", name)]
     return [each for each in named if isinstance(each, type) and issubclass(each, nn.Module)]
+
+
+def _as_its_own(rotary: type, module: Any, n: int, x: torch.Tensor) -> Any:
+    """What a rotary embedding makes of a module's config, and of its kind of layer if it asks."""
+    made, kinds = rotary(module.config), {}
+    if "layer_type" in inspect.signature(made.forward).parameters:
+        kinds["layer_type"] = module.config.layer_types[module.layer_idx]
+    return made(x, torch.arange(n)[None], **kinds)
 
 
 def _still(given: Any) -> Any:
@@ -154,11 +199,20 @@ def turned_by(module: Any) -> tuple[str, ...]:
 
 def runs(call: Call, module: Any, width: int) -> bool:
     """Whether a call gives a tensor."""
+    return bool(_shape(call, module, width))
+
+
+def _shape(call: Call, module: Any, width: int) -> tuple[int, ...]:
+    """The shape of what a call gives for x (2, 3, width), tokens second; () if it gives none."""
     x, hidden = torch.ones(2, 3, width), torch.ones(3, 3, dtype=torch.bool).triu(1)
-    x = x.transpose(0, 1) if getattr(call, "first", False) else x
+    first = getattr(call, "first", False)
     with torch.no_grad():
-        returned = attempt(call, module, x, hidden)
-    return not isinstance(returned, Failure)
+        out = attempt(
+            lambda: output(call(module, x.transpose(0, 1) if first else x, hidden), width)
+        )
+    if not isinstance(out, torch.Tensor):
+        return ()
+    return tuple(out.transpose(0, 1).shape if first and out.dim() > 1 else out.shape)
 
 
 def _pair(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

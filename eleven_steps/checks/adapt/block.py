@@ -13,9 +13,13 @@ def norms(module: nn.Module, width: int) -> list[str]:
     return [
         name
         for name, each in module.named_modules()
-        if "norm" in type(each).__name__.lower()
-        and getattr(getattr(each, "weight", None), "shape", None) == (width,)
+        if is_norm(each) and getattr(getattr(each, "weight", None), "shape", None) == (width,)
     ]
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module is a norm, by the name of its class."""
+    return "norm" in type(module).__name__.lower()
 
 
 class Block:

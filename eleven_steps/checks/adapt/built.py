@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
@@ -22,6 +23,7 @@ WORDS = {
     "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
     "n_embed n_state",
     "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
+    "num_attn_heads "
     "encoder_attention_heads decoder_attention_heads attention_heads",
     "num_kv_heads": "num_kv_heads n_kv_heads num_key_value_heads n_kv_head num_kv_head kv_heads "
     "n_head_kv num_query_groups n_kv kv_n_heads",
@@ -31,14 +33,14 @@ WORDS = {
     "max_seq_length n_positions max_position_embeddings context_size",
     "dropout": "dropout attn_drop attn_dropout dropout_p dropout_prob dropout_rate attn_pdrop "
     "attention_dropout attention_probs_dropout_prob attention_dropout_prob attn_dropout_prob "
-    "p_drop drop",
+    "p_drop drop attention_drop_rate",
     "qkv_bias": "qkv_bias bias use_bias add_bias attention_bias use_qkv_bias",
     "causal": "causal is_causal masked is_decoder autoregressive",
     "window": "window window_size sliding_window sliding_window_size local_window",
     "limit": "limit cap softcap soft_cap attn_softcap logit_softcapping attn_logit_softcapping",
     # What the lecture's class does not have: dropout of the output; positions turned; norms.
     "nothing": "proj_drop resid_drop resid_pdrop resid_dropout out_drop proj_dropout "
-    "hidden_dropout_prob hidden_dropout",
+    "hidden_dropout_prob hidden_dropout drop_rate",
     "base": "rope_theta rope_base theta rotary_emb_base rotary_base",
     "share": "partial_rotary_factor rotary_pct rotary_percentage",
     "turned": "rotary_dim rotary_ndims",
@@ -48,12 +50,22 @@ WORDS = {
     "layer": "layer_idx layer_id layer_index layer_number",
     "fused": "_attn_implementation",
     "scale": "attention_multiplier",
+    # What the lecture's class does not have, and a class may do without.
+    "one_key": "multi_query",
+    "relative": "has_relative_attention_bias has_spatial_attention_bias use_rel_pos "
+    "use_relative_position_embeddings use_relative_position_bias",
+    "relative_kind": "position_embeddings_type",
+    "rate": "downsample_rate attention_downsample_rate memory_attention_downsample_rate "
+    "sequence_reduction_ratio sequences_reduction_ratio spatial_reduction_ratio sr_ratio",
+    "cross": "is_cross_attention",
 }
 SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
+WITHOUT = {"one_key": False, "relative": False, "relative_kind": None, "rate": 1, "cross": False}
+CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -98,27 +110,42 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
         TypeError: parameters without a default ask for something else.
     """
     sizes = _usual(sizes)
-    parameters = list(_parameters(build))
-    configs = {each.name: _config(each, build, sizes) for each in parameters}
-    of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
-    # By our own name for a choice nobody asks for it: a `first` that has a default keeps that.
-    of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
-    if any(each is not None for each in configs.values()):  # which gives the width of x
-        of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
-    left = [e for e in parameters if of[e.name] not in sizes and configs[e.name] is None]
-    required = [each.name for each in left if each.default is each.empty]
-    of = _one_width(of, required, left, any(each is not None for each in configs.values()))
-    if strange := [name for name in required if of[name] not in sizes]:
+    of, configs, strange = _asked_for(build, sizes)
+    if strange:
         are = "are none" if len(strange) > 1 else "is none"
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
-    asked = {size for size in of.values() if size in sizes}
-    configs = {name: each for name, each in configs.items() if each is not None}
-    named = configs | {name: sizes[size] for name, size in of.items() if size in sizes}
+    sized = [each for each in _parameters(build) if of[each.name] in sizes]
+    asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
+    named = configs | {each.name: sizes[of[each.name]] for each in sized}
     _set_layer(named, of, configs)
     made = build(**named)
     for config in configs.values():
         asked |= getattr(config, "asked", None) or _asked(config, made)
     return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
+
+
+def unknown(build: Build, sizes: dict[str, Any]) -> list[str]:
+    """The required parameters of a constructor that ask for none of our sizes."""
+    found = attempt(_asked_for, build, _usual(sizes))
+    return [] if isinstance(found, Failure) else found[2]
+
+
+def _asked_for(
+    build: Build, sizes: dict[str, Any]
+) -> tuple[dict[str, str], dict[str, Any], list[str]]:
+    """Which size each parameter asks for, the configs by name, and what is required besides."""
+    parameters = list(_parameters(build))
+    configs = {each.name: _config(each, build, sizes) for each in parameters}
+    configs = {name: each for name, each in configs.items() if each is not None}
+    of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
+    # By our own name for a choice nobody asks for it: a `first` that has a default keeps that.
+    of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
+    if configs:  # which gives the width of x
+        of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
+    left = [each for each in parameters if of[each.name] not in sizes and each.name not in configs]
+    required = [each.name for each in left if each.default is each.empty]
+    of = _one_width(of, required, left, bool(configs))
+    return of, configs, [name for name in required if of[name] not in sizes]
 
 
 def whatever(variant: str) -> dict[str, Any]:
@@ -196,7 +223,7 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
     if kind is None and called:
         kind = _nearby(build)
     if kind is not None:
-        return _filled(kind, sizes)
+        return _filled(kind, sizes, _read(build) if isinstance(build, type) else frozenset())
     return Config(sizes) if called and parameter.default is parameter.empty else None
 
 
@@ -234,16 +261,29 @@ def _nearby(build: Build) -> type | None:
     return best if best is None or nearness(best)[0] or not read else None
 
 
-def _filled(kind: type, sizes: dict[str, Any]) -> Any:
-    """A config of a class, its defaults aside from our sizes."""
+def _filled(kind: type, sizes: dict[str, Any], read: frozenset[str]) -> Any:
+    """A config of a class, its defaults aside from our sizes; read is what the code reads of it."""
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
-    config = kind(**{n: sizes[_field(n)] for n in names if _field(n) in sizes})
+    given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
+    if sum(_field(each) == "dropout" for each in read & names.keys()) > 1:
+        given["dropout"] = 0.0  # of weights is the other, by a longer name
+    config = attempt(kind, **given)
+    if isinstance(config, Failure):
+        given = {n: size for n, size in given.items() if _field(n) not in WITHOUT}
+        config = kind(**_alike(names, given) | given)
     attempt(_set_all, config, names, sizes)
     for part in [*getattr(config, "__dict__", {}).values()]:
         if _is_config(type(part)):  # within, as of vision and text
             attempt(_set_all, part, (), sizes)
     return config
+
+
+def _alike(names: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """What else a config gets that refuses our sizes: what is by default as one of them is so."""
+    whole = {n: each.default for n, each in names.items() if type(each.default) is int}
+    ours = {whole[n]: size for n, size in given.items() if n in whole}
+    return {n: ours[size] for n, size in whole.items() if size in ours}
 
 
 def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
@@ -260,7 +300,9 @@ def _field(name: str) -> str:
     parts = name.split("_")
     ends = ("_".join(parts[i:]) for i in range(1, len(parts) - 1))  # one word says too little
     found = (SIZE_OF[each] for each in ends if SIZE_OF.get(each) in ENDS)
-    return SIZE_OF.get(name) or next(found, "")
+    rate = "dropout" if "att" in name else "nothing"  # of weights; else of what the block does
+    of_dropout = re.search(r"dropout(_prob|_rate|_p)?$", name)
+    return SIZE_OF.get(name) or next(found, rate if of_dropout else "")
 
 
 def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any]) -> None:
@@ -276,7 +318,14 @@ def _asked(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
     read = set().union(*(_read(kind) for kind in {type(each) for each in modules}))
-    return {_field(name) for name in read if attempt(hasattr, config, name) is True}
+    has = {name for name in read if attempt(hasattr, config, name) is True}
+    kind = type(config)
+    return {_field(name) for name in has if not _is_so(_field(name), getattr(kind, name, ...))}
+
+
+def _is_so(size: str, default: Any) -> bool:
+    """Whether a class does by default without what the lecture's class does not have."""
+    return size in WITHOUT and default == WITHOUT[size]
 
 
 @functools.cache

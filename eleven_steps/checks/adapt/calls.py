@@ -219,26 +219,25 @@ def output(returned: Any, d_out: int) -> Any:
     return next(fitting, every[0] if every else returned)
 
 
-def ways(module: Any, causal: bool, but: tuple[str, ...] = ()) -> Iterator[Way]:
+def ways(module: Any, causal: bool, but: tuple[str, ...] = (), also: str = "") -> Iterator[Way]:
     """Yield every way to call a module's forward that its parameters allow, plain ones first.
 
     Args:
         module: built.
         causal: whether later tokens are hidden.
         but: parameters that get something else.
+        also: one with a default that gets x as well; "" for none.
     """
     every = [e for e in inspect.signature(module.forward).parameters.values() if e.name not in but]
     usual = [each for each in every if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     names = [each.name for each in usual]
     mask = next((name for name in MASKS if name in names), "")
     flag = next((name for name in FLAGS if name in names), "")
-    needed = [e.name for e in usual if e.default is e.empty and e.name not in (mask, flag)]
+    wanted = [each for each in usual if each.default is each.empty or each.name == also]
+    needed = [each.name for each in wanted if each.name not in (mask, flag)]
     # One that stands alone may go by place; several are the queries, keys and values.
-    given = (
-        tuple(needed)
-        if len(needed) > 1 or any(e.kind is e.KEYWORD_ONLY for e in usual if e.name in needed)
-        else ()
-    )
+    by_name = len(needed) > 1 or any(e.kind is e.KEYWORD_ONLY for e in wanted if e.name in needed)
+    given = tuple(needed) if by_name else ()
     optional = mask and next(e for e in usual if e.name == mask).default is not inspect._empty
     for first in (False, True):
         if not mask or optional:

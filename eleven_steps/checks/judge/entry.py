@@ -13,7 +13,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
 from eleven_steps.checks.adapt.beside import runs, ways_beside
 from eleven_steps.checks.adapt.block import norms
-from eleven_steps.checks.adapt.built import built, given
+from eleven_steps.checks.adapt.built import built, given, unknown
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.classes import judged
@@ -229,20 +229,14 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
     changes = changes_of(asked.variant)
     causal = "full" not in changes
-    made = attempt(built, asked.build, given(main) | asked.choice)
+    told = given(main) | asked.choice
+    made = attempt(built, asked.build, told)
     if isinstance(made, Failure):
-        raise Unread(wording("unread_build", error=made.text))
+        raise Unread(
+            together(wording("unread_build", error=made.text), _besides(asked, told, main))
+        )
     module, names = made
-    if not isinstance(module, nn.Module):
-        raise Unread(wording("unread_module", name=type(module).__name__))
-    width = main.d_in if "d_in" in names else main.d_out
-    calls = [asked.call] if asked.call else _calls(asked, module, main, width)
-    try:
-        weights, layouts = _weights(module, asked.layers)
-    except Unread as error:
-        if "padding" in changes or any(runs(each, module, width) for each in calls):
-            raise
-        raise Unread(together(str(error), wording("unread_either"))) from None
+    width, calls, weights, layouts = _parts(asked, module, names, main)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
     kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
     of_role = {
@@ -269,6 +263,33 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 around=around,
                 told=_told(where, call, *["paired"] * paired, *["around"] * around),
             )
+
+
+def _parts(
+    asked: Asked, module: Any, names: set[str], main: Case
+) -> tuple[int, list[Any], dict[str, str], dict[str, str]]:
+    """How wide x is, every way to call a module, the name of each role's weight, and layouts."""
+    if not isinstance(module, nn.Module):
+        raise Unread(wording("unread_module", name=type(module).__name__))
+    width = main.d_in if "d_in" in names else main.d_out
+    calls = [asked.call] if asked.call else _calls(asked, module, main, width)
+    try:
+        return width, calls, *_weights(module, asked.layers)
+    except Unread as error:
+        padded = "padding" in changes_of(asked.variant)
+        if padded or any(runs(each, module, width) for each in calls):
+            raise
+        raise Unread(together(str(error), wording("unread_either"))) from None
+
+
+def _besides(asked: Asked, told: dict[str, Any], main: Case) -> str:
+    """What else cannot be read of a class that a guess builds: a width, then heads; "" if all."""
+    guess = dict(zip(unknown(asked.build, told), (main.d_out, main.num_heads), strict=False))
+    made = attempt(built, asked.build, told | guess)
+    try:
+        return "" if isinstance(made, Failure) else "" * len(_parts(asked, *made, main))
+    except Unread as error:
+        return wording("unread_besides", what=error)
 
 
 def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]:

@@ -25,6 +25,9 @@ from eleven_steps.checks.run.making import build
 
 SEARCHING = 8.0  # to find what else a class is right as
 SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx", "first": "batch_first"}
+SHOWN |= {"one_key": "multi_query", "relative": "relative positions"}
+SHOWN |= {"relative_kind": "position_embeddings_type", "rate": "downsample_rate"}
+SHOWN |= {"cross": "is_cross_attention"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
 FREE = ("full", "rope", "rope,full")
@@ -56,11 +59,12 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     module, sized = _made(asked)
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
-    if turning := _turning(every, ways[0]):
+    turning = _turning(every, ways[0])
+    if turning:
         ways = [replace(each, variant=turning) for each in ways]
     verdict = _of_all(judge, every, ways, some)
     if turning:
-        if verdict.passed and slips(base := turned(turning)[0]):
+        if verdict.passed and slips(base := turned(turning)[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
             text = wording("right_turning", how=_called(turning))
@@ -75,8 +79,9 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     names = _taking_part(every, ways[0]) if verdict.kind not in ("unread", "failed") else []
     if names:
         of = asked.variant or "the lecture"
-        why = wording("takes_part", names=", ".join(names), asked=of)
-        return replace(say("unread", why=f"{why}.").outcome(""), note=verdict.note)
+        why = wording("takes_part", names=", ".join(names), asked=of) + "."
+        why = together(why, _right_without(every, ways[0], names))
+        return replace(say("unread", why=why).outcome(""), note=verdict.note)
     return verdict
 
 
@@ -96,16 +101,16 @@ def _of_all(judge: Judge, every: Every, ways: list[Any], some: list[dict]) -> Ou
 
 
 def _worst(verdicts: list[Outcome], ways: list[Any], some: list[dict]) -> Outcome:
-    if len(ways) == 1:
+    if not some[0]:
         return verdicts[0]
     order = sorted(verdicts, key=lambda each: (each.kind == "unread", each.passed))
     worst, told = order[0], [_told(each) for each in some]
     at = verdicts.index(worst)
     others = [name for index, name in enumerate(told) if index != at]
     right = [told[i] for i, each in enumerate(verdicts) if each.passed]
-    if worst.passed:
+    if worst.passed and others:
         note = wording("built_same", choice=told[at], others=" or ".join(others))
-    elif right:
+    elif right and not worst.passed:
         note = wording("built_other", choice=told[at], others=" or ".join(right))
     else:
         note = wording("built_so", choice=told[at])
@@ -144,7 +149,7 @@ def _instead(
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(every, other):
-            variant = "" if slips(turned(turning)[0]) else turning
+            variant = "" if slips(turned(turning)[0], _made(asked)[0]) else turning
             other = replace(asked, variant=variant)
         if variant and _fits(every, other):
             said, how = judge(other), _how(variant)
@@ -228,6 +233,20 @@ def _taking_part(every: Every, asked: Any) -> list[str]:
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 return _moving(module, out)
     return []
+
+
+def _right_without(every: Every, asked: Any, names: list[str]) -> str:
+    """Say as what a class gives what is right once parameters are left aside; "" if as nothing."""
+
+    def without(asked: Any, main: Case) -> Iterator[type[Adapted]]:
+        for reading in itertools.islice(every(asked, main), 40):
+            yield type(reading.__name__, (reading,), {"aside": tuple(names)})
+
+    for variant in (asked.variant, f"{asked.variant},full"):
+        variant = attempt(combined, variant)
+        if not isinstance(variant, Failure) and _fits(without, replace(asked, variant=variant)):
+            return wording("right_without", how=f", as with {_how(variant)}" if variant else "")
+    return ""
 
 
 def _moving(module: Adapted, out: torch.Tensor) -> list[str]:

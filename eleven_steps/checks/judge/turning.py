@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from inspect import isfunction
 from typing import Any
 
 import torch
@@ -98,6 +99,26 @@ def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
     return torch.stack([logs[:, n, 1] - logs[:, n, 0 if n == 1 else n] for n in (1, 2, 3)])
 
 
-def slips(base: float) -> bool:
-    """Whether nobody chooses such a base: a root was taken, or a power."""
-    return base < 1e4 or base != float(f"{base:.1e}")
+def slips(base: float, module: Any) -> bool:
+    """Whether nobody chooses such a base: a root was taken, or a power.
+
+    One below the usual is chosen where the code of the module, or what it keeps, says it, and does
+    not say its square.
+    """
+    said = _said(module)
+    chosen = base >= USUAL[0] or base in said and base**2 not in said
+    return base != float(f"{base:.1e}") or not chosen
+
+
+def _said(module: Any) -> list[Any]:
+    """The numbers in the code of a module, and among what it and its config keep."""
+    kinds = [each for each in type(module).__mro__ if not each.__module__.startswith("torch.")]
+    own = {name: each for kind in reversed(kinds) for name, each in vars(kind).items()}
+    kept = [getattr(each, "__dict__", {}) for each in (module, getattr(module, "config", None))]
+    some = [value for each in (own, *kept) for value in each.values()]
+    some += [value for each in some if isinstance(each, dict) for value in each.values()]
+    codes = [each for each in some if isfunction(each)]
+    beside = (e.__globals__.get(name) for e in codes for name in e.__code__.co_names)
+    for each in (*codes, *filter(isfunction, beside)):
+        some += (*each.__code__.co_consts, *(each.__defaults__ or ()))
+    return [each for each in some if isinstance(each, int | float)]
