@@ -353,12 +353,12 @@ class AllHeadsNormed(Fused):
 
 
 class Refused(Fused):
-    """Its config refuses a width that is not everywhere the same."""
+    """Its config refuses widths that differ, and one number where there is one for each stage."""
 
     class Config:
-        def __init__(self, n_embd: int = 768, n_head: int = 12, tower_width: int = 768, bias=True):
-            if tower_width != n_embd:
-                raise ValueError("tower_width must match n_embd")
+        def __init__(self, n_embd=768, n_head=12, tower_width=768, num_heads=(1, 12), bias=True):
+            if tower_width != n_embd or type(num_heads) is int:
+                raise ValueError("tower_width must match n_embd, and num_heads be several")
             self.n_embd, self.n_head, self.bias, self.attn_pdrop = n_embd, n_head, bias, 0.0
 
     def __init__(self, config: Config):

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import NoneType
 from typing import Any, get_args
 
 from torch import nn
@@ -270,13 +271,18 @@ def _filled(kind: type, sizes: dict[str, Any], read: frozenset[str]) -> Any:
         given["dropout"] = 0.0  # of weights is the other, by a longer name
     config = attempt(kind, **given)
     if isinstance(config, Failure):
-        given = {n: size for n, size in given.items() if _field(n) not in WITHOUT}
+        given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
         config = kind(**_alike(names, given) | given)
     attempt(_set_all, config, names, sizes)
     for part in [*getattr(config, "__dict__", {}).values()]:
         if _is_config(type(part)):  # within, as of vision and text
             attempt(_set_all, part, (), sizes)
     return config
+
+
+def _is_one(field: inspect.Parameter) -> bool:
+    """Whether a field of a config holds one number, and not one for each stage, by its default."""
+    return field.default is field.empty or isinstance(field.default, int | float | NoneType)
 
 
 def _alike(names: Any, given: dict[str, Any]) -> dict[str, Any]:
