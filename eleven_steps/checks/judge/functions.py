@@ -23,6 +23,7 @@ from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
     Pair,
     agree,
+    blank,
     failed,
     given_of,
     is_tensor,
@@ -265,7 +266,7 @@ def _slip(
             task.slipped(slips[0], by_case[case]) if slips else task.answer(by_case[case])
         ),
     )
-    for index, slip in enumerate(_slips(task)):
+    for index, slip in enumerate([] if blank(returned[SIZED]) else _slips(task)):
         how, name = makes(played, slip), slip.mistake
         if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue

@@ -76,7 +76,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     """A size that is none of the case, or that is read off x and is not one that is needed."""
     nodes = around(op.place)
     if not nodes:
-        return None
+        return _typed(walked, number, op)
     case, stop = walked.right.case, walked.trace.stop
     sizes, known = case.letters, stop.numbers if stop else {}
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
@@ -130,6 +130,17 @@ def _stored(walked: Walk, node: ast.AST) -> int:
     fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
     return 0 if size in usual else size
+
+
+def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
+    """The same of a view that raises, where there is no source: a size that nothing here has."""
+    case = walked.right.case
+    there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
+    odd = [n for n in op.numbers if type(n) is int and n not in there]
+    if not op.failed or not odd or kind(op) not in ("view", "reshape"):
+        return None
+    values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
+    return Difference(1, "size", number, None, None, None, values)
 
 
 def _set_at(walked: Walk, text: str) -> Place | None:
