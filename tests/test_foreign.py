@@ -353,12 +353,20 @@ class AllHeadsNormed(Fused):
 
 
 class Refused(Fused):
-    """Its config refuses widths that differ, and one number where there is one for each stage."""
+    """Its config refuses widths that differ, one number for several stages, a rate for a flag."""
 
     class Config:
-        def __init__(self, n_embd=768, n_head=12, tower_width=768, num_heads=(1, 12), bias=True):
-            if tower_width != n_embd or type(num_heads) is int:
-                raise ValueError("tower_width must match n_embd, and num_heads be several")
+        def __init__(
+            self,
+            n_embd=768,
+            n_head=12,
+            tower=768,
+            num_heads=(1, 12),
+            token_dropout=False,
+            bias=True,
+        ):
+            if tower != n_embd or type(num_heads) is int or type(token_dropout) is float:
+                raise ValueError("tower is n_embd, num_heads are several, token_dropout is a flag")
             self.n_embd, self.n_head, self.bias, self.attn_pdrop = n_embd, n_head, bias, 0.0
 
     def __init__(self, config: Config):

@@ -267,6 +267,8 @@ def _filled(kind: type, sizes: dict[str, Any], read: frozenset[str]) -> Any:
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
+    flags = {n: bool(e) for n, e in given.items() if isinstance(names[n].default, bool)}
+    given |= flags  # as token_dropout may be one
     if sum(_field(each) == "dropout" for each in read & names.keys()) > 1:
         given["dropout"] = 0.0  # of weights is the other, by a longer name
     config = attempt(kind, **given)
