@@ -15,7 +15,8 @@ from eleven_steps import sliders
 
 SVG = "image/svg+xml"
 STAGE = "sliders.explore_stage("
-LEVER = "sliders.explore_lever("
+# A stage is a canvas, the others are pages of their own: no pictures to be read like the rest.
+PAGES = re.compile(r"^sliders\.(explore_(stage|lever|class)|break_step)\(", re.MULTILINE)
 PICTURE = "svg[role=img], img[alt]"
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr']"  # errors and warnings alike
 SHORT = 10  # lines of an error: the learner's own, and the message
@@ -171,8 +172,7 @@ def film_of(code, index):
 
 
 def check_pictures(page, code):
-    # A stage is a canvas and a lever its own page: no pictures to be read like these.
-    drawn = [cell for cell in code if not cell.source.startswith((STAGE, LEVER))]
+    drawn = [cell for cell in code if not PAGES.search(cell.source)]
     wanted = sum(pictures_in_sight(cell) > 0 for cell in drawn)
     until(lambda: len(see(page)) >= wanted, "not every picture is in sight")
 
