@@ -234,6 +234,56 @@ class SharedDefault(Attention):
         return out
 
 
+class OtherText(Attention):
+    """A head gets the mask of another text."""
+
+    def given(self, scores, mask):
+        if mask is None or mask.dim() < 3:
+            return scores if mask is None else scores.masked_fill(mask, -torch.inf)
+        hides = mask.repeat(self.heads, 1, 1).view_as(scores)
+        return scores.masked_fill(hides, -torch.inf)
+
+
+class EitherMask(Attention):
+    """(num_tokens, num_tokens) or (b, num_tokens), True where a key is hidden."""
+
+    def given(self, scores, mask):
+        if mask is not None and len(mask) != mask.shape[1]:
+            mask = mask[:, None, None]
+        return scores if mask is None else scores.masked_fill(mask, -1e9)
+
+
+class FilledDictRight(Attention):
+    """A dict may be handed over, which forward fills."""
+
+    alone = 0  # a text of so many tokens is taken for a whole one
+
+    def forward(self, x, cache=None):
+        past = None if cache is None or x.shape[1] == self.alone else cache.get("kv")
+        out, kept = self.attend(x, past=past)
+        if cache is not None:
+            cache["kv"] = kept
+        return out
+
+
+class FilledDict(FilledDictRight):
+    alone = 1
+
+
+class OneStore(Attention):
+    """What is kept lies in memory taken once."""
+
+    def forward(self, x, past=None):
+        out, kept = self.attend(x, past=past)
+        n = kept[0].shape[2]
+        if past is None:
+            self.store = [torch.empty(*e.shape[:2], 2048, e.shape[3]).to(e) for e in kept]
+        views = [
+            store[:, :, :n].copy_(new.detach()) for store, new in zip(self.store, kept, strict=True)
+        ]
+        return out, tuple(views)
+
+
 class Shown(Attention):
     """The weights may be asked for; they are made once more."""
 
@@ -254,7 +304,6 @@ class ShownOpen(Shown):
     ("cls", "said"),
     [
         (Attention, "Right where `attention_mask` is handed over, too."),
-        (Ignores, "What `attention_mask` holds changes nothing."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
@@ -266,6 +315,7 @@ class ShownOpen(Shown):
             "`key_padding_mask` says what is filling, too: True where a key is seen.",
         ),
         (ByName, "forward(x=x)"),
+        (FilledDictRight, "where `cache` gets one dict for all pieces of a text"),
         (Shown, "The weights returned with return_attention are those that were used."),
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
@@ -290,6 +340,11 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (Unscaled, 7, "The scores are not scaled"),
         (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
         (OpenUnscaled, None, "it is right, but not as forward(x). "),
+        (Ignores, 6, "what `attention_mask` holds changes nothing"),
+        (OtherText, 6, "not where it is (b, num_tokens, num_tokens) and hides more"),
+        (EitherMask, 6, "With as many texts as tokens filling is taken for the other"),
+        (FilledDict, None, "where `cache` gets one dict for all pieces of a text"),
+        (OneStore, None, "not where a text goes on in two ways from the same `past`"),
         (Merged, None, "Where `eval()` is called a second time"),
         (NotReset, None, "The same x a second time gives something else"),
         (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),

@@ -27,7 +27,15 @@ SHAPES = {
     "(b, num_tokens, num_tokens)": (None,),
     "(num_tokens, num_tokens, 1)": (..., None),
 }
-FILLED = {"(b, num_tokens)": (), "(b, 1, 1, num_tokens)": (slice(None), None, None)}
+# Of what every text hides, (num_tokens, num_tokens), and what is filling, (b, num_tokens).
+FILLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "(b, num_tokens)": lambda hidden, filled: filled,
+    "(b, 1, 1, num_tokens)": lambda hidden, filled: filled[:, None, None],
+}
+OF_EACH = FILLED | {  # which masks of other names may be, too
+    "(b, num_tokens, num_tokens)": lambda hidden, filled: hidden | filled[:, None],
+    "(b, 1, num_tokens, num_tokens)": lambda hidden, filled: (hidden | filled[:, None])[:, None],
+}
 KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: ~hidden,
     "True where a key is hidden": lambda hidden, x: hidden,
@@ -104,7 +112,7 @@ class Padded(Around):
         way: how the rest is handed over.
         filled: the parameter.
         kind: what it holds, a name in KINDS.
-        shape: a name in FILLED.
+        shape: a name in OF_EACH.
     """
 
     way: Any
@@ -115,7 +123,7 @@ class Padded(Around):
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
         *other, filled = beside
-        mask = KINDS[self.kind](filled, x)[FILLED[self.shape]]
+        mask = KINDS[self.kind](OF_EACH[self.shape](hidden, filled), x)
         return self.way(functools.partial(module, **{self.filled: mask}), x, hidden, *other)
 
     @classmethod
@@ -143,30 +151,39 @@ class InPieces(Around):
     Args:
         way: how a piece is handed over; it has no mask.
         past: the parameter that gets what is kept.
-        kept: which of what is returned that is, the output left out; -1 for all of it.
+        kept: which of what is returned that is, the output left out; -1 for all of it; None where
+            forward fills a dict that is handed over.
         flags: parameters that must be True for anything to be kept.
         width: of an output.
     """
 
     way: Any
     past: str
-    kept: int
+    kept: int | None
     flags: tuple[str, ...]
     width: int
+    forks: bool = False  # whether from each past another piece is read as well
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
         """Call the module with one piece after the other, and put the outputs together."""
         axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
         lengths = half, 1, len(hidden) - half - 1
-        outs, past = [], {}
+        outs, past = [], {self.past: {}} if self.kept is None else {}
         for piece in x.split([each for each in lengths if each > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
-            returned = self.way(handed, piece, hidden[: piece.shape[axis], : piece.shape[axis]])
+            hides = hidden[: piece.shape[axis], : piece.shape[axis]]
+            returned = self.way(handed, piece, hides)
             outs.append(output(returned, self.width))
+            if self.kept is None:
+                if not past[self.past]:
+                    raise LookupError("nothing is kept in the dict")
+                continue
             rest = [e for e in _parts(returned) if not (e is outs[-1] or _is_table(e, piece))]
             if len(rest) <= self.kept or not rest:
                 raise LookupError("nothing is returned that could be kept")
-            past = {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
+            before, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
+            if self.forks and before and not _share(before, past):
+                self.way(handed, piece.flip(-1), hides)
         return torch.cat(outs, dim=axis)
 
     @classmethod
@@ -175,7 +192,7 @@ class InPieces(Around):
         names = list(inspect.signature(module.forward).parameters)
         flags = tuple(filter(FLAG_KEPT.fullmatch, names))
         for past in [each for each in names if PAST.fullmatch(each) and each not in flags]:
-            yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1))
+            yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1, None))
 
 
 def _parts(returned: Any) -> list[Any]:
@@ -187,6 +204,11 @@ def _parts(returned: Any) -> list[Any]:
     else:
         parts = returned if isinstance(returned, tuple | list) else [returned]
     return [each for each in parts if any(True for _ in tensors_in(each))]
+
+
+def _share(one: Any, other: Any) -> bool:
+    """Whether two hold the same tensor: what is kept is then written in place, as is said."""
+    return bool({*map(id, tensors_in([one]))} & {*map(id, tensors_in([other]))})
 
 
 def _is_table(part: Any, piece: torch.Tensor) -> bool:

@@ -9,7 +9,15 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
-from eleven_steps.checks.adapt.calls import MASKS, PADS, InPieces, Padded, left_alone
+from eleven_steps.checks.adapt.calls import (
+    KINDS,
+    MASKS,
+    OF_EACH,
+    PADS,
+    InPieces,
+    Padded,
+    left_alone,
+)
 from eleven_steps.checks.judge.in_use import called_as, flagged
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
@@ -86,11 +94,14 @@ def called_otherwise(
             text = wording("right_otherwise", right=_told(reading), wrong=_told(other))
             return other, replace(said, message=together(text, said.message))
         mask = getattr(other.call, "mask", "")
-        name = (
-            "right_alone" if not mask else "ignored" if _ignores(other, variant) else "right_masked"
-        )
-        notes.append(wording(name, mask=mask))
+        if mask and _ignores(other, variant):
+            return other, Outcome("", "value", wording("ignored", mask=mask), 6)
+        if (said := _of_each_text(other, variant)) is not None:
+            return other, said
+        notes.append(wording("right_masked" if mask else "right_alone", mask=mask))
         tried.append(other.call)
+    if (said := _of_each_text(reading, asked.variant)) is not None:
+        return reading, said
     flags, said = flagged(reading, asked.variant)
     if said is not None:
         return reading, said
@@ -101,7 +112,8 @@ def called_otherwise(
     if cached and not pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
     if pieces:
-        notes.append(wording("right_in_pieces", past=pieces.past))
+        kept = wording("gets_returned" if pieces.kept is not None else "gets_dict")
+        notes.append(wording("right_in_pieces", past=pieces.past, kept=kept))
         tried.append(pieces)
     inner = _inner(reading, asked.variant)
     left = [] if inner is None else attempt(left_alone, inner, *tried)
@@ -185,15 +197,27 @@ def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | N
         outs = _outs(called_as(reading, way), case, case.x, case.x.flip(0))
         if outs:
             if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
-                return way, None
+                if _forks(reading, way, case):
+                    return way, None
+                return way, Outcome("", "value", wording("wrong_in_forks", past=way.past))
             runs.append((way, outs[0]))
     if not runs:
         return None, None
     way, out = runs[0]
     off = (out - play(case).out).abs().amax((0, 2))
     token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
-    text = wording("wrong_in_pieces", past=way.past, token=token, apart=float(off.max()))
+    kept = wording("gets_returned" if way.kept is not None else "gets_dict")
+    apart = float(off.max())
+    text = wording("wrong_in_pieces", past=way.past, kept=kept, token=token, apart=apart)
     return way, Outcome("", "value", text)
+
+
+def _forks(reading: Way, way: InPieces, case: Case) -> bool:
+    """Whether a text can go on in two ways from what was kept of it."""
+    if way.kept is None:
+        return True
+    outs = _outs(called_as(reading, replace(way, forks=True)), case, case.x)
+    return not outs or close(outs[0], play(case).out)
 
 
 def _by_name(reading: Way, variant: str) -> Outcome | None:
@@ -216,35 +240,81 @@ def _by_name(reading: Way, variant: str) -> Outcome | None:
 def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]:
     """What a mask of filling holds where the class is right with it; and what is wrong with it.
 
-    One mask hides nothing, another one a token in the middle of a text and the last of another.
     Nothing is said of a class with which no form of it runs.
     """
-    padded = attempt(combined, f"{variant},padding")
-    if isinstance(padded, Failure):
-        return "", None
-    case, wrong = cases_of(padded).main, ""
-    nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
-    some = nothing.clone()
-    some[0, case.num_tokens // 2] = some[-1, -1] = True
-    fills = nothing, some
-    with torch.no_grad():
-        right = build(planted(variant=padded), case)
-        wanted = [right(case.x, each) for each in fills]
-        for way in Padded.of(reading.call, [name]):
-            module = attempt(build, called_as(reading, way), case)
-            outs = [attempt(module, case.x, each) for each in fills]
-            if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
-                continue
-            if not PADS.fullmatch(name) and close(*outs):
-                continue  # it may be of another kind: only its name would say that it pads
-            good = [close(o[~f], w[~f]) for o, w, f in zip(outs, wanted, fills, strict=True)]
-            if all(good):
-                return way.kind, None
-            told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
-            wrong = min(wrong, told) if wrong else told
+    wrong = ""
+    for way in Padded.of(reading.call, [name]):
+        good, same = _with_filling(reading, variant, way)
+        if not good or not PADS.fullmatch(name) and same:
+            continue  # it may be of another kind: only its name would say that it pads
+        if all(good):
+            return way.kind, None
+        told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
+        wrong = min(wrong, told) if wrong else told
     if not wrong:
         return "", None
     return "", Outcome("", "value", wording(wrong, name=name), 6)
+
+
+def _of_each_text(reading: Way, variant: str) -> Outcome | None:
+    """What is wrong where a mask that is right if it hides the same in all texts differs in them.
+
+    It is asked in each shape in which it is right while it hides nothing more.
+    """
+    call = reading.call
+    way = getattr(call, "way", call)
+    if not getattr(way, "mask", "") or way.kind not in KINDS:
+        return None
+    bare = replace(way, mask="", kind="", shape="")
+    bare = bare if way is call else replace(call, way=bare)
+    for shape in OF_EACH:
+        padded = [Padded(bare, way.mask, kind, shape) for kind in KINDS]
+        seen = [_with_filling(reading, variant, each) for each in padded]
+        pairs = zip(padded, seen, strict=True)
+        good = next((each for each, (right, _) in pairs if right and all(right)), None)
+        if not good and any(right and right[0] and not same for right, same in seen):
+            text = wording("wrong_of_each", mask=way.mask, shape=shape)
+            return Outcome("", "value", text, 6)
+        if good and (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
+            right, _ = _with_filling(reading, variant, good, as_many=True)
+            if not all(right):
+                return Outcome("", "value", wording("mask_of_either", mask=way.mask), 6)
+    return None
+
+
+def _with_filling(
+    reading: Way, variant: str, way: Padded, as_many: bool = False
+) -> tuple[list[bool], bool]:
+    """Where a class is right that is told what is filling; empty if it cannot be told so.
+
+    One mask hides nothing, another one a token in the middle of a text and the last of another.
+
+    Args:
+        reading: how the class is read.
+        variant: the changes that it has.
+        way: how it is told.
+        as_many: whether there are as many texts as tokens.
+
+    Returns:
+        With each mask whether it is right; and whether both give the same.
+    """
+    padded = attempt(combined, f"{variant},padding")
+    if isinstance(padded, Failure):
+        return [], True
+    case = cases_of(padded).main
+    case = replace(case, b=case.num_tokens) if as_many else case
+    nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
+    some = nothing.clone()
+    some[0, case.num_tokens // 2] = some[-1, -1] = True
+    with torch.no_grad():
+        right = build(planted(variant=padded), case)
+        module = attempt(build, called_as(reading, way), case)
+        wanted = [right(case.x, each) for each in (nothing, some)]
+        outs = [attempt(module, case.x, each) for each in (nothing, some)]
+    if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
+        return [], True
+    trios = zip(outs, wanted, (nothing, some), strict=True)
+    return [close(out[~f], w[~f]) for out, w, f in trios], close(*outs)
 
 
 def _inner(reading: Way, variant: str) -> Any:
