@@ -30,6 +30,7 @@ from eleven_steps.checks.judge.related import (
     nan_cause,
     related,
     reordered,
+    same_everywhere,
     same_tensor,
     whole,
 )
@@ -267,7 +268,8 @@ def _slip(
         ),
     )
     for index, slip in enumerate([] if blank(returned[SIZED]) else _slips(task)):
-        how, name = makes(played, slip), slip.mistake
+        name, theirs = slip.mistake, (task.slipped(slip, scene) for scene in scenes)
+        how = makes(played, slip) if name else same_everywhere(returned, theirs)
         if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue
         if task.planted and index == 0:

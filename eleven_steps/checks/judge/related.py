@@ -36,9 +36,15 @@ def whole(part: Any) -> int | None:
 
 
 def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:
-    """Whether what was returned in several cases is what others give there."""
-    pairs = zip(returned, others, strict=False)
-    return all(same_parts(*two) and not blank(two[0]) for two in pairs)
+    """Whether what was returned in several cases is what others give there, or the same errors."""
+    return all(
+        same_parts(one, other) and not blank(one) and _errors(one) == _errors(other)
+        for one, other in zip(returned, others, strict=False)
+    )
+
+
+def _errors(parts: Parts) -> list[str]:
+    return [part.text for part in parts if isinstance(part, Failure)]
 
 
 def blank(parts: Parts) -> bool:
