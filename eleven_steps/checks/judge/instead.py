@@ -156,6 +156,8 @@ def _instead(
             if said.passed:
                 text = wording("right_as", changes=_called(variant, asked.variant), how=how)
                 note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
+                if verdict.mistake is None:  # where it first differs is where the change begins
+                    return replace(verdict, message=text, step=None, note=note)
                 return replace(verdict, message=together(text, verdict.message), note=note)
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 return replace(said, message=together(wording("asked_as", how=how), said.message))
