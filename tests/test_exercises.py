@@ -313,6 +313,11 @@ def test_an_answer_for_the_whiteboard_alone_fails(identifier):
 
 
 @every("identifier", WRITE)
+def test_d_in_is_the_smaller_in_one_case_and_the_larger_in_another(identifier):
+    assert {each.d_in > each.d_out for each in TASKS[identifier].cases} == {True, False}
+
+
+@every("identifier", WRITE)
 def test_no_slip_is_right_or_hides_behind_another(identifier):
     task = TASKS[identifier]
     scenes = [play(case) for case in task.cases]

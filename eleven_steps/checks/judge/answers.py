@@ -167,7 +167,8 @@ def _rejects(test: Any, rejected: list[str], first: Any, counts: dict[str, int])
     raised = isinstance(first, Failure)
     how = wording("raises_error", error=first.told) if raised else wording("returns_false")
     whatever = len(rejected) == counts["right"] and counts["caught"] == counts["wrong"]
-    name = "test_rejects_all" if whatever else "test_rejects"
+    turned = len(rejected) == counts["right"] and 2 * counts["caught"] < counts["wrong"]
+    name = "test_rejects_all" if whatever else "test_turned" if turned else "test_rejects"
     finding = say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
     again = ask(test, "verdicts", [source_of(REDRAWN)]) if len(rejected) < len(RIGHT) else [True]
     if isinstance(again, Failure) or again[0] is True:

@@ -296,7 +296,9 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         return Difference(8, "family", number, op.place, op.given[-1], None, values)
     for index in op.given:
         reading = walked.readings[index]
-        if reading.family in ("const", "layer"):
+        if reading.family in ("const", "layer") or reading.part:
+            continue
+        if walked.fits(index) and _progress(reading, walked) >= step:  # made already, and changed
             continue
         if step == 8 and reading.family == "projected" and kind(op) not in MEET:
             continue

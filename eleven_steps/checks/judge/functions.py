@@ -218,7 +218,8 @@ def _why(
         look = raised or not likes[at] and faults[at].kind != "type" and not clear
         if look and at != SIZED:
             blame = _followed(task, answer, scenes[at], returned[at])
-        if look and (said := _in_its_line(task, blame, returned[at])):
+        other = faults[at].kind == "value"  # numbers; of a shape each call on the way may tell
+        if look and (said := _in_its_line(task, blame, returned[at], other)):
             text = said if raised else together(text, said)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
@@ -243,15 +244,18 @@ def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | N
     )
 
 
-def _in_its_line(task: Write, blame: Blame | None, parts: Parts) -> str:
+def _in_its_line(task: Write, blame: Blame | None, parts: Parts, shaped: bool) -> str:
     """Say what is wrong in the line where it is, or what that line raises."""
     if blame is None:
         return ""
     found, error = blame.found, error_of(parts[0] if parts else None)
-    if error:
-        return told(blame if found and not task.right else plainly(blame), error).text
-    useful = found and not task.right and found.reason != "torch"
-    return told(blame).text if useful and found.op is not None else ""
+    if error:  # which may come before the last block of keys
+        useful = found and not task.right and found.reason != "pairs"
+        return told(blame if useful else plainly(blame), error).text
+    useful = found and found.op is not None and not task.right and found.reason != "torch"
+    if shaped and useful and found.reason == "made" and STEPS[found.step - 1] != task.step:
+        return ""  # the step that a call alone looks like is no part of the exercise
+    return told(blame).text if useful else ""
 
 
 def _slip(
@@ -273,7 +277,9 @@ def _slip(
         if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue
         if task.planted and index == 0:
-            return say("not_repaired")
+            named = blame and blame.walked.trace.source and not dropped(blame)  # made, then left
+            idle = named and blame.found and blame.found.reason == "idle"
+            return replace(told(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
 
@@ -313,13 +319,13 @@ def _from_outside(
 
 def _like(task: Write, parts: Parts, scene: Scene) -> str:
     """How the first wrong tensor is related to what is right, and to what was given."""
-    both = zip(parts, task.answer(scene), strict=False)
-    wrong = next((two for two in both if all(map(is_tensor, two)) and not agree(*two)), None)
-    if wrong is None:
+    every = zip(parts, task.answer(scene), task.letters, strict=False)
+    wrong = (e for e in every if all(map(is_tensor, e[:2])) and not agree(*e[:2]))
+    part, right, letters = next(wrong, (None, None, ""))
+    if part is None:
         return ""
-    part, right = wrong
     given = given_of(task.gets(scene), scene)
-    return related(Pair(task.step, part.detach(), right, scene, given))
+    return related(Pair(task.step, part.detach(), right, scene, given, letters))
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:

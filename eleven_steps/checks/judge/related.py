@@ -1,6 +1,7 @@
 """Lay an answer beside another: whether they agree, and if not, how they are related."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,6 +114,7 @@ class Pair:
         part, right: the wrong one and the right one.
         scene: of the right class.
         given: what the function was given, by names.
+        letters: the axes of the right one.
     """
 
     step: str
@@ -120,6 +122,7 @@ class Pair:
     right: torch.Tensor
     scene: Scene
     given: Given
+    letters: str = ""
 
     @property
     def shaped(self) -> bool:
@@ -133,6 +136,8 @@ def related(pair: Pair) -> str:
     if part.dtype == right.dtype == torch.bool:
         return hides_other(part, right) if pair.shaped else ""
     if part.dtype != right.dtype or not right.is_floating_point() or part.numel() > MANY:
+        return ""
+    if part.isnan().any():  # is as far from one number as from another
         return ""
     with clock_paused():
         return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
@@ -175,6 +180,20 @@ def _multiplied(pair: Pair) -> str:
     factor = float(mine @ wanted / wanted.square().sum())
     alike = abs(factor) > 1e-6 and close(mine, factor * wanted)
     return say("times_the_right", factor=factor).text if alike else ""
+
+
+def _divided_otherwise(pair: Pair) -> str:
+    """The softmax of the masked scores, divided by another number than it should be."""
+    masked, head_dim = pair.scene.steps.get("mask", {}).get("masked"), pair.scene.case.head_dim
+    if pair.step != "softmax" or masked is None or pair.part.shape != masked.shape:
+        return ""
+    shown = masked.isfinite() & (pair.part > 0)
+    first = (masked - masked[..., :1])[shown], (pair.part / pair.part[..., :1]).log()[shown]
+    divisor = float(first[0].square().sum() / (first[0] @ first[1]))
+    if not math.isfinite(divisor) or not close(pair.part, (masked / divisor).softmax(-1)):
+        return ""
+    values = {"divisor": divisor, "head_dim": head_dim, "root": head_dim**0.5}
+    return say("scaled_otherwise", **values).text
 
 
 def _off_alike(pair: Pair) -> str:
@@ -228,14 +247,47 @@ def _sides(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]
     yield f"{name}.transpose(-2, -1)", tensor.mT if tensor.dim() > 1 else tensor
 
 
+def _one_axis_less(pair: Pair) -> str:
+    """One slice of what is right, or of what was given, or the right one summed along an axis."""
+    for name, tensor, letters in (("", pair.right, pair.letters), *pair.given):
+        axes = letters.strip("()").split(", ")
+        if tensor.dim() != pair.part.dim() + 1 or len(axes) != tensor.dim():
+            continue
+        for dim, axis in enumerate(axes):
+            slices = (i for i, each in enumerate(tensor.unbind(dim)) if close(pair.part, each))
+            if (at := next(slices, None)) is not None:
+                index = f"[{':, ' * dim}{at}]"
+                found = say("slice_of_right", index=index, axis=axis)
+                return (say("it_is", code=name + index) if name else found).text
+            for how in () if name else ("sum", "mean"):
+                if close(pair.part, getattr(tensor, how)(dim)):
+                    return say("over_an_axis", how=wording(how), axis=axis).text
+    return ""
+
+
+def _right_in_part(pair: Pair) -> str:
+    """The right numbers in some texts or heads, and other ones in the rest."""
+    axes = pair.letters.strip("()").split(", ")
+    if not pair.shaped or len(axes) != pair.right.dim():
+        return ""
+    for dim, axis in enumerate(axes):
+        if axis in ("b", "num_heads"):
+            both = zip(pair.part.unbind(dim), pair.right.unbind(dim), strict=True)
+            alike = [i for i, two in enumerate(both) if close(*two)]
+            if 0 < len(alike) < pair.right.shape[dim]:
+                places = ", ".join(map(str, alike))
+                return say("right_in_part", axis=axis, places=places).text
+    return ""
+
+
 def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
 
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _weights_already, _rounded, _multiplied, _off_alike),
-    *(_moved, _turned, _product, _hidden_finite),
+    *(_only_reshaped, _weights_already, _rounded, _multiplied, _divided_otherwise, _off_alike),
+    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part),
 )
 
 

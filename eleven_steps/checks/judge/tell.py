@@ -48,6 +48,7 @@ PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
 # What torch says, and our word for it, where that is always so.
 EXPLAINED = {
+    "desired ordering of dimensions": "permute_takes_all",
     "view size is not compatible": "moved_before_view",
     "'NoneType'": "is_none",
     "shape of the mask": "picked_by_mask",
@@ -223,7 +224,7 @@ def _made(found: Difference, walked: Walk) -> str:
         return wording("made_by", call=kind(op))
     letters = in_letters(reading, tensor, walked.right.case)
     moves = kind(op) in TURN | MEET | CUT - SHUFFLE
-    if letters and letters != SHAPES[right] and moves:
+    if letters and letters not in SHAPES.values() and moves:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
     if kind(op) in ("view", "reshape", "unflatten"):

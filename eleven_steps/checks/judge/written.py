@@ -1,5 +1,6 @@
 """Judge what is written down: a number, a row, a matrix, a letter, words, lines in an order."""
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -117,7 +118,9 @@ def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> s
         return wording("rows_are_columns")
     if any(_off(numbers, right.round(decimals=n)) < 1e-9 for n in range(1, 4)):
         return wording("not_exact")
-    if _off(numbers.flatten().sort().values, right.flatten().sort().values) <= apart:
+    rows = itertools.permutations(range(len(right)) if len(right) < 5 else ())
+    sorted_rows = numbers.dim() == 1 and _off(numbers.sort().values, right.sort().values) <= apart
+    if sorted_rows or any(_off(numbers[[*order]], right) <= apart for order in rows):
         return wording("in_another_order")
     wrong = (numbers - right).abs() > apart
     if wrong.all():

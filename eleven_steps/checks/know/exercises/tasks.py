@@ -28,14 +28,14 @@ _SINCE = (
     _NEAR,
     replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
     Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7),
-    Case(3, 11, 8, 36, 9, 19, qkv_bias=True, seed=7),
+    Case(3, 11, 40, 36, 9, 19, qkv_bias=True, seed=7),
 )
 _SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
 _MANY = (
     _SHARED,
     replace(_SHARED, seed=8, called="with other numbers of the same sizes"),
     Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
-    Case(1, 6, 12, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
+    Case(1, 6, 18, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
 )
 _CASES = {
     "lecture": TASK_CASES,
@@ -49,7 +49,7 @@ _CASES = {
         replace(_NEAR, called="at 6 tokens, in blocks of 2"),
         replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens, in blocks of 2"),
         Case(5, 7, 10, 48, 6, 9, qkv_bias=True, called="at 7 tokens, in blocks of 2"),
-        Case(3, 11, 8, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
+        Case(3, 11, 14, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
         Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, called="where scores go beyond -104 and 88"),
     ),
     "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, called="with a window of 1"), *_SINCE[2:]),
@@ -61,7 +61,7 @@ _CASES = {
     "cache": (
         Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2"),
         Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6"),
-        Case(1, 7, 3, 16, 4, 12, called="with past = 5 and num_tokens = 7"),
+        Case(1, 7, 19, 16, 4, 12, called="with past = 5 and num_tokens = 7"),
         Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1"),
     ),
 }
