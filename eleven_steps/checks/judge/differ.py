@@ -298,7 +298,8 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         reading = walked.readings[index]
         if reading.family in ("const", "layer") or reading.part:
             continue
-        if walked.fits(index) and _progress(reading, walked) >= step:  # made already, and changed
+        done = walked.fits(index) and _progress(reading, walked) >= step
+        if done and kind(op) not in MEET | {"linear"}:  # made already, and changed
             continue
         if step == 8 and reading.family == "projected" and kind(op) not in MEET:
             continue
