@@ -40,7 +40,7 @@ from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
-SECONDS = 3.0
+SECONDS = 5.0
 
 
 def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome:

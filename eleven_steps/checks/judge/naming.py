@@ -143,6 +143,9 @@ def _fails_alike(blame: Blame, name: str) -> bool:
     theirs = _planted(name, blame.walked.right.case)
     if theirs is None or _situation(theirs) != _situation(blame) or contradicted(blame, name):
         return False
+    sizes, others = _sizes(blame), _sizes(theirs)
+    if sizes != others and -1 not in sizes + others:  # which torch fills in
+        return False
     return not blame.walked.trace.sizes or _stored(theirs) <= _stored(blame)
 
 
@@ -161,10 +164,15 @@ def _situation(blame: Blame) -> tuple:
     """The step of a difference, and what the call that raised was given."""
     found, walked = blame.found, blame.walked
     ops = walked.trace.ops
-    failing = ops[-1] if ops and ops[-1].failed else None
-    read = [walked.readings[i] for i in (failing.given if failing else ())]
+    read = [walked.readings[i] for i in (ops[-1].given if ops and ops[-1].failed else ())]
     real = {(each.family, each.who, each.axes) for each in read if each.family in FAMILIES[1:]}
     return found and found.step, real
+
+
+def _sizes(blame: Blame) -> list[int]:
+    """The whole numbers that the call that raised was given."""
+    ops = blame.walked.trace.ops
+    return sorted(n for n in (ops[-1].numbers if ops else ()) if type(n) is int)
 
 
 def contradicted(blame: Blame | None, name: str) -> bool:
