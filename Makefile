@@ -26,7 +26,8 @@ browser: $(ALL)      ## look at every kind of picture and slider in a headless b
 	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 --dist=worksteal $(OPTIONS)
 
 nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
-	$(PYTEST) -m nightly $(OPTIONS)
+	$(PYTEST) -m "nightly and not browser" $(OPTIONS)
+	$(PYTEST) -m "nightly and browser" tests/browser $(OPTIONS)
 
 bench: $(NIGHT)      ## measure attention against the machine's limit
 	$(BIN)/python bench/bench.py $(OPTIONS)

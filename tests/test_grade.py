@@ -348,7 +348,7 @@ def test_verdicts_are_the_same_beside_busy_loops(tmp_path):
             each.kill()
             each.wait()
     results = json.loads((tmp_path / "out.json").read_text())["results"]
-    kinds = {each["exercise"]: each["kind"] for each in results}
+    kinds = {each["exercise"]: each["kind"] for each in results if each["kind"] != "missing"}
     # Of two answers to an exercise the last counts.
     assert kinds == {ANSWERS[name][0]: ANSWERS[name][2] for name in names}
 

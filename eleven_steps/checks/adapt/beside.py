@@ -163,8 +163,9 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
 
 
 def _may_be_none(parameter: inspect.Parameter) -> bool:
-    """Whether None will do, as its annotation says; masks and positions are handed over."""
-    of_ours = parameter.name in MASKS or TURNS.fullmatch(parameter.name)
+    """Whether None will do, as its annotation says; x, masks and positions are handed over."""
+    name = parameter.name
+    of_ours = name in (*MASKS, "key", "value") or TURNS.fullmatch(name)
     return not of_ours and NoneType in get_args(parameter.annotation)
 
 
