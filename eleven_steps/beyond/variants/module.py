@@ -28,9 +28,8 @@ class Part:
     turn: ClassVar[int] = 0  # within a step, parts act in this order
     past: ClassVar[int] = 0  # tokens that came before x
     fused: ClassVar[bool] = True  # whether torch's fused attention can do it
-    does: ClassVar[str] = (
-        ""  # why it needs parts beside it, one of these names, and bears no others
-    )
+    # Why it needs a part of one of these names beside it, and bears none of the others.
+    does: ClassVar[str] = ""
     needs: ClassVar[str] = ""
     apart: ClassVar[str] = ""
 

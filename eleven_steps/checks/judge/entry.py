@@ -287,9 +287,11 @@ def _besides(asked: Asked, told: dict[str, Any], main: Case) -> str:
     guess = dict(zip(unknown(asked.build, told), (main.d_out, main.num_heads), strict=False))
     made = attempt(built, asked.build, told | guess)
     try:
-        return "" if isinstance(made, Failure) else "" * len(_parts(asked, *made, main))
+        if not isinstance(made, Failure):
+            _parts(asked, *made, main)
     except Unread as error:
         return wording("unread_besides", what=error)
+    return ""
 
 
 def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]:

@@ -218,8 +218,8 @@ def _why(
         look = raised or not likes[at] and faults[at].kind != "type" and not clear
         if look and at != SIZED:
             blame = _followed(task, answer, scenes[at], returned[at])
-        other = faults[at].kind == "value"  # numbers; of a shape each call on the way may tell
-        if look and (said := _in_its_line(task, blame, returned[at], other)):
+        numbers = faults[at].kind == "value"  # of a shape each call on the way may tell
+        if look and (said := _in_its_line(task, blame, returned[at], numbers)):
             text = said if raised else together(text, said)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
@@ -244,8 +244,8 @@ def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | N
     )
 
 
-def _in_its_line(task: Write, blame: Blame | None, parts: Parts, shaped: bool) -> str:
-    """Say what is wrong in the line where it is, or what that line raises."""
+def _in_its_line(task: Write, blame: Blame | None, parts: Parts, numbers: bool) -> str:
+    """Say what is wrong in the line where it is, or what it raises; numbers: only they differ."""
     if blame is None:
         return ""
     found, error = blame.found, error_of(parts[0] if parts else None)
@@ -253,7 +253,7 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, shaped: bool) -
         useful = found and not task.right and found.reason != "pairs"
         return told(blame if useful else plainly(blame), error).text
     useful = found and found.op is not None and not task.right and found.reason != "torch"
-    if shaped and useful and found.reason == "made" and STEPS[found.step - 1] != task.step:
+    if numbers and useful and found.reason == "made" and STEPS[found.step - 1] != task.step:
         return ""  # the step that a call alone looks like is no part of the exercise
     return told(blame).text if useful else ""
 
