@@ -214,7 +214,6 @@ def _parameters(build: Build) -> Iterator[inspect.Parameter]:
 
 
 def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -> Any:
-    """A config of our sizes for a parameter that asks for one; None for any other."""
     called = _called(parameter.name)
     kinds = [parameter.annotation, *get_args(parameter.annotation)]
     kind = next((each for each in kinds if _is_config(each, 1)), None)

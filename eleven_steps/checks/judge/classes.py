@@ -95,7 +95,6 @@ def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
 
 
 def _shapes(subject: Subject) -> Iterator[Finding]:
-    """Name the mistake where a layer has another shape."""
     names = []
     if odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
         names = list(candidates(subject.shapes, subject.variant))
@@ -107,7 +106,6 @@ def _shapes(subject: Subject) -> Iterator[Finding]:
 
 
 def _outputs(subject: Subject) -> Iterator[Finding]:
-    """Compare the outputs; name the mistakes or find the step."""
     every, main, simple = subject.cases.every, subject.cases.main, subject.cases.simpler[0]
     second = TASK_CASES[SIZED]  # its weights are drawn anew, also a bias that is not there
     if not subject.variant and not subject.plain(second).without:
@@ -135,7 +133,6 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
 
 
 def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
-    """Name the mistake that the outputs come to, or two, or the first difference on the way."""
     main = subject.cases.main
     case = subject.plain(_told_in(subject, wrong))
     out = subject.out(case)
@@ -170,7 +167,6 @@ def _told_in(subject: Subject, wrong: Sequence[Case]) -> Case:
 
 
 def _played(subject: Subject) -> Played:
-    """The outputs beside those that mistakes give."""
     every, simpler = subject.cases.every, subject.cases.simpler
     return Played(
         every + simpler,
@@ -183,7 +179,6 @@ def _played(subject: Subject) -> Played:
 
 
 def _named(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
-    """The mistake, or the two, that the class makes, if the catalogue has them."""
     played = _played(subject)
     if name := single(played, blame):
         return (name,)
@@ -207,7 +202,6 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
 
 
 def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
-    """Compare outputs at sizes that programs single out, and ask RARER of a class that is right."""
     yield from _left_out(subject)
     read = (replace(each, variant=subject.variant) for each in DROPPING)
     cases = [*subject.cases.sized, *subject.cases.rare, *(e for e in read if takes(subject.cls, e))]
@@ -220,7 +214,6 @@ def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
 
 
 def _left_out(subject: Subject) -> Iterator[Finding]:
-    """Leave out the sizes at which a class from elsewhere raises, and say so."""
     cases = subject.cases
     if not hasattr(subject.cls, "places"):
         return

@@ -96,7 +96,6 @@ def _added(variant: str) -> list[str]:
 
 
 def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
-    """Say which layers are missing, or still to come."""
     lost, found = absent({True: facts}, variant), ", ".join(facts.parameters[:12]) or "none"
     if not lost:
         return None
@@ -113,7 +112,6 @@ def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
 
 
 def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
-    """Say which layers a finished class has not, the lecture's before a variant's."""
     if not (layers := [name for name in lost if name in LAYERS]):
         added = " and ".join(_added(variant))
         return say("added_lost", lost=" and ".join(lost), layers=added, found=found)
@@ -126,7 +124,6 @@ def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
 
 
 def _layers(built: Built, lacks: frozenset[str]) -> Iterator[Finding]:
-    """Hold layers that are shared or frozen, and biases against qkv_bias."""
     shapes, facts = {bias: each.shapes.keys() for bias, each in built.items()}, built[True]
     if facts.tied:
         those = " and ".join(facts.tied)
@@ -293,14 +290,12 @@ def _near(name: str, names: Iterable[str], before: str = "") -> str:
 
 
 def _like(name: str, names: Iterable[str]) -> str:
-    """The name that is most like another one; "" if none is."""
     lowered = {each.lower(): each for each in reversed([*names])}
     near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
     return lowered[near[0]] if near else ""
 
 
 def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) -> str:
-    """What to look at, by what was raised."""
     name, owner = at["lacks"]
     if name and owner in NAMESPACES:
         near = _near(name, dir(NAMESPACES[owner]))

@@ -280,7 +280,6 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 
 
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """An operand of another kind than the step takes."""
     if kind(op) == "setitem" or step == 11 and kind(op) != "linear":
         return None
     if step == 2 and kind(op) != "linear":  # what is made of a projection is what is wrong

@@ -184,7 +184,6 @@ def _acting(outs: Four) -> Finding | None:
 
 
 def _placed(read: Four, case: Case, offset: float) -> Finding | None:
-    """Say what dropout does wrong or hits, from weights as they were read, each at two features."""
     still, _, first, second = read
     steps = _right_steps(case)
     right = steps["weights"]

@@ -138,7 +138,6 @@ def _variant(variant: str, causal: bool) -> str:
 
 
 def _judged(asked: Asked) -> Outcome:
-    """Read a class and judge it; where it cannot be read, say what is wrong or missing."""
     changes = changes_of(asked.variant)
     cached = "cache" in changes  # in pieces, of which the lecture's class knows only positions
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
@@ -369,7 +368,6 @@ def _told(where: list, call: Any, *more: str) -> str:
 
 
 def _note(reading: type[Adapted], verdict: Outcome) -> str:
-    """How a class was read, and what was not tried since it cannot have it."""
     cases = cases_of(reading.variant)
     without = [] if "dropout" in reading.asked else ["dropout"]
     without += sorted(reading.lacks)

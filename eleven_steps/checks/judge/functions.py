@@ -85,7 +85,6 @@ def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None)
 
 
 def _with_side_effect(right: Finding, task: Write, answer: Any, scene: Scene) -> Finding:
-    """Say of a function whose numbers are right that it changes what it was given, if it does."""
     trace = ask(answer, "traced_call", task.gets(scene))
     changed = trace.changed if isinstance(trace, Trace) else {}
     for name, (before, after) in changed.items():
@@ -131,7 +130,6 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
 
 
 def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -> Finding | None:
-    """Say what is wrong with a part that must be a whole number."""
     number = whole(part)
     if number is None:
         hint = wording("as_whole_division") if type(part) is float else ""
@@ -144,7 +142,6 @@ def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -
 def _tensor_fault(
     name: str, part: Any, right: torch.Tensor, scene: Scene, letters: str
 ) -> Finding | None:
-    """Say what is wrong with a part that must be a tensor."""
     values = {"name": name, "where": scene.case.where, "letters": letters}
     if part is None:
         return say("nothing", what="function")
@@ -199,7 +196,6 @@ def _spoken_of(faults: list[Finding | None], likes: dict[int, str]) -> int:
 def _why(
     task: Write, answer: Any, scenes: list[Scene], returned: list[Parts], faults: list
 ) -> Finding:
-    """Say which slip it is, what is read of the notebook, or what came and what it is like."""
     used = used_by(answer)
     first = next(index for index, finding in enumerate(faults) if finding)
     back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
@@ -261,7 +257,6 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, numbers: bool) 
 def _slip(
     task: Write, blame: Blame | None, scenes: list[Scene], returned: list[Parts]
 ) -> Finding | None:
-    """The usual wrong answer that explains what is returned everywhere, if there is one."""
     by_case = {scene.case: scene for scene in scenes}
     gave = dict(zip(by_case, returned, strict=True))
     played = Played(
@@ -298,7 +293,6 @@ def _slips(task: Write) -> list[Slip]:
 def _from_outside(
     task: Write, answer: Any, used: dict, scenes: list[Scene], faults: list
 ) -> Finding | None:
-    """Say which name of the notebook, or which typed-in size, the function uses."""
     if used["names"]:
         return say("function_reads", what=from_notebook(used))
     if faults[FIRST] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
@@ -318,7 +312,6 @@ def _from_outside(
 
 
 def _like(task: Write, parts: Parts, scene: Scene) -> str:
-    """How the first wrong tensor is related to what is right, and to what was given."""
     every = zip(parts, task.answer(scene), task.letters, strict=False)
     wrong = (e for e in every if all(map(is_tensor, e[:2])) and not agree(*e[:2]))
     part, right, letters = next(wrong, (None, None, ""))
@@ -329,7 +322,6 @@ def _like(task: Write, parts: Parts, scene: Scene) -> str:
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
-    """Say which tensor or layer that a function is given changes nothing in what it returns."""
     given, own = task.gets(scene), [each for each in parts if is_tensor(each)]
     if len(given) == 1 or len(own) < len(parts) or any(each.isnan().all() for each in own):
         return ""  # where all is NaN, nothing can change it

@@ -96,7 +96,6 @@ def _judged(cls: Any) -> Finding:
 
 
 def _right_up_to(number: int) -> Finding:
-    """Say that the steps up to number are right, and what comes next."""
     name, steps = STEPS[number], {"number": number, "next": number + 1}
     sentence = "right_so_far" if number > 1 else "constructor_right"
     return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
@@ -145,7 +144,6 @@ def _left_behind(blame: Blame) -> Finding | None:
 
 
 def _so_far(number: int, blame: Blame | None) -> Finding:
-    """Say that the steps up to number are right, and what of the next is there already."""
     finding, more = _right_up_to(number), ""
     if blame and blame.walked.reached(STEPS[number]):
         more = say("not_returned", number=number + 1).text
@@ -153,7 +151,6 @@ def _so_far(number: int, blame: Blame | None) -> Finding:
 
 
 def _some_of(returned: Sequence[Parts]) -> Finding | None:
-    """Say that one of three tensors came alone, or the three in another order, if it is so."""
     for number, step in NUMBERED[:3]:
         rights = [play(case).at(step) for case in TASK_CASES]
         names = list(play(TASK_CASES[0])[step])
@@ -166,7 +163,6 @@ def _some_of(returned: Sequence[Parts]) -> Finding | None:
 
 
 def _steps_like(returned: Sequence[Parts]) -> list[int]:
-    """The steps whose tensors are what was returned everywhere."""
     return [
         number
         for number, step in NUMBERED
@@ -175,7 +171,6 @@ def _steps_like(returned: Sequence[Parts]) -> list[int]:
 
 
 def _finished(cls: Any) -> Finding:
-    """All eleven steps are there: what check_attention says first."""
     findings = list(examine(cls))
     if wrong := in_order(findings):
         return wrong[0]
@@ -185,7 +180,6 @@ def _finished(cls: Any) -> Finding:
 
 
 def _nothing(blame: Blame | None) -> Finding:
-    """Say that forward returns None, and how far what it computes is right."""
     finding = say("nothing", what="forward")
     number = blame.walked.steps_reached() if blame else 1
     if number == 1:
@@ -197,7 +191,6 @@ def _nothing(blame: Blame | None) -> Finding:
 def _wrong(
     cls: Any, facts: Facts, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
 ) -> Finding:
-    """Say which known mistake is made, or where what was returned leaves the right way."""
     wrong = [i for i in range(len(seen)) if not _as_some_step(returned[i], i)]
     at = SIZED if SIZED in wrong else wrong[0]
     scene, here = play(TASK_CASES[at]), seen[at]
@@ -220,7 +213,6 @@ def _wrong(
 
 
 def _with_why(name: str, step: int | None) -> Finding:
-    """Say a mistake, and why it matters."""
     return replace(say(name, step, case=None), text=MISTAKES[name].told)
 
 
@@ -240,7 +232,6 @@ def _unlike(here: Seen, scene: Scene) -> Finding:
 
 
 def _other_tensors(parts: Parts, scene: Scene) -> Finding:
-    """Describe tensors that are wrong where no difference was found on their way."""
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
     steps = [

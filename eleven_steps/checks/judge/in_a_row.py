@@ -71,7 +71,6 @@ def right_seen(case: Case, passes: Callable[[Case], list[Pass]]) -> list[Seen]:
 
 
 def _x(case: Case, **options: Any) -> Pass:
-    """A pass of another x of the same shape."""
     return Pass(known("other x", case.x.shape), **options)
 
 
@@ -80,7 +79,6 @@ def _shorter(case: Case) -> Pass:
 
 
 def _weights(case: Case, **options: Any) -> Pass:
-    """A pass with other weights in all four layers."""
     own = play(case).module.named_parameters()
     shapes = {n: p.shape for n, p in own if n.startswith(LAYERS) and n.endswith("weight")}
     other = replace(case, seed=case.seed + 1)

@@ -215,7 +215,6 @@ def _called(variant: str, own: str = "") -> str:
 
 
 def _not_tried(variant: str, module: nn.Module, sized: set[str]) -> str:
-    """Say what a right class could be asked besides."""
     more = ("few_heads", "gqa", "num_kv_heads" in sized), ("turning", "rope", turned_by(module))
     said = []
     for name, change, sign in more:

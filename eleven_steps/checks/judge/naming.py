@@ -150,7 +150,6 @@ def _fails_alike(blame: Blame, name: str) -> bool:
 
 
 def _stored(blame: Blame) -> set[tuple[str, int]]:
-    """The sizes that a class stores under the lecture's names."""
     return {(name, n) for name, n in blame.walked.trace.sizes.items() if name in ATTRIBUTES}
 
 
@@ -170,7 +169,6 @@ def _situation(blame: Blame) -> tuple:
 
 
 def _sizes(blame: Blame) -> list[int]:
-    """The whole numbers that the call that raised was given."""
     ops = blame.walked.trace.ops
     return sorted(n for n in (ops[-1].numbers if ops else ()) if type(n) is int)
 

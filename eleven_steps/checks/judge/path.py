@@ -180,7 +180,6 @@ def walk(trace: Trace, right: Right) -> Walk:
 
 
 def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index: int) -> Reading:
-    """What a tensor is that a call made."""
     tensor, right = made.trace.tensors[index], made.right
     if name in ("to", "type_as"):  # of another tensor no more than its dtype counts
         given = [*given[:1], *[Reading("const")] * len(given[1:])]

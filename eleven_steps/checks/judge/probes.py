@@ -79,7 +79,6 @@ def probed(subject: Subject, probes: Sequence[Probe]) -> Iterator[Finding]:
 
 
 def _found(subject: Subject, probe: Probe) -> Finding | None:
-    """What a probe finds, asked for again elsewhere."""
     *cases, other = probe.cases(subject)
     asked = ((each, probe.question(subject, each)) for each in cases if takes(subject.cls, each))
     case, finding = next((pair for pair in asked if pair[1]), (None, None))

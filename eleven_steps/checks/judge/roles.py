@@ -58,12 +58,10 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
 
 
 def _placing_step(what: Reading, at: str) -> int:
-    """The step of `out[:, head] = ...`."""
     return {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}.get(what.family, 4)
 
 
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
-    """The step of a call that moves numbers and makes none."""
     if in_meeting(op.place) and (
         first.family in ("scores", "context")
         or first.family == "projected"
@@ -93,7 +91,6 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
 
 
 def _elementwise_step(name: str, first: Reading, phase: int, at: str) -> int:
-    """The step of a call that changes numbers one by one."""
     stage = first.stage or 0
     if first.family == "projected" and phase < 3:
         if name in SCALE | {"pow"} and "values" not in first.who:

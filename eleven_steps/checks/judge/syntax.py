@@ -106,7 +106,6 @@ def operands(place: Place | None) -> Iterator[str]:
 
 
 def _is_number(node: ast.AST) -> bool:
-    """Whether a node is a number or a text as it stands there."""
     node = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(node, ast.Constant)
 

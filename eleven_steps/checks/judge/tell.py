@@ -115,13 +115,11 @@ def line_of(place: Place | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """A line without the comment at its end."""
     code, mark, _ = text.partition("  #")
     return (code if mark else text).rstrip()
 
 
 def _values(found: Difference, walked: Walk) -> dict[str, Any]:
-    """What the sentence of a difference is filled with."""
     values = dict(found.values)
     if found.index is not None:
         reading = walked.readings[found.index]
@@ -143,7 +141,6 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
 
 
 def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
-    """What the sentence of one reason is filled with besides."""
     values, reason, case = found.values, found.reason, walked.right.case
     if reason == "skipped":
         return _needed(found, walked)
@@ -197,7 +194,6 @@ def _is(found: Difference, walked: Walk, family: str) -> bool:
 
 
 def _given(found: Difference, walked: Walk) -> str:
-    """What a call was given, tensor by tensor."""
     op = walked.trace.ops[found.op]
     own = [
         i
@@ -370,7 +366,6 @@ def unbound(error: str, walked: Walk) -> str:
 
 
 def _several(walked: Walk, stop: Stop) -> str:
-    """Which name of the line stands for several tensors where one is wanted."""
     for name, each in stop.several.items():
         if re.search(rf"\b{name}\b", stop.place.expression) and (
             made := walked.makers.get(each[-1])

@@ -144,7 +144,6 @@ def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
 
 
 def _set_at(walked: Walk, text: str) -> Place | None:
-    """Where an attribute is set."""
     for node in ast.walk(parsed(walked.trace.source)):
         if isinstance(node, ast.Assign):
             targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]

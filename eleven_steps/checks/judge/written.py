@@ -134,7 +134,6 @@ def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> s
 
 
 def _judge_choice(task: Choose, answer: Any) -> Finding:
-    """Compare a letter with the one asked for."""
     if type(answer) is not str:
         return _other_type(wording("one_letter"), answer)
     letter = answer.strip().upper()
@@ -146,7 +145,6 @@ def _judge_choice(task: Choose, answer: Any) -> Finding:
 
 
 def _judge_order(task: Order, answer: Any) -> Finding:
-    """Say which line of an answer is the first that stands in the wrong place."""
     if type(answer) is not str:
         return _other_type(wording("letters_in_order", example="".join(task.lines)[:3]), answer)
     letters, done = re.sub(r"[\s,]", "", answer).upper(), set()
@@ -161,7 +159,6 @@ def _judge_order(task: Order, answer: Any) -> Finding:
 
 
 def _misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding | None:
-    """What is wrong with a line in its place, after the steps that are done, if anything is."""
     if letter not in task.lines:
         return say("no_such_line", place=place, letter=letter, last=list(task.lines)[-1])
     line = task.lines[letter]
@@ -186,7 +183,6 @@ def _step_named(step: int) -> str:
 
 
 def _judge_paper(paper: Paper, answer: Any) -> Finding:
-    """Judge what is written down, in the order in which it is worked out."""
     names, right, still_open = list(paper.parts), [], []
     if type(answer) is not dict:
         return say("no_paper", names=", ".join(names), came=came(answer))
@@ -229,7 +225,6 @@ def judge_part(part: Part, answer: Any) -> Finding:
 
 
 def _judge_words(part: Words, answer: Any) -> Finding:
-    """Compare words with those asked for, whatever stands between them."""
     if type(answer) is not str:
         return say("no_words", wanted=part.wanted, came=came(answer))
     right, words = plain_words(part.answer), plain_words(answer.partition("=")[0])

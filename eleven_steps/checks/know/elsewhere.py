@@ -62,7 +62,6 @@ def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str)
 
 
 def _worded(text: str, words: Mapping[str, str]) -> str:
-    """Return a text with some words in place of others."""
     for word, other in words.items():
         text = re.sub(rf"\b{re.escape(word)}\b", other, text)
     return text

@@ -96,7 +96,6 @@ class Clock:
             return self.since is not None and self.passed + self._stretch() >= self.seconds
 
     def _stretch(self) -> float:
-        """The seconds of this stretch that count."""
         if self.since is None:
             return 0.0
         passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]

@@ -89,7 +89,6 @@ def _zeros(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _replaced(value: Any, other: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same with other tensors."""
     if isinstance(value, torch.Tensor):
         return other(value)
     if isinstance(value, dict):

@@ -134,7 +134,6 @@ def traced(
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
-    """Put together what was written down, and what came back."""
     parts = came if isinstance(came, tuple | list) else (came,)
     # A tensor that no call was given or gave may come back: it gets a number too.
     back = [recorder.number(p) if isinstance(p, torch.Tensor) else None for p in parts[:99]]

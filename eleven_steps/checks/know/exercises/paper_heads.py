@@ -42,7 +42,6 @@ def single_head(given: Matrices) -> dict[str, Explain]:
 
 
 def _weighed(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> dict[str, Explain]:
-    """Ask for the scores, the scaled scores and the weights."""
     scores, d_k, root = Q @ K.T, K.shape[1], K.shape[1] ** 0.5
     scaled = scores / root
     weights = scaled.softmax(-1)
@@ -83,7 +82,6 @@ def _weighed(Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> dict[str, Exp
 
 
 def _mixed(X, Q, K, V, W_o: torch.Tensor) -> dict[str, Explain]:
-    """Ask for H and Y."""
     scores = Q @ K.T
     scaled = scores / K.shape[1] ** 0.5
     weights, masked = scaled.softmax(-1), _causal(scaled)
@@ -121,7 +119,6 @@ def _causal(scaled: torch.Tensor) -> torch.Tensor:
 
 
 def _projections(X: torch.Tensor, weights: Matrices) -> dict[str, Explain]:
-    """Ask for Q, K and V."""
     parts = {}
     for name, W in weights.items():
         slips = {"transposed": X @ W.T, "factors_swapped": W @ X, "elementwise": X * W}
