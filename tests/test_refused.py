@@ -1,7 +1,6 @@
 """What cannot be is refused; the error says what it got and what is expected, as was read."""
 
 # ruff: noqa: F401, F403, F405 - said/refused.toml names what is imported
-import json
 import math
 import pickle
 import re
@@ -67,20 +66,6 @@ def drawn(**position):
     return draw_ring(4, 2)
 
 
-def data(text):
-    """Load an example of this text, or of an object."""
-    text = text if isinstance(text, str) else json.dumps(text)
-    (examples.DATA / "broken.json").write_text(text)
-    load_example("broken")
-
-
-def entry(**changes):
-    """Load an example with one tensor, t, with other fields; None drops one."""
-    good = {"value": [[1, 2.5], [3, 4]], "shape": [2, 2], "meaning": "a matrix", "source": "here"}
-    changed = {key: value for key, value in (good | changes).items() if value is not None}
-    data({"about": "a test", "tensors": {"t": changed}})
-
-
 def gpt2(content, layer=0, **options):
     """Load from a file of these tensors, or bytes; None: from no file."""
     path = examples.DATA / "model.safetensors"
@@ -116,7 +101,7 @@ def test_what_is_said_of_what_cannot_be_is_what_was_read(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection was tried"))
     told = {}
     for source in answers("refused"):
-        own = tmp_path if source.startswith(("data(", "entry(", "gpt2(")) else DATA
+        own = tmp_path if source.startswith("gpt2(") else DATA
         with monkeypatch.context() as patch:
             patch.setattr(examples, "DATA", own)
             told[source] = error(lambda source=source: eval(source, {**globals()}))
