@@ -198,7 +198,7 @@ def in_turn(
     milliseconds: Callable[..., float],
     seconds: float,
     least: int,
-    renew: Callable = lambda: None,
+    renew: Callable,
 ) -> dict[str, list[float]]:
     """Measure all in turn, in a new order each round, for so many seconds; return their times.
 

@@ -2,7 +2,7 @@
 
 import json
 
-import judge
+import judging
 import pytest
 import served
 from said import answers, as_read
@@ -71,7 +71,7 @@ def test_a_class_with_a_change_is_not_the_lectures(variant):
     assert not check_attention(of_style("Plain")[variant]).passed
 
 
-class Elsewhere(judge.StandIn):
+class Elsewhere(judging.StandIn):
     def __init__(self, cls):
         super().__init__(
             lambda line: json.dumps(

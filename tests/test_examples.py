@@ -10,7 +10,6 @@ from sizes import assert_prints_as
 from helpers import examples
 from helpers.examples import load_example, load_whiteboard
 
-
 FIELDS = {"value", "shape", "meaning", "source"}
 
 

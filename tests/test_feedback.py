@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from feedback import pages
 from handed_in import Submission
-from judge import Said
+from judging import Said
 from named import Person
 from renew import COURSE, read
 from results import course_exercises, results

@@ -8,7 +8,7 @@ from threading import Thread
 
 import course_copy
 import grade
-import judge
+import judging
 import pytest
 import torch
 from hypothesis import given
@@ -42,7 +42,7 @@ def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     assert not list(tmp_path.rglob("*.ipynb"))
 
 
-class Elsewhere(judge.StandIn):
+class Elsewhere(judging.StandIn):
     """An answer that is asked in lines of JSON, as the grader asks; it keeps the questions."""
 
     def __init__(self, answer):
@@ -61,7 +61,7 @@ class Elsewhere(judge.StandIn):
     "line", [b"7", b"\xff", b"{}", b"[" * 10**5, b'{"reply": 7}', b'{"reply": {}}']
 )
 def test_what_is_no_reply_is_not_told_as_an_error_of_the_answer(line):
-    found = judge.judged("scores.1", lambda question: line)
+    found = judging.judged("scores.1", lambda question: line)
     assert found["noisy"] and not found["said"]["passed"]
     assert "raises" not in found["said"]["message"]
 
@@ -111,7 +111,7 @@ PLAIN = st.recursive(
 def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
     for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}, forged:
         line = json.dumps(fact).encode()
-        assert not judge.judged(identifier, lambda _, line=line: line)["said"]["passed"]
+        assert not judging.judged(identifier, lambda _, line=line: line)["said"]["passed"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
@@ -179,7 +179,7 @@ def forging(reply):
 
 
 def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
-    judges = judge.Judge(300_000_000)
+    judges = judging.Judge(300_000_000)
     try:
         for name in ("practice.columns." + "1" * 5000, "nothing", "practice.columns.3"):
             start = judges.judge(name, Box(), 9.0, asked=False)["start"]

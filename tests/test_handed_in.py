@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 from handed_in import submissions
-from judge import Said
+from judging import Said
 from named import Person, Roster, person_of
 from results import results
 from submissions import RIGHT, SETUP, WHOLE, cells, checks

@@ -50,7 +50,7 @@ from course_copy import copy_course
 from feedback import pages
 from grade_one import Limits, outcomes
 from handed_in import Submission, submissions
-from judge import Judge
+from judging import Judge
 from named import Person, Roster
 from own_numbers import own
 from results import Result, course_exercises, results

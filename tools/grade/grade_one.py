@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from handed_in import Submission
-from judge import Judge, Said
+from judging import Judge, Said
 from sandbox import Isolation, Lost, Sandbox
 
 START = 600  # seconds after which a process that is not ready counts as lost

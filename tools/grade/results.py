@@ -10,7 +10,7 @@ from typing import Any
 
 from course import COURSE
 from handed_in import Submission, called
-from judge import Said
+from judging import Said
 
 from eleven_steps.checks import check
 
