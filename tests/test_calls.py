@@ -35,10 +35,13 @@ class Attention(nn.Module):
         new = k.shape[2] - q.shape[2] - earlier
         future = torch.ones_like(scores, dtype=torch.bool).triu(self.first + new)
         scores = self.given(scores.masked_fill(future, self.least), mask)
-        return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2)), (k, v)
+        return self.proj((self.weigh(scores) @ v).transpose(1, 2).flatten(2)), (k, v)
 
     def given(self, scores, mask):
         return scores if mask is None else scores + mask
+
+    def weigh(self, scores):
+        return scores.softmax(-1)
 
 
 class OffByOne(Attention):
@@ -209,6 +212,66 @@ class Merged(Attention):
         return super().train(mode)
 
 
+class HeadsOfAll(Attention):
+    """How many heads there are is kept on the class: the module made last says it for all."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        del self.heads
+        type(self).heads = heads
+
+
+class NotInState(Attention):
+    """A factor drawn at first, of a parameter that begins at 0, is neither parameter nor buffer."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.drawn, self.low = float(torch.rand(())), nn.Parameter(torch.zeros(()), False)
+
+    def given(self, scores, mask):
+        place = torch.arange(scores.shape[-1], device=scores.device)
+        return super().given(scores + self.low * self.drawn * place, mask)
+
+
+class Softmax(torch.autograd.Function):
+    """A softmax that keeps its result on its module."""
+
+    @staticmethod
+    def forward(ctx, scores, module):
+        ctx.module, module.kept = module, scores.softmax(-1)
+        return module.kept.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        kept = ctx.module.kept
+        return kept * (grad - (grad * kept).sum(-1, True)), None
+
+
+class SavedOnItself(Attention):
+    def weigh(self, scores):
+        return Softmax.apply(scores, self)
+
+
+class Loads(Attention):
+    """A state of three layers is put together to one."""
+
+    order = "qkv"
+
+    def _load_from_state_dict(self, state, prefix, *more):
+        names = [f"{prefix}{name}_proj.weight" for name in self.order]
+        if all(name in state for name in names):
+            state[prefix + "qkv.weight"] = torch.cat([state.pop(name) for name in names])
+        super()._load_from_state_dict(state, prefix, *more)
+
+
+class LoadsOtherwise(Loads):
+    order = "kqv"
+
+
+class LoadsUnknown(Loads):
+    order = "xyz"
+
+
 class NotReset(Attention):
     """Keys of the last call stay in eval mode; train() forgets them."""
 
@@ -319,6 +382,7 @@ class ShownOpen(Shown):
         (Shown, "The weights returned with return_attention are those that were used."),
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
+        (Loads, "Right where `attention_mask`"),
     ],
 )
 def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(cls, said):
@@ -346,6 +410,10 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledDict, None, "where `cache` gets one dict for all pieces of a text"),
         (OneStore, None, "not where a text goes on in two ways from the same `past`"),
         (Merged, None, "Where `eval()` is called a second time"),
+        (HeadsOfAll, None, "Once another module of the class was made"),
+        (NotInState, None, "A module that has loaded the `state_dict()` of another"),
+        (SavedOnItself, None, "Where the module is called a second time before"),
+        (LoadsOtherwise, None, "that its own load hook knows, such as"),
         (NotReset, None, "The same x a second time gives something else"),
         (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
         (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),

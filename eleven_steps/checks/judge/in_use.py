@@ -11,6 +11,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.calls import FLAG_KEPT, output
+from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.say import Finding, Outcome, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.right import play
@@ -19,31 +20,33 @@ from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import Case, cases_of, close, known
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.copies import tensors_in
-from eleven_steps.checks.run.isolate import attempt
+from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build, construct
 
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
-Run = Callable[[], Any]
+Run = Callable[[torch.Tensor], Any]
 
 
 def unlike_itself(subject: Subject, case: Case) -> Finding | None:
     """What changes a module's output though its parameters stay as they are."""
-    changing = None if is_remote(subject.cls) else attempt(_changing, subject.cls, case)
+    if is_remote(subject.cls):
+        return None
+    changing = attempt(_changing, subject.cls, case, subject.other(case))
     return say(changing) if type(changing) is str and changing else None
 
 
-def _changing(cls: Any, case: Case) -> str:
+def _changing(cls: Any, case: Case, other: Case) -> str:
     """The change after which the output of a module is another one, though it should not be.
 
     It is filled anew, also with what the lecture does not have, such as an update of low rank.
     """
     with torch.random.fork_rng(devices=[]):
-        module, run = _made(cls, case)
+        made, module, run = _made(cls, case)
         with torch.no_grad():
             for name, each in module.named_parameters():
                 each.copy_(known(name, each.shape, 0.5))
         module.train().eval()
-        first = run()
+        first = run(case.x)
         if not isinstance(first, torch.Tensor):
             return ""
         changes = {
@@ -51,15 +54,18 @@ def _changing(cls: Any, case: Case) -> str:
             "eval_again": module.eval,
             "train_and_eval": lambda: module.train().eval(),
             "state_loaded": lambda: module.load_state_dict(_state(module)),
+            "another_made": lambda: attempt(lambda: _made(cls, other)[-1](other.x)),
         }
         for name, change in changes.items():
             change()
-            if not close(run(), first):
+            if not close(run(case.x), first):
                 return name
+        if not _learns_of_first(module, run, case.x):
+            return "gradients_of_second"
         torch.default_generator.manual_seed(1)  # what it draws besides is another
-        fresh, run = _made(cls, case)
+        _, fresh, run = _made(cls, case)
         fresh.eval().load_state_dict(_state(module))
-        return "" if close(run(), first) else "state_elsewhere"
+        return _hooked(made, module) if close(run(case.x), first) else "state_elsewhere"
 
 
 def _state(module: nn.Module) -> dict[str, Any]:
@@ -67,16 +73,89 @@ def _state(module: nn.Module) -> dict[str, Any]:
     return {n: e.clone() if isinstance(e, torch.Tensor) else e for n, e in state.items()}
 
 
-def _made(cls: Any, case: Case) -> tuple[nn.Module, Run]:
-    """A module as its owner builds it, and a call of it; of an adapted class the one inside."""
+def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
+    """A module as its owner builds it, within what adapts it, and a call of it with an x."""
     made = construct(cls, case, case.qkv_bias)
     if not isinstance(made, Adapted):
-        return made, lambda: attempt(called, made, case, case.x)
-    x = nn.functional.pad(case.x, (0, made.width - case.d_in))
-    x = x.transpose(0, 1) if getattr(made.called.call, "first", False) else x
+        return made, made, lambda x: attempt(called, made, case, x)
     hidden = torch.ones(case.num_tokens, case.num_tokens, dtype=torch.bool)
     hidden = hidden.triu(1) if made.causal else hidden & False
-    return made.called.inner, lambda: output(attempt(made.called, x, hidden), case.d_out)
+
+    def run(x: torch.Tensor) -> Any:
+        x = nn.functional.pad(x, (0, made.width - case.d_in))
+        x = x.transpose(0, 1) if getattr(made.called.call, "first", False) else x
+        return output(attempt(made.called, x, hidden), case.d_out)
+
+    return made, made.called.inner, run
+
+
+def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
+    """Whether a second forward leaves the gradients of the first as they are."""
+    every = [each for each in module.parameters() if each.requires_grad]
+    found = []
+    for second in (), (known("other x", x.shape),):
+        out = run(x)
+        for each in second:
+            run(each)
+        found.append(attempt(torch.autograd.grad, out.square().sum(), every, allow_unused=True))
+    if isinstance(found[0], Failure):  # told elsewhere
+        return True
+    return not isinstance(found[1], Failure) and all(
+        one is other or close(one, other) for one, other in zip(*found, strict=True)
+    )
+
+
+# A load hook
+
+
+class _Renamed(dict):
+    """A state that has each weight and bias under whatever name it is asked for."""
+
+    def __init__(self, made: nn.Module, width: int):
+        super().__init__()
+        self.parts, pad = {}, nn.functional.pad
+        for role, names in ROLES.items():
+            layers = [getattr(made, name) for name in names]
+            more = 0 if role == "out_proj" else width - made.W_query.in_features
+            self.parts[role, False] = torch.cat([pad(e.weight, (0, more)) for e in layers]).detach()
+            if all(e.bias is not None for e in layers):
+                self.parts[role, True] = torch.cat([e.bias for e in layers]).detach()
+
+    def _part(self, name: str) -> torch.Tensor | None:
+        stem = re.sub(r"[._]?(weight|bias)$", "", name)
+        return self.parts.get((role_of(stem), name.endswith("bias")))
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self._part(str(name)) is not None
+
+    def __missing__(self, name: str) -> torch.Tensor:
+        if (part := self._part(name)) is None:
+            raise KeyError(name)
+        return part
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401, that is this function
+
+    def pop(self, name: str, *default: Any) -> Any:
+        found = self[name] if name in self or not default else default[0]
+        super().pop(name, None)
+        return found
+
+
+def _hooked(made: nn.Module, module: nn.Module) -> str:
+    """What a load hook of a class's own does to weights under other names; "" for nothing wrong."""
+    own = type(module)._load_from_state_dict is not nn.Module._load_from_state_dict
+    if not own and not module._load_state_dict_pre_hooks:
+        return ""
+    ours = isinstance(made, Adapted) and made.lent() or dict(made.named_parameters())
+    kept = {name.removeprefix("inner."): each for name, each in ours.items()}
+    state = _Renamed(made, getattr(made, "width", made.W_query.in_features))
+    attempt(module._load_from_state_dict, state, "", {}, True, [], [], [])
+    loaded = {name: each for name, each in state.items() if name in kept}
+    if not any("weight" in name for name in loaded):
+        return "hook_not_tried"
+    same = (each.shape == kept[n].shape and close(each, kept[n]) for n, each in loaded.items())
+    return "" if all(same) else "weights_renamed"
 
 
 # Flags
