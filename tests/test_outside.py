@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.outside import readings, with_constants
+from eleven_steps.checks.run.places import readings, with_constants
 
 NOTHING = {"names": [], "constants": [], "called": []}
 keys = torch.ones(2, 3)

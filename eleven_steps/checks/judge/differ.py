@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.meeting import of_another, skipped
-from eleven_steps.checks.judge.path import Difference, Walk, walk
+from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
-from eleven_steps.checks.judge.roles import kind, role_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
 from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached

@@ -4,8 +4,7 @@ import contextlib
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk
-from eleven_steps.checks.judge.roles import kind
+from eleven_steps.checks.judge.path import Difference, Walk, kind
 from eleven_steps.checks.judge.syntax import MEET, TURN
 from eleven_steps.checks.run.recording import Op
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, same
-from eleven_steps.checks.judge.roles import kind
+from eleven_steps.checks.judge.path import Difference, Walk, kind, same
 from eleven_steps.checks.judge.syntax import MEET, around, named, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
 from eleven_steps.checks.run.cases import LAYERS, close

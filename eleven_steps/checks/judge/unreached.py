@@ -3,9 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from eleven_steps.checks.judge.path import Difference, Walk
+from eleven_steps.checks.judge.path import Difference, Walk, role_of
 from eleven_steps.checks.judge.read import FAMILIES, Reading
-from eleven_steps.checks.judge.roles import role_of
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,

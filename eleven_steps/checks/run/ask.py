@@ -20,9 +20,8 @@ from eleven_steps.checks.run.contract import Alone, called
 from eleven_steps.checks.run.copies import plain
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.making import build, facts, statement
-from eleven_steps.checks.run.outside import readings, with_constants
-from eleven_steps.checks.run.recorder import DeviceWatch, Watch
-from eleven_steps.checks.run.recording import Trace, traced
+from eleven_steps.checks.run.places import readings, with_constants
+from eleven_steps.checks.run.recording import DeviceWatch, Trace, Watch, traced
 from eleven_steps.helpers import attention
 
 FLOATS = {"float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
