@@ -20,13 +20,14 @@ def answers(name):
 
 
 def as_read(name, said):
-    """Return what was read of a test; with RENEW_SAID write down what is said now."""
+    """Return what was read of these answers; with RENEW_SAID write down what is said now."""
     path = FOLDER / f"{name}.toml"
     if os.environ.get("RENEW_SAID"):
         path.parent.mkdir(exist_ok=True)
         lines = (f"{quoted(answer)} = {quoted(message)}\n" for answer, message in said.items())
         path.write_text("".join(lines), "utf-8")
-    return answers(name)
+    read = answers(name)
+    return {answer: read[answer] for answer in said}
 
 
 def quoted(text):

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 import torch
-from test_shell import ROOT, ask
+from sampled import sampled
+from test_shell import ROOT
 from torch import nn
 
+from eleven_steps.checks import __main__ as shell
 from eleven_steps.checks import check_attention
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -363,7 +365,7 @@ class ShownOpen(Shown):
     ends = 10**6
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("cls", "said"),
     [
         (Attention, "Right where `attention_mask` is handed over, too."),
@@ -391,7 +393,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
     assert verdict.message.startswith("Right where tokens come first") is (cls is TokensFirst)
 
 
-@pytest.mark.parametrize(
+@sampled(
     ("cls", "step", "said"),
     [
         (FilledAlone, 6, "not with one that hides nothing"),
@@ -505,12 +507,12 @@ def test_a_variant_that_hands_something_over_is_asked_for_by_name():
     assert check_attention(Attention, "padding").kind == "unread"
 
 
-def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path):
+def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path, capsys):
     (tmp_path / "model.py").write_text(MODEL)
 
     def said(name, *options):
-        asked = ask(tmp_path, f"model.py:{name}", "--json", *options)
-        return json.loads(asked.stdout)
+        shell.main([f"{tmp_path}/model.py:{name}", "--json", *options])
+        return json.loads(capsys.readouterr().out)
 
     assert said("Concat", "--full")["verdict"] == "right"
     wrong = said("Concat")

@@ -6,6 +6,7 @@ import judging
 import pytest
 import served
 from said import answers, as_read
+from sampled import sampled, sampled_answers
 from since_classes import Plain, of_style, with_slip
 
 from eleven_steps.checks import check_attention, show_lines, wrong_class
@@ -17,15 +18,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 every = pytest.mark.parametrize
 
 
-FUSED = ["gqa", "norm", "rope", "padding", "cache"]  # at a push; the others at night
-STYLED = [("Plain", variant) for variant in VARIANTS] + [("Fused", variant) for variant in FUSED]
-NIGHT = [("Fused", variant) for variant in VARIANTS if variant not in FUSED]
-
-
-@every(
-    ("style", "variant"),
-    [*STYLED, *(pytest.param(*each, marks=pytest.mark.nightly) for each in NIGHT)],
-)
+@sampled(("style", "variant"), [(style, each) for each in VARIANTS for style in ("Plain", "Fused")])
 def test_a_right_class_passes_in_each_style(style, variant):
     verdict = check_attention(of_style(style)[variant], variant=variant)
     assert verdict.passed and verdict.message.endswith("agree."), verdict
@@ -49,10 +42,14 @@ def said(answer):
     return f"{verdict.mistake}: {verdict.message}"
 
 
-def test_a_slip_in_a_learners_class_gets_its_message():
-    told = {answer: said(answer) for answer in answers("since")}
+@sampled_answers("since")
+def test_a_slip_in_a_learners_class_gets_its_message(asked):
+    told = {answer: said(answer) for answer in asked}
     assert told == as_read("since", told)
-    named = {message.partition(":")[0] for message in told.values()}
+
+
+def test_each_mistake_of_a_change_has_a_learners_class():
+    named = {message.partition(":")[0] for message in answers("since").values()}
     assert VARIANT_MISTAKES.keys() <= named, "said/since.toml has no class with these mistakes"
 
 

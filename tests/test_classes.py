@@ -8,6 +8,7 @@ import torch
 from attention_variants import *  # noqa: F403 - said/classes.toml names what is in it
 from attention_variants import RIGHT, STYLES, Base, carrier, causal, softmax
 from said import answers, as_read, typed
+from sampled import sampled, sampled_answers
 
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge.say import Outcome
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 every = pytest.mark.parametrize
 
 
-@every("cls", RIGHT, ids=lambda cls: cls.__name__)
+@sampled("cls", RIGHT, ids=lambda cls: cls.__name__)
 def test_right_classes_pass(cls):
     verdict = check_attention(cls)
     assert verdict.passed, verdict
@@ -64,8 +65,9 @@ def said(cls):
     return re.sub(r"Line \d\d+, ", "", str(check_attention(cls)))
 
 
-def test_what_is_said_of_parts_of_a_class_is_what_was_read():
-    told = {answer: said(typed_class(answer)) for answer in answers("classes")}
+@sampled_answers("classes")
+def test_what_is_said_of_parts_of_a_class_is_what_was_read(asked):
+    told = {answer: said(typed_class(answer)) for answer in asked}
     assert told == as_read("classes", told)
 
 
@@ -104,6 +106,10 @@ def named(style, identifier):
 @every("identifier", MISTAKES)
 def test_every_known_mistake_is_named_in_classes_that_are_written_otherwise(identifier):
     named("functional", identifier)
+
+
+@sampled("identifier", [*MISTAKES])
+def test_every_known_mistake_is_named_where_other_functions_of_torch_do_it(identifier):
     wrong = set(edited_source(identifier).splitlines()) - set(edited_source().splitlines())
     its_own_line = any(plain in line for line in wrong for plain in STYLES["moved"])
     if its_own_line or play(MAIN, identifier).failure:

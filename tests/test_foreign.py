@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from sampled import sampled
 from torch import nn
 
 from eleven_steps.checks import check_attention
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-every = pytest.mark.parametrize
 
 
 def attend(q, k, v, hidden, drop=lambda weights: weights):
@@ -142,7 +142,7 @@ def first(dim, heads, dropout, bias):
     return nn.MultiheadAttention(dim, heads, dropout, bias)
 
 
-@every(
+@sampled(
     ("build", "read"),
     [
         (Fused, "qkv = c_attn (3 h d i); out_proj = c_proj; forward(x)"),
@@ -217,7 +217,7 @@ class Open(Tensors):
         return super().forward(query, key, value)
 
 
-@every(
+@sampled(
     ("build", "step", "mistake"),
     [
         (Unscaled, 7, "no_scale"),
@@ -373,7 +373,7 @@ class Refused(Fused):
         super().__init__(config)
 
 
-@every(
+@sampled(
     ("build", "causal", "read"),
     [
         (Image, False, "with x (b, 1, num_tokens, d_in)"),

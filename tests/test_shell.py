@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from eleven_steps.checks import __main__ as shell
+from eleven_steps.checks.judge.say import Outcome
 
 ROOT = Path(__file__).parents[1]
 MODEL = """
@@ -78,29 +79,27 @@ def theirs(tmp_path_factory):
     return folder
 
 
-def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs):
-    said = verdicts(
-        ask(
-            theirs,
-            "--json",
-            "right/model.py:Attention",
-            "wrong/model.py:Attention",
-            "random.py:Attention",
-            "torch.py:Attention",
-            "use.py:MultiHeadAttention",
-            "helpers/attention.py:MultiHeadAttention",
-            "helpers.attention:MultiHeadAttention",
-            "numpy/model.py:Attention",
-            "numpy/__init__.py:Attention",
-            "torch.nn:MultiheadAttention",
-        )
-    )
-    assert [each["verdict"] for each in said] == ["right", *["wrong"] * 8, "right"], said
+SAME_NAMES = ["torch.py:Attention", "helpers.attention:MultiHeadAttention"]  # as what we import
+MORE_OF_THEM = [
+    "random.py:Attention",
+    "use.py:MultiHeadAttention",
+    "helpers/attention.py:MultiHeadAttention",
+    "numpy/model.py:Attention",
+    "numpy/__init__.py:Attention",
+]
+
+
+@pytest.mark.parametrize(
+    "named", [SAME_NAMES, pytest.param(MORE_OF_THEM, marks=pytest.mark.nightly)]
+)
+def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs, named):
+    right = "right/model.py:Attention", "wrong/model.py:Attention"
+    said = verdicts(ask(theirs, "--json", *right, *named, "torch.nn:MultiheadAttention"))
+    assert [each["verdict"] for each in said] == ["right", *["wrong"] * (len(named) + 1), "right"]
     assert {each["step"] for each in said[1:-1]} == {6}
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs, options):
+def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs):
     why = {
         "boom.py:A": r"RuntimeError: a driver is \\x1b\[2J missing in `raise",
         "leaves.py:A": "SystemExit: 0 in `sys.exit\\(0\\)`",
@@ -118,18 +117,14 @@ def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs, options):
         "torch.nowhere:A": "No module named 'torch.nowhere'",
         "model.py": "FILE.py:NAME or package.module:NAME is expected",
     }
-    said = ask(theirs, *why, "right/model.py:Attention", "random.py:Attention", *options)
+    said = ask(theirs, *why, "right/model.py:Attention", "random.py:Attention", "--json")
     assert said.returncode == 2 and "Traceback" not in said.stderr + said.stdout
     assert "noise" not in said.stdout and "\x1b" not in said.stdout
-    if options:
-        found = verdicts(said)
-        assert [each["target"] for each in found[:-2]] == list(why)
-        assert [each["verdict"] for each in found] == ["not judged"] * len(why) + ["right", "wrong"]
-        for each, reason in zip(found, why.values(), strict=False):
-            assert re.search(reason, each["message"]), each
-    else:
-        assert said.stdout.count("not judged\n") == len(why)
-        assert "✓ right/model.py:Attention: right" in said.stdout
+    found = verdicts(said)
+    assert [each["target"] for each in found[:-2]] == list(why)
+    assert [each["verdict"] for each in found] == ["not judged"] * len(why) + ["right", "wrong"]
+    for each, reason in zip(found, why.values(), strict=False):
+        assert re.search(reason, each["message"]), each
 
 
 @pytest.mark.parametrize(
@@ -149,27 +144,36 @@ def test_a_bad_option_is_said_of_each_target(theirs, options, why, capsys):
     assert all(each["verdict"] == "not judged" and why in each["message"] for each in said), said
 
 
-def test_the_status_is_that_of_the_worst(theirs, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "parts", raising=False)  # another test's; a shell has none
-    right, wrong, neither = "right/model.py", "random.py", "boom.py"
-    for targets, status in [([right], 0), ([wrong, right], 1), ([neither, wrong], 2)]:
-        assert shell.main([f"{theirs}/{each}:Attention" for each in targets]) == status
-    assert capsys.readouterr().out.count("✗") == 2
+OUTCOMES = {
+    "right": Outcome("", "right", "All agree."),
+    "wrong": Outcome("", "mistake", "It is not scaled.", 7),
+    "neither": Outcome("", "unread", "It cannot be read."),
+}
+
+
+@pytest.mark.parametrize(
+    ("targets", "status"),
+    [(["right"], 0), (["wrong", "right"], 1), (["neither", "wrong"], 2)],
+)
+def test_the_status_is_that_of_the_worst(targets, status, capsys, monkeypatch):
+    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+    assert shell.main(targets) == status
+    assert capsys.readouterr().out.count("✗") == targets.count("wrong")
 
 
 def test_without_a_terminal_that_can_show_it_all_is_said(theirs):
-    said = ask(theirs, "right/model.py:Attention", PYTHONIOENCODING="ascii")
-    assert said.returncode == 0 and said.stdout.startswith(
-        r"\u2713 right/model.py:Attention: right"
-    )
+    targets = "boom.py:A", "right/model.py:Attention"
+    said = ask(theirs, *targets, PYTHONIOENCODING="ascii").stdout
+    assert said.startswith("? boom.py:A: not judged\n") and "\x1b" not in said
+    assert r"\u2713 right/model.py:Attention: right" in said
 
 
-def test_colour_is_for_a_terminal(theirs, capsys, monkeypatch):
-    monkeypatch.delitem(sys.modules, "parts", raising=False)
+def test_colour_is_for_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    shell.main([f"{theirs}/right/model.py:Attention"])
+    shell.main(["right"])
     assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
     monkeypatch.setenv("NO_COLOR", "1")
-    shell.main([f"{theirs}/right/model.py:Attention"])
+    shell.main(["right"])
     assert capsys.readouterr().out.startswith("✓")

@@ -10,7 +10,8 @@ import time
 import pytest
 import torch
 from attention_variants import Base
-from said import answers, as_read
+from said import as_read
+from sampled import sampled_answers
 from test_judge import edited
 
 from eleven_steps.checks import check_attention
@@ -64,8 +65,9 @@ def in_blocks(*, values="* fix", total="* fix"):
     ]
 
 
-def test_no_size_and_no_state_hides_a_mistake():
-    verdicts = {edits: check_attention(edited(eval(edits))) for edits in answers("singled")}
+@sampled_answers("singled", each=4)
+def test_no_size_and_no_state_hides_a_mistake(asked):
+    verdicts = {edits: check_attention(edited(eval(edits))) for edits in asked}
     assert [edits for edits, verdict in verdicts.items() if verdict.passed] == []
     said = {edits: verdict.message for edits, verdict in verdicts.items()}
     assert said == as_read("singled", said)

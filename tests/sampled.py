@@ -1,0 +1,36 @@
+"""Of many cases of one rule some are tried at a push, and all of them at night.
+
+RENEW_SAID=1 in the environment tries all, so that what is said of each is written down.
+"""
+
+import os
+
+import pytest
+from said import answers
+
+
+def _late(index, count, each):
+    """Whether a case waits for the night: all but each so-manyth, counted from the newest."""
+    return bool((count - 1 - index) % each) and "RENEW_SAID" not in os.environ
+
+
+def sampled(names, cases, each=3, **options):
+    """As pytest.mark.parametrize, but of the cases only each third runs at a push, and the last."""
+    rows = [
+        pytest.param(
+            *(case if isinstance(names, tuple) else [case]),
+            marks=[pytest.mark.nightly] * _late(index, len(cases), each),
+        )
+        for index, case in enumerate(cases)
+    ]
+    return pytest.mark.parametrize(names, rows, **options)
+
+
+def sampled_answers(name, each=3):
+    """The parameter asked: answers of said/NAME.toml, each third at a push, the others at night."""
+    known = [*answers(name)]
+    shares = {False: [], True: []}
+    for index, answer in enumerate(known):
+        shares[_late(index, len(known), each)].append(answer)
+    night = pytest.param(shares[True], id="night", marks=pytest.mark.nightly)
+    return pytest.mark.parametrize("asked", [pytest.param(shares[False], id="push"), night])
