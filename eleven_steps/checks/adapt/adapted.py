@@ -13,15 +13,7 @@ from eleven_steps.checks.adapt.block import Block, is_norm
 from eleven_steps.checks.adapt.built import Build, built, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
-from eleven_steps.checks.run.cases import (
-    LAYERS,
-    Case,
-    Cases,
-    added,
-    cases_of,
-    split,
-    turned,
-)
+from eleven_steps.checks.run.cases import LAYERS, Case, Cases, added, cases_of, split, turned
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 

@@ -19,11 +19,7 @@ from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.instead import Unread, in_turn
-from eleven_steps.checks.judge.other_calls import (
-    called_otherwise,
-    hides_by_itself,
-    mixes,
-)
+from eleven_steps.checks.judge.other_calls import called_otherwise, hides_by_itself, mixes
 from eleven_steps.checks.judge.read import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play

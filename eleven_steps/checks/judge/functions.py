@@ -34,13 +34,7 @@ from eleven_steps.checks.judge.related import (
     same_tensor,
     whole,
 )
-from eleven_steps.checks.judge.say import (
-    Finding,
-    came,
-    from_notebook,
-    say,
-    together,
-)
+from eleven_steps.checks.judge.say import Finding, came, from_notebook, say, together
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Slip, Write

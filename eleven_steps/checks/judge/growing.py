@@ -40,12 +40,7 @@ from eleven_steps.checks.judge.related import (
     same_everywhere,
     same_parts,
 )
-from eleven_steps.checks.judge.say import (
-    Finding,
-    in_order,
-    say,
-    together,
-)
+from eleven_steps.checks.judge.say import Finding, in_order, say, together
 from eleven_steps.checks.judge.tell import told
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
