@@ -60,18 +60,13 @@ def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
     """
     pairs, theirs = [], attention_of(model, proof)
     dtype = next(theirs.parameters()).dtype
-    ours, *twins = (proof.build(cls).to(dtype) for cls in proof.classes)
+    ours = proof.build().to(dtype)
     has_norm = any(hasattr(layer, "eps") for layer in ours.modules())
     for small in (False, True) if back and has_norm else (False,):
         copy_random(PAIRS[proof.model](ours, theirs), back, ours, theirs, small)
-        for twin in twins:
-            twin.load_state_dict(ours.state_dict())
         for sizes, cached in proof.ways:
             parts = [Padding(proof.padding)] * (proof.padding is not None)
-            beside = [
-                module.plus(*parts, *([proof.cache()] if cached else []))
-                for module in (ours, *twins)
-            ]
+            beside = ours.plus(*parts, *([proof.cache()] if cached else []))
             pairs += run_beside(proof, model, theirs, beside, sizes, cached)
     return pairs
 
@@ -84,26 +79,29 @@ def attention_of(model: nn.Module, proof: Proof) -> nn.Module:
 
 
 def run_beside(
-    proof: Proof, model: nn.Module, theirs: nn.Module, beside: list, sizes: list[int], cached: bool
+    proof: Proof,
+    model: nn.Module,
+    theirs: nn.Module,
+    ours: VariantAttention,
+    sizes: list[int],
+    cached: bool,
 ) -> list[Pair]:
-    """Return the outputs at real tokens when all get the tokens in pieces of the given sizes.
+    """Return the outputs at real tokens when both get the tokens in pieces of the given sizes.
 
-    beside: modules of ours. In one piece the gradients are compared as well: of x, and of each
-    weight.
+    In one piece the gradients are compared as well: of x, and of each weight.
     """
     given, answered, at_once = [], [], len(sizes) == 1
 
     def take(module, args, options):
         x = (args[0] if args else options["hidden_states"]).detach().requires_grad_()
         given.append(x)
-        for ours in beside:
-            if borrowed := ours.part(BorrowedKeys):
-                (lent,) = options["shared_kv_states"].values()
-                borrowed.lender.lent = tuple(kept.detach() for kept in lent)
-            if borrowed := ours.part(BorrowedChoice):
-                best = options["prev_topk_indices"][:, None].long()
-                hidden = torch.ones(len(x), 1, TOKENS, TOKENS, dtype=torch.bool)
-                borrowed.lender.hidden = (hidden.scatter(-1, best, False) | future_mask(TOKENS),)
+        if borrowed := ours.part(BorrowedKeys):
+            (lent,) = options["shared_kv_states"].values()
+            borrowed.lender.lent = tuple(kept.detach() for kept in lent)
+        if borrowed := ours.part(BorrowedChoice):
+            best = options["prev_topk_indices"][:, None].long()
+            hidden = torch.ones(len(x), 1, TOKENS, TOKENS, dtype=torch.bool)
+            borrowed.lender.hidden = (hidden.scatter(-1, best, False) | future_mask(TOKENS),)
         return ((x, *args[1:]), options) if args else (args, options | {"hidden_states": x})
 
     def keep(module, args, options, out):
@@ -119,13 +117,11 @@ def run_beside(
     after.remove()
     assert [x.shape[1] for x in given] == sizes, f"pieces of {sizes} tokens were to run"
     real = torch.ones(2, TOKENS, dtype=torch.bool) if proof.padding is None else ~proof.padding
-    pairs = []
-    for ours in beside:
-        with torch.set_grad_enabled(at_once):
-            out = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
-        pairs.append((out[0][real], out[1][real]))
-        if at_once:
-            pairs += gradients(given[0], real, (ours, theirs), out, PAIRS[proof.model])
+    with torch.set_grad_enabled(at_once):
+        out = torch.cat([ours(x) for x in given], dim=1), torch.cat(answered, dim=1)
+    pairs = [(out[0][real], out[1][real])]
+    if at_once:
+        pairs += gradients(given[0], real, (ours, theirs), out, PAIRS[proof.model])
     return pairs
 
 

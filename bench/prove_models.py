@@ -14,7 +14,6 @@ from prove_rows import CHUNKS, COMMON, FEW, SHARED, TOKENS, Proof
 from eleven_steps.beyond.since import Published, load_since
 from eleven_steps.beyond.variants import (
     Cache,
-    FusedVariantAttention,
     LatentCache,
     Lends,
     VariantAttention,
@@ -253,12 +252,11 @@ def shrunk(name: str) -> Published:
 class ModelProof(Proof):
     """A row of the table of models, as its configuration in transformers says, made small.
 
-    Both classes of ours are compared, tokens all at once without a cache, and in pieces with one,
-    where parts can keep what they made. kind: which of the model's layers it is.
+    Tokens come all at once without a cache, and in pieces with one, where parts can keep what they
+    made. kind: which of the model's layers it is.
     """
 
     kind: str = "full"
-    classes = (VariantAttention, FusedVariantAttention)
 
     @property
     def released(self) -> Released:
@@ -280,11 +278,11 @@ class ModelProof(Proof):
         sizes = COMMON | FEW | SHARED | {"intermediate_size": 16} | small_settings(self.released)
         return sizes | self.released.kinds[self.kind]
 
-    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+    def build(self) -> VariantAttention:
         lender = Lends() if self.kind == "borrowing" else None
         model = shrunk(self.change)
         model = model.of_large_pools() if self.kind == "large" else model
-        return model.build(16, self.kind == "window", cls, lender)
+        return model.build(16, self.kind == "window", lender)
 
 
 def model_proof(name: str, kind: str) -> ModelProof:

@@ -70,7 +70,6 @@ class Proof:
     cache: Callable[[], Part] | None = None
     head_dim: int | None = None
     biases: bool = False
-    classes = (VariantAttention,)
 
     @property
     def module(self) -> str:
@@ -95,10 +94,11 @@ class Proof:
             sizes["rope_parameters"] = {"full_attention": THETA, "sliding_attention": THETA}
         return sizes | self.sizes
 
-    def build(self, cls: type[VariantAttention]) -> VariantAttention:
+    def build(self) -> VariantAttention:
         """Return ours, untrained."""
-        biases, more = self.biases or self.model in BIASED, {"head_dim": self.head_dim}
-        return cls(D, D, 16, 0.0, self.heads, biases, self.parts, out_bias=biases, **more)
+        biases = self.biases or self.model in BIASED
+        sizes = D, D, 16, 0.0, self.heads, biases, self.parts
+        return VariantAttention(*sizes, head_dim=self.head_dim, out_bias=biases)
 
 
 @dataclass(frozen=True)

@@ -96,10 +96,10 @@ PARTS = {
 }
 
 
-def make(parts, cls=VariantAttention, dtype=torch.float32, **options):
+def make(parts, dtype=torch.float32, **options):
     """Return a seeded module, its learned numbers all different, and an x."""
     torch.manual_seed(0)
-    mha = cls(D_IN, D_OUT, TOKENS + 2, 0.0, HEADS, parts=parts, **options).to(dtype)
+    mha = VariantAttention(D_IN, D_OUT, TOKENS + 2, 0.0, HEADS, parts=parts, **options).to(dtype)
     for parameter in mha.parameters():
         nn.init.normal_(parameter, std=0.7)
     return mha, torch.randn(B, TOKENS, D_IN, dtype=dtype)

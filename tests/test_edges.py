@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from eleven_steps.beyond.processes import Processes
-from eleven_steps.beyond.variants import FusedVariantAttention, GroupedHeads, Rope, VariantAttention
+from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
 from helpers.attention import (
     CausalAttention,
     FusedMultiHeadAttention,
@@ -22,9 +22,9 @@ from helpers.attention import (
 from helpers.trace import trace
 
 BOTH = [MultiHeadAttention, FusedMultiHeadAttention]
-FOUR = [*BOTH, VariantAttention, FusedVariantAttention]
+THREE = [*BOTH, VariantAttention]
 both = pytest.mark.parametrize("cls", BOTH)
-four = pytest.mark.parametrize("cls", FOUR)
+three = pytest.mark.parametrize("cls", THREE)
 old_things = pytest.mark.filterwarnings("ignore")  # what torch says of its own old parts
 
 
@@ -44,7 +44,7 @@ def gradients(out, x, mha):
 
 
 @old_things
-@four
+@three
 def test_quantized_layers_are_used(cls):
     mha, x = made(cls)
     quantized = torch.ao.quantization.quantize_dynamic(mha, {nn.Linear})
@@ -66,7 +66,7 @@ class Wrapped(nn.Module):
         return self.layer(x)
 
 
-@four
+@three
 def test_a_wrapped_layer_is_asked_for_nothing_it_has_not(cls):
     mha, x = made(cls)
     right = mha(x)
@@ -80,7 +80,7 @@ def test_a_wrapped_layer_is_asked_for_nothing_it_has_not(cls):
 
 
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("cls", [*FOUR, CausalAttention, MultiHeadAttentionWrapper])
+@pytest.mark.parametrize("cls", [*THREE, CausalAttention, MultiHeadAttentionWrapper])
 def test_memory_given_later_gets_the_right_mask(cls, inside):
     sizes = (5, 12, 9, 0.0) + (3,) * (cls is not CausalAttention)
     torch.manual_seed(0)
@@ -159,14 +159,14 @@ def test_a_large_score_in_float16_is_finite_in_the_fused_class_only():
 # Shapes
 
 
-@four
+@three
 def test_a_batch_of_no_sequences_comes_out_as_it_came(cls):
     mha, _ = made(cls)
     x = torch.zeros(0, 7, 5, requires_grad=True)
     assert mha(x).shape == (0, 7, 12)
     mha(x).sum().backward()
     assert mha.W_query.weight.grad.abs().sum() == 0
-    if cls in (VariantAttention, FusedVariantAttention):
+    if cls is VariantAttention:
         parts = [GroupedHeads(1), Rope()]
         assert made(cls, parts=parts)[0](x).shape == (0, 7, 12)
 
@@ -180,7 +180,7 @@ def test_one_token_and_scattered_memory(cls):
     torch.testing.assert_close(mha(x[:, :1]), mha(x)[:, :1])
 
 
-@four
+@three
 def test_a_nested_x_gets_a_sentence_that_helps(cls):
     mha, x = made(cls)
     sequences = [x[0, :3].detach(), x[1].detach()]

@@ -18,7 +18,6 @@ from eleven_steps.beyond.variants import (
     Call,
     Delta,
     Differential,
-    FusedVariantAttention,
     Gate,
     Lends,
     Norm,
@@ -277,9 +276,8 @@ def test_head_dim_is_d_out_over_heads_unless_given():
             VariantAttention(6, 5, 6, 0.0, 2, head_dim=head_dim)
 
 
-@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
-def test_bad_calls_are_refused(cls):
-    mha, x = make([], cls)
+def test_bad_calls_are_refused():
+    mha, x = make([])
     cached = mha.plus(kept := Cache())
     cached(x)
     with pytest.raises(ValueError, match="holds 7 tokens and x brings 3, but context_length is 9"):

@@ -1,4 +1,4 @@
-"""Parts for one sequence or call: padding and caches; and the fused path of all parts."""
+"""Parts for one sequence or call: padding and caches; and heads of any width."""
 
 import pytest
 import torch
@@ -7,7 +7,6 @@ from parts import D_IN, D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
 from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
-    FusedVariantAttention,
     GroupedHeads,
     Latent,
     LatentCache,
@@ -19,7 +18,7 @@ from eleven_steps.beyond.variants import (
     VariantAttention,
     Window,
 )
-from helpers.trace import STEPS, trace
+from helpers.trace import trace
 
 ALONE = "full", "other", "delta", "pools", "pools that overlap"  # no cache can stand beside these
 SELF = [name for name in PARTS if name not in ALONE]
@@ -30,9 +29,8 @@ SELF = [name for name in PARTS if name not in ALONE]
 
 @pytest.mark.parametrize("is_padding", [LEFT, LEFT.flip(1)], ids=["left", "right"])
 @pytest.mark.parametrize("more", [[], [Window(2)], [Rope(), GroupedHeads(1), Sinks()], [Alibi()]])
-@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
-def test_padding_changes_nothing_and_keeps_gradients_finite(cls, more, is_padding):
-    mha, x = make([*more, Padding(is_padding)], cls, torch.float64)
+def test_padding_changes_nothing_and_keeps_gradients_finite(more, is_padding):
+    mha, x = make([*more, Padding(is_padding)], dtype=torch.float64)
     x.requires_grad_()
     out = mha(x)
     other = mha(torch.where(is_padding[..., None], 50.0, x))
@@ -40,7 +38,7 @@ def test_padding_changes_nothing_and_keeps_gradients_finite(cls, more, is_paddin
     grads = torch.autograd.grad(out[~is_padding].sum(), [x, *mha.parameters()])
     assert all(grad.isfinite().all() for grad in grads)
     assert (grads[0][is_padding] == 0).all()
-    short = make(more, cls, torch.float64)[0]
+    short = make(more, dtype=torch.float64)[0]
     short.load_state_dict(mha.state_dict())
     alone = short(x[:1, ~is_padding[0]])  # the first sequence by itself, nothing filled up
     torch.testing.assert_close(out[:1, ~is_padding[0]], alone)
@@ -55,9 +53,8 @@ CACHES += [("linear", State, CHUNKS), ("linear", State, [1] * TOKENS), ("many", 
 
 
 @pytest.mark.parametrize("name, cache, sizes", CACHES)
-@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
-def test_pieces_give_what_all_at_once_gives(cls, name, cache, sizes):
-    mha, x = make(PARTS[name][0], cls, torch.float64)
+def test_pieces_give_what_all_at_once_gives(name, cache, sizes):
+    mha, x = make(PARTS[name][0], dtype=torch.float64)
     cached, real = mha.plus(cache()), torch.ones(B, TOKENS, dtype=torch.bool)
     if padding := mha.part(Padding):
         real = ~padding.is_padding
@@ -108,35 +105,28 @@ def test_a_twin_shares_weights_and_leaves_the_module_as_it_was():
     assert not torch.equal(mha(x), twin(x))
 
 
-# The fused path
+# Widths
 
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize(
     ("out_features", "head_dim", "out_bias"), [(5, 7, False), (D_OUT, D_OUT // HEADS, True)]
 )
-def test_the_fused_path_is_equal_for_heads_of_any_width(name, out_features, head_dim, out_bias):
+def test_heads_are_of_any_width(name, out_features, head_dim, out_bias):
     if any(isinstance(part, Rope) for part in PARTS[name][0]):
         head_dim += head_dim % 2  # features turn in pairs
     torch.manual_seed(0)
     options = {"parts": PARTS[name][0], "head_dim": head_dim, "out_bias": out_bias}
     mha = VariantAttention(D_IN, out_features, TOKENS + 2, 0.0, HEADS, **options)
-    fused = FusedVariantAttention(D_IN, out_features, TOKENS + 2, 0.0, HEADS, **options)
-    fused.load_state_dict(mha.state_dict())
-    x = torch.randn(B, TOKENS, D_IN)
-    real = ~mha.part(Padding).is_padding if mha.part(Padding) else torch.ones(B, TOKENS).bool()
-    assert mha(x).shape == (B, TOKENS, out_features)
-    torch.testing.assert_close(fused(x)[real], mha(x)[real], rtol=1e-5, atol=1e-5)
+    assert mha(torch.randn(B, TOKENS, D_IN)).shape == (B, TOKENS, out_features)
     assert (mha.out_proj.bias is None) == (not out_bias)
     assert (mha.head_dim, mha.d_out) == (head_dim, HEADS * head_dim)
-    assert [step.name for step in trace(fused, x)] == list(STEPS)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["many", "other", "cap"])
-@pytest.mark.parametrize("cls", [VariantAttention, FusedVariantAttention])
-def test_compiles_into_one_graph(cls, name):
-    mha, x = make(PARTS[name][0], cls)
+def test_compiles_into_one_graph(name):
+    mha, x = make(PARTS[name][0])
     torch._dynamo.reset()
     compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)

@@ -257,13 +257,12 @@ class Published:
         self,
         context_length: int,
         in_window: bool = False,
-        cls: type[VariantAttention] = VariantAttention,
         lender: variants.Lends | None = None,
     ) -> VariantAttention:
         """Return the attention of one layer, of the other kind or of this one, untrained."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)
         parts, (_, head_dim) = self.parts(in_window, lender), self.heads_in(in_window)
-        return cls(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
+        return VariantAttention(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
 
     def shrunk(self, heads: int, features: int) -> "Published":
         """Return the same model with so many times fewer heads, and features in each of them.

@@ -6,7 +6,6 @@ nor what lies around attention.
 
 from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
 from eleven_steps.beyond.variants.delta import Delta
-from eleven_steps.beyond.variants.fused import FusedVariantAttention
 from eleven_steps.beyond.variants.keep import Cache, LatentCache
 from eleven_steps.beyond.variants.linear import Linear, State, delta_rule
 from eleven_steps.beyond.variants.look import (

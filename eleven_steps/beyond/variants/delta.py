@@ -28,7 +28,6 @@ class Delta(Part):
     """
 
     bound: float | None = None
-    fused = False
     does, apart = "takes steps 2 to 10 of all of x", "Part"
 
     def learn(self, mha):  # noqa: D102

@@ -28,7 +28,6 @@ class Linear(Part):
     """
 
     decays: tuple[float, ...]
-    fused = False
 
     def check(self, mha):  # noqa: D102
         if len(self.decays) != mha.num_heads:

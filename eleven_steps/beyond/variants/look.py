@@ -23,7 +23,6 @@ class Cap(Part):
     """
 
     limit: float = 50.0
-    fused = False
 
     def check(self, mha):  # noqa: D102
         if not self.limit > 0:

@@ -27,7 +27,6 @@ class Part:
 
     turn: ClassVar[int] = 0  # within a step, parts act in this order
     past: ClassVar[int] = 0  # tokens that came before x
-    fused: ClassVar[bool] = True  # whether torch's fused attention can do it
     # Why it needs a part of one of these names beside it, and bears none of the others.
     does: ClassVar[str] = ""
     needs: ClassVar[str] = ""
@@ -52,12 +51,10 @@ class Call:
     end: int
     notes: dict = field(default_factory=dict)
 
-    def change(
-        self, step: str, *tensors: torch.Tensor, but: type[Part] | None = None
-    ) -> tuple[torch.Tensor, ...]:
+    def change(self, step: str, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Let the parts that add to a step have their turn, and return the step's tensors."""
         for part in self.mha.parts:
-            if hasattr(part, step) and type(part) is not but:
+            if hasattr(part, step):
                 tensors = getattr(part, step)(self, *tensors)
         return tensors
 

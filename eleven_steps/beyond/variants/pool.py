@@ -30,7 +30,6 @@ class Pool(Part):
     size: int
     overlap: bool = False
     turn = 3  # after queries and keys are turned, before groups share
-    fused = False
     does = "needs all of x at once"
     apart = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
 

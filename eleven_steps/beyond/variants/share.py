@@ -67,7 +67,6 @@ class TurnedBack(Part):
 
     rope: Rope
     turn = 2
-    fused = False
 
     def transpose(self, call: Call, queries, keys, values):
         """Turn values (b, num_heads, num_keys, head_dim) to their positions."""

@@ -76,7 +76,6 @@ class Differential(Part):
 
     layer: int = 0
     turn = 5  # after groups have shared
-    fused = False
 
     def check(self, mha):  # noqa: D102
         if mha.num_heads % 2 or mha.num_kv_heads % 2:
