@@ -23,27 +23,24 @@ class Table:
         header: a name for each column.
         columns: the texts of each column, from top to bottom; all of one length.
         sides: left or right, for each column.
-        title: a sentence above it, or "".
     """
 
     header: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     sides: tuple[str, ...]
-    title: str = ""
 
     @property
     def html(self) -> str:
         """The table as HTML, in the page's colours; where it is wider than the page it scrolls."""
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         head = self._row("th", ' scope="col"', self.header)
         body = "".join(self._row("td", "", row) for row in zip(*self.columns, strict=True))
-        table = f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
         return f'<div style="overflow-x:auto">{table}</div>'
 
     def __str__(self) -> str:
         columns = [(name, *texts) for name, texts in zip(self.header, self.columns, strict=True)]
         widths = [max(map(len, column)) for column in columns]
-        lines = [self.title] if self.title else []
+        lines = []
         for row in zip(*columns, strict=True):
             cells = zip(row, widths, self.sides, strict=True)
             line = "  ".join(c.rjust(w) if side == RIGHT else c.ljust(w) for c, w, side in cells)
@@ -63,7 +60,6 @@ def show_table(
     columns: Mapping[str, Iterable],
     digits: int | Mapping[str, int] = 2,
     share: Iterable[str] = (),
-    title: str = "",
 ) -> Table:
     """Write columns of values as a table: numbers and "48 MiB" to the right, texts to the left.
 
@@ -72,7 +68,6 @@ def show_table(
         digits: behind the point, where numbers are not whole; for all columns, or by name (2 for
             a column that is not named).
         share: names of columns with shares from 0 to 1, to be written in per cent.
-        title: a sentence above the table.
 
     Raises:
         ValueError: there is no column, two differ in length, or share or digits name none.
@@ -92,7 +87,7 @@ def show_table(
         for name, values in lists.items()
     )
     sides = (RIGHT if all(map(_is_amount, values)) else LEFT for values in lists.values())
-    return Table(tuple(lists), tuple(texts), tuple(sides), title)
+    return Table(tuple(lists), tuple(texts), tuple(sides))
 
 
 def _plain(value: Any) -> Any:

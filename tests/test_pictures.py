@@ -75,7 +75,7 @@ PICTURES = {
         row=1,
         column=1,
     ),
-    "memory": lambda: draw_memory([Shown(tensor(1, 3, 2, 3), "q", LETTERS)], "Memory", head=1),
+    "memory": lambda: draw_memory([Shown(tensor(1, 3, 2, 3), "q", LETTERS)], "Memory"),
     "map": lambda: draw_map(whiteboard()),
     "map of shades": lambda: draw_map(whiteboard(2, 7, 5, 12, 3)),
     "map of outlines": lambda: draw_map(whiteboard(1, 70, 6, 260, 10)),
@@ -324,22 +324,6 @@ def test_memory_shows_what_a_strided_tensor_reads_where_it_lies(kind):
     assert ("not contiguous" in picture.description) != each.is_contiguous()
     assert ("offset" in picture.description) == bool(each.storage_offset())
     assert ("numbers stand in" in picture.description) == (len(read) < each.numel())
-
-
-def test_memory_frames_the_places_of_one_head():
-    queries = tensor(1, 3, 2, 3)
-    by_token = Shown(queries, "queries", LETTERS)
-    by_head = Shown(queries.transpose(1, 2), "queries", "b num_heads num_tokens head_dim")
-    copied = Shown(by_head.tensor.contiguous(), "queries", by_head.letters)
-    for shown, told in (
-        (by_token, "head 1 reads places 3-5, 9-11, 15-17: 3 pieces"),
-        (by_head, "head 1 reads places 3-5, 9-11, 15-17: 3 pieces"),
-        (copied, "head 1 reads places 9-17: 1 piece"),
-    ):
-        picture = draw_memory([shown], "Memory", head=1)
-        assert told in picture.description and told in texts(picture)
-        frames = [p for p in root(picture).iter(f"{SVG}path") if p.get("stroke-width") == "3"]
-        assert sum(path.get("d").count("M") for path in frames) == 9
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_a_number_with_its_unit_stands_to_the_right_too():
 
 
 def test_html_and_text_hold_the_same_and_the_html_escapes():
-    table = show_table({"a < b": [1.5, 2.5], "what": ["<b>", "&"]}, title="1 < 2")
+    table = show_table({"a < b": [1.5, 2.5], "what": ["<b>", "&"]})
     assert re.sub(r"<[^>]+>", " ", table.html).split() == escape(str(table)).split()
-    assert table.html.count('scope="col"') == 2 and "<caption>1 &lt; 2</caption>" in table.html
+    assert table.html.count('scope="col"') == 2
     assert table._repr_mimebundle_() == {"text/html": table.html, "text/plain": str(table)}

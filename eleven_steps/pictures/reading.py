@@ -44,61 +44,48 @@ class Head:
         return ("" if self.layer is None else f"layer {self.layer}, ") + f"head {self.number}"
 
 
-def draw_arcs(
-    heads: Sequence[Head], words: Sequence[str], query: int = -1, title: str = ""
-) -> svg.Picture:
-    """Draw the sentence once for each head: the arcs of one word strong, its weights below.
+def draw_arcs(heads: Sequence[Head], words: Sequence[str]) -> svg.Picture:
+    """Draw the sentence once for each head: the arcs of the last word strong, its weights below.
 
     Args:
         heads: the heads, each with its weights.
         words: the words of the sentence, one a token.
-        query: the word whose arcs stand out, the last one if none is named.
-        title: what there is to see; which words the query attends to, if nothing is said.
 
     Raises:
         ValueError: there is no head or no word, weights and words do not fit, the weights of a word
-            do not sum to 1, there are more than 20 words, or there is no such query.
+            do not sum to 1, or there are more than 20 words.
     """
-    query = check_reading(heads, words, query)
-    told = max(heads, key=lambda head: most_of_another(head.weights, query))
+    check_reading(heads, words)
+    told = max(heads, key=lambda head: most_of_another(head.weights))
     every = "; ".join(
         f"{head.name}: " + ", ".join(reads(head, words, i)[0] for i in range(len(words)))
         for head in heads
     )
     return svg.picture(
         svg.beside(
-            [svg.labelled(head.name, sentence(head, words, query)) for head in heads],
+            [svg.labelled(head.name, sentence(head, words)) for head in heads],
             gap=2 * svg.GAP,
         ),
-        title or f"{told.name.capitalize()}: {reads(told, words, query)[0]}",
+        f"{told.name.capitalize()}: {reads(told, words, len(words) - 1)[0]}",
         f"The words: {' '.join(words)}. What each attends to most, "
         f"weights (num_tokens, num_tokens) = ({len(words)}, {len(words)}) in per cent: {every}.",
     )
 
 
-def page_of_arcs(heads: Sequence[Head], words: Sequence[str], query: int = -1) -> str:
+def page_of_arcs(heads: Sequence[Head], words: Sequence[str]) -> str:
     """Return the sentences of draw_arcs as a page whose words can be pointed at.
 
-    Args:
-        heads, words: as for draw_arcs.
-        query: the word that stands out where none is pointed at.
-
-    Raises:
-        ValueError: as draw_arcs does.
+    Args and errors as for draw_arcs.
     """
-    query, told, wide = (
-        check_reading(heads, words, query),
-        tell_words(heads, words),
-        width_of(words),
-    )
+    told, wide = tell_words(heads, words), width_of(words)
     drawn = ""
     for k, head in enumerate(heads):
         places = "".join(
             f'<label class="part" data-word="{i}" style="width:{wide:g}px">'
-            f"{choice(told[i][k], k == 0 and i == query)}</label>"
+            f"{choice(told[i][k], k == 0 and i == len(words) - 1)}</label>"
             for i in range(len(words))
         )
-        drawing = sentence(head, words, query)
+        drawing = sentence(head, words)
         drawn += (
             f'<figure><figcaption>{head.name}</figcaption><div class="wide" '
             f'style="--least:{drawing.width:g}px"><div class="plane">'
@@ -120,7 +107,7 @@ def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
     Raises:
         ValueError: as draw_arcs does.
     """
-    check_reading(heads, words, -1)
+    check_reading(heads, words)
     return [
         [f"{head.name}: {', '.join(reads(head, words, i))}" for head in heads]
         for i in range(len(words))
@@ -154,21 +141,21 @@ def per_cent(share: float) -> int:
     return round(100 * share)
 
 
-def most_of_another(weights: torch.Tensor, query: int) -> float:
-    """Return the largest of weights (num_tokens, num_tokens) that a word gives to another."""
-    return max((share for j, share in enumerate(weights[query].tolist()) if j != query), default=0)
+def most_of_another(weights: torch.Tensor) -> float:
+    """Return the largest of weights (num_tokens, num_tokens) that the last word gives another."""
+    return max(weights[-1, :-1].tolist(), default=0)
 
 
-def sentence(head: Head, words: Sequence[str], query: int) -> svg.Drawing:
-    """Draw arcs, the words below them, and the weights of one word below those.
+def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
+    """Draw arcs, the words below them, and the weights of the last word below those.
 
-    The weights of each word are drawn, those of the query alone are seen; a style shows others.
+    The weights of each word are drawn, those of the last alone are seen; a style shows others.
     """
     wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = ""
     for i, word in enumerate(words):
-        off, faded = ("", "") if i == query else (' display="none"', f' opacity="{FADED}"')
+        off, faded = ("", "") if i == len(words) - 1 else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
         frame = f'<path d="{box(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
         numbers += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
@@ -237,8 +224,8 @@ def in_colour(drawn: str, head: int) -> str:
     return f'<g fill="{colour}" stroke="{colour}">{drawn}</g>'
 
 
-def check_reading(heads: Sequence[Head], words: Sequence[str], query: int) -> int:
-    """Return the query's place; raise ValueError unless heads, words and query fit."""
+def check_reading(heads: Sequence[Head], words: Sequence[str]) -> None:
+    """Raise ValueError unless heads and words fit."""
     if not heads or not words:
         raise ValueError(
             f"{len(heads)} heads, {len(words)} words: at least one of each is expected"
@@ -253,6 +240,3 @@ def check_reading(heads: Sequence[Head], words: Sequence[str], query: int) -> in
                 f"{head.weights.min():.2f}: weights, shares from 0 to 1 that add up to 1, are "
                 f"expected"
             )
-    if not -len(words) <= query < len(words):
-        raise ValueError(f"query {query} is no word of {len(words)}: 0 to {len(words) - 1} are")
-    return query % len(words)

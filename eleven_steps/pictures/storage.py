@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -14,9 +14,7 @@ PER_LINE, MOST_LINES = 18, 20
 PER_PART = 6  # of a line, which breaks between parts where a page is narrow
 
 
-def draw_memory(
-    shown: Sequence[Shown], title: str, between: Sequence[str] = (), head: int | None = None
-) -> svg.Picture:
+def draw_memory(shown: Sequence[Shown], title: str, between: Sequence[str] = ()) -> svg.Picture:
     """Draw the storage of tensors in order, each with its shape, stride and whether contiguous.
 
     Any strided tensor will do: a slice leaves the places empty that it does not read, and an
@@ -24,12 +22,11 @@ def draw_memory(
 
     Args:
         shown, title, between: as for draw_tensors.
-        head: the head whose places are framed and listed, or None.
 
     Raises:
-        ValueError: a storage is too long to draw, or a tensor has no such head.
+        ValueError: a storage is too long to draw.
     """
-    strips, facts = zip(*(strip(one, head) for one in shown), strict=True)
+    strips, facts = zip(*map(strip, shown), strict=True)
     return svg.picture(chain(strips, between), title, "; ".join(facts) + ".")
 
 
@@ -39,7 +36,7 @@ def draw_walk(shown: Shown, title: str) -> svg.Picture:
     return svg.picture(chain([row, block(shown)], ["read by its strides"]), title, f"{facts}.")
 
 
-def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
+def strip(shown: Shown) -> tuple[svg.Drawing, str]:
     """Return the storage strip of a tensor and its facts in words."""
     tensor, numbers = shown.tensor, storage(shown.tensor).tolist()
     if len(numbers) > PER_LINE * MOST_LINES:
@@ -48,14 +45,11 @@ def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
             f"{PER_LINE * MOST_LINES} can be drawn"
         )
     readers = read_by(shown)
-    framed = [i for i, heads in readers.items() if head is not None and head in heads]
-    if head is not None and not framed:
-        raise ValueError(f"{shown.name} has no head {head}")
     lines = []
     for start in range(0, len(numbers), PER_LINE):
         line = range(start, min(start + PER_LINE, len(numbers)))
         parts = [line[i : i + PER_PART] for i in range(0, len(line), PER_PART)]
-        cells = [cells_at(part, numbers, readers, framed) for part in parts]
+        cells = [cells_at(part, numbers, readers) for part in parts]
         lines.append(svg.beside(cells, math.inf, 0))
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
     facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""
@@ -63,11 +57,6 @@ def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
     more = []
     if len(readers) < tensor.numel():
         more.append(f"its {tensor.numel()} numbers stand in {len(readers)} places")
-    if head is not None:
-        runs = pieces(framed)
-        more.append(
-            f"head {head} reads places {', '.join(runs)}: {len(runs)} piece{'s' * (len(runs) > 1)}"
-        )
     notes = [svg.Drawing(svg.text(one, 0, 12), svg.CHARACTER * len(one), 16) for one in more]
     return svg.below([svg.heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
         [f"{shown.name} {facts}", *more]
@@ -75,14 +64,13 @@ def strip(shown: Shown, head: int | None = None) -> tuple[svg.Drawing, str]:
 
 
 def cells_at(
-    places: range, numbers: list[float], readers: dict[int, set[int | None]], framed: list[int]
+    places: range, numbers: list[float], readers: dict[int, set[int | None]]
 ) -> svg.Drawing:
     """Draw places of a storage in a row, with whom each belongs to."""
     owners = [readers.get(i, set()) for i in places]
     return grid(
         [[numbers[i] for i in places]],
         heads=[[min(heads) if len(heads) == 1 else None for heads in owners]],
-        marked=[(0, i - places.start) for i in framed if i in places],
         kept=[[bool(heads) for heads in owners]],
         column_labels=list(map(str, places)),
         foot_labels=[owner(heads) for heads in owners],
@@ -103,17 +91,6 @@ def owner(heads: set[int | None]) -> str:
     if not named:
         return ""
     return f"h{named[0]}" if len(named) == 1 else f"h{named[0]}-{named[-1]}"
-
-
-def pieces(places: Iterable[int]) -> list[str]:
-    """Name places in order, those next to one another as one piece."""
-    runs: list[list[int]] = []
-    for one in sorted(places):
-        if runs and one == runs[-1][-1] + 1:
-            runs[-1].append(one)
-        else:
-            runs.append([one])
-    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
 
 
 def storage(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,16 +14,13 @@ MOST_WORDS = 24
 MOST_WRITTEN = 12  # words of a table whose numbers are written in full
 
 
-def draw_weights(
-    weights: torch.Tensor, words: Sequence[str], head: int, title: str = ""
-) -> svg.Picture:
+def draw_weights(weights: torch.Tensor, words: Sequence[str], head: int) -> svg.Picture:
     """Draw the weights of one head in per cent, a row for each word that looks.
 
     Args:
         weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
         words: the words of the sentence, one a token.
         head: the head's number, for its colour.
-        title: what there is to see; where the last word looks, if none is given.
 
     Raises:
         ValueError: weights and words do not fit, or there are more than 24 words.
@@ -38,7 +35,7 @@ def draw_weights(
     )
     return svg.picture(
         pattern(weights, words, head, CELL, written=True),
-        title or found,
+        found,
         f"Weights in per cent, (num_tokens, num_tokens) = {tuple(weights.shape)}; each word looks "
         f"most: {rows}.",
     )

@@ -15,36 +15,33 @@ class Arcs(Answers):
     """Show what each word of a sentence attends to, head by head.
 
     Args:
-        heads, words, query: as for eleven_steps.pictures.draw_arcs.
+        heads, words: as for eleven_steps.pictures.draw_arcs.
     """
 
-    def __init__(self, heads: Sequence[Head], words: Sequence[str], query: int = -1):
+    def __init__(self, heads: Sequence[Head], words: Sequence[str]):
         every = (f'[data-word="{i}"]' for i in range(len(words)))
         lit = {f".part{word}": {f"{word}:not(.part)": SEEN} for word in every}
-        page = page_of_arcs(heads, words, query)
-        super().__init__(
-            draw_arcs(heads, words, query), page, lit, f"{len(words)} words to point at"
-        )
+        page, says = page_of_arcs(heads, words), f"{len(words)} words to point at"
+        super().__init__(draw_arcs(heads, words), page, lit, says)
 
 
-def explore_arcs(weights: torch.Tensor, words: Sequence[str], query: int = -1) -> Arcs:
+def explore_arcs(weights: torch.Tensor, words: Sequence[str]) -> Arcs:
     """Point at a word of a sentence and see what it attends to in each head.
 
     Args:
         weights: (num_heads, num_tokens, num_tokens), from 0 to 1, rows are queries.
         words: the words of the sentence, one a token.
-        query: the word that stands out at first, the last one if none is named.
 
     Raises:
-        ValueError: weights have another shape or do not sum to 1, they do not fit the words, there
-            are more than 20 words, or there is no such query.
+        ValueError: weights have another shape or do not sum to 1, they do not fit the words, or
+            there are more than 20 words.
     """
     if weights.dim() != 3:
         raise ValueError(
             f"weights have shape {tuple(weights.shape)}: (num_heads, num_tokens, num_tokens) of "
             f"one sentence is expected"
         )
-    return Arcs([Head(table, number) for number, table in enumerate(weights)], words, query)
+    return Arcs([Head(table, number) for number, table in enumerate(weights)], words)
 
 
 def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:

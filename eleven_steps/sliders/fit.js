@@ -71,31 +71,23 @@ function layPart(svg, part, room) {
   return [0, 1].map((way) => Math.max(...sizes.map((each) => each[way])));
 }
 
-// Lay the parts of a group in lines, as many as are needed; a group with a frame has a margin.
+// Lay the parts of a group in lines, as many as are needed.
 function layGroup(svg, group, room) {
-  const [way, ...numbers] = group.dataset.lay.split(" "), gap = Number(numbers.pop());
-  const margin = Number(numbers.pop() ?? 0), frame = margin && group.firstChild;
+  const [way, number] = group.dataset.lay.split(" "), gap = Number(number);
   let x = 0, y = 0, line = 0, width = 0;
   for (const part of group.children) {
-    if (part === frame) continue;
-    const own = Math.min(size(part)[0] || room, room - 2 * margin); // no wider than it was
+    const own = Math.min(size(part)[0] || room, room); // no wider than it was
     const [wide, high] = layPart(svg, part, own);
-    if (part.previousSibling && part.previousSibling !== frame &&
-        (way === "below" || x + wide > room)) {
+    if (part.previousSibling && (way === "below" || x + wide > room)) {
       y += line + (way === "below" ? gap : gap / 2);
       x = line = 0;
     }
-    put(svg, part, "transform", `translate(${x + margin} ${y + margin})`);
+    put(svg, part, "transform", `translate(${x} ${y})`);
     width = Math.max(width, x + wide);
     line = Math.max(line, high);
     x += wide + gap;
   }
-  const high = y + line + 2 * margin;
-  if (!frame) return [width, high];
-  const wide = Math.max(width + 2 * margin, Math.min(size(group.parentNode)[0], room));
-  put(svg, frame, "width", wide - 1);
-  put(svg, frame, "height", high - 1);
-  return [wide, high];
+  return [width, y + line];
 }
 
 // Cut a text where a line may end: at spaces, but not inside a shape, = (1, 2, 3, 3), if it fits.

@@ -47,7 +47,7 @@ def bundles():
     drawn = [
         pictures.draw_tensors([queries], "Queries"),  # first: all of it is in sight
         pictures.draw_map(steps),
-        pictures.draw_memory([queries], "A head's places", head=1),
+        pictures.draw_memory([queries], "In memory"),
         pictures.draw_product(x, square, keys, row=1, column=1),
         pictures.draw_weights(weights[0], ["a", "dog", "runs"], head=0),
         pictures.draw_blocks(),
