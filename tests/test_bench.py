@@ -64,19 +64,3 @@ def test_a_run_under_load_says_so(high, load, words):
 def test_rows_are_level_where_their_rounds_overlap(low, ms, high, word):
     ours = {"low": 9.0, "ms": 10.0, "high": 11.0}
     assert bench.beside({"low": low, "ms": ms, "high": high}, ours) == word
-
-
-def test_the_page_gets_what_was_printed_and_keeps_the_rest(tmp_path, capsys):
-    page, (begin, end) = tmp_path / "page.md", bench.MARKS
-    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", "utf-8")
-    with bench.into_page(page, "a command"):
-        print("| a table |")
-    text = page.read_text("utf-8")
-    assert text.startswith("before\n") and text.endswith(f"{end}\nafter\n") and "old" not in text
-    assert "`a command` printed:" in text and "| a table |" in text
-    own = (bench.Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text("utf-8")
-    assert [own.count(mark) for mark in bench.MARKS] == [1, 1]
-
-
-def test_the_machine_is_named():
-    assert all(word in bench.machine() for word in ("cores", "GiB", "commit", "Python 3"))

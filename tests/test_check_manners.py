@@ -118,7 +118,7 @@ ACTS = [
 ]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     first=st.sampled_from(ACTS),
     later=st.sampled_from(ACTS),

@@ -11,6 +11,7 @@ import renew
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sampled import sampled
 from sizes import steady
 from torch import nn
 
@@ -236,7 +237,7 @@ def test_other_wrong_numbers_are_told_apart_and_never_get_the_answer(identifier)
 # Functions
 
 
-@every("identifier", EVERY_WAY)
+@sampled("identifier", EVERY_WAY)
 def test_each_way_to_be_wrong_gets_its_own_sentence(identifier):
     right, several = run(cells(identifier)[1].source), len(TASKS[identifier].names) > 1
 
@@ -310,11 +311,6 @@ def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     assert not outcome.passed
     if outcome.kind != "mistake":
         assert outcome.message.startswith(f"right {first.called}, but not everywhere: ")
-
-
-@every("identifier", WRITE)
-def test_d_in_is_the_smaller_in_one_case_and_the_larger_in_another(identifier):
-    assert {each.d_in > each.d_out for each in TASKS[identifier].cases} == {True, False}
 
 
 @every("identifier", WRITE)
@@ -397,15 +393,6 @@ class Liar(torch.Tensor):
         return torch.tensor(True)
 
 
-@every("identifier", [*EVERY_WAY, "shape.1", "scores.2", "many.4", "your_class.1"])
-def test_hostile_answers_fail_quietly(identifier):
-    liar = torch.zeros(1).as_subclass(Liar)
-    for answer in (Hostile(), Hostile, liar, lambda *a: Hostile(), lambda *a: liar, {}.get):
-        outcome = tried(identifier, answer)
-        assert not outcome.passed
-        assert all(isinstance(text, str) for text in outcome._repr_mimebundle_().values())
-
-
 anything = st.recursive(
     st.none()
     | st.just(...)
@@ -417,6 +404,7 @@ anything = st.recursive(
     | st.binary(max_size=5)
     | st.sampled_from([print, nn.Linear, torch.ones, torch.Tensor])
     | st.builds(Hostile)
+    | st.just(torch.zeros(1).as_subclass(Liar))
     | st.builds(
         torch.full,
         st.lists(st.integers(0, 3), max_size=4),
@@ -436,7 +424,7 @@ anything = st.recursive(
 def test_no_answer_ever_raises(identifier, value):
     for answer in (value, lambda *arguments: value, [value], type("C", (nn.Module,), {"x": value})):
         outcome = tried(identifier, answer)
-        assert outcome.message.endswith(".") and str(outcome)
+        assert outcome.message.endswith(".") and str(outcome) and outcome.display
         assert not (outcome.passed and identifier in WRITE)
 
 

@@ -65,11 +65,6 @@ print(load_example("words").rows["embedding"][0])
 
 
 @pytest.mark.nightly
-def test_every_module_is_installed(installed):
-    assert sorted(draw_imports.modules(installed)) == modules()
-
-
-@pytest.mark.nightly
 def test_no_other_name_is_taken_and_theirs_is_found_first(installed, tmp_path):
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert names == {"eleven_steps"}

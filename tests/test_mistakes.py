@@ -3,7 +3,7 @@ import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES, show_lines, wrong_class
 from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS, trace
+from helpers.trace import STEPS
 
 
 def build(cls, d_in, d_out, context_length, dropout, num_heads, **bias):
@@ -96,14 +96,3 @@ def test_the_lines_are_shown_side_by_side():
     for identifier in MISTAKES:
         lines = show_lines(identifier).splitlines()
         assert any(line.startswith("+ ") for line in lines), identifier
-
-
-def test_a_wrong_class_still_shows_its_steps():
-    torch.manual_seed(0)
-    steps = trace(wrong_class("no_scale")(5, 12, 9, 0.0, 3), torch.randn(2, 7, 5))
-    assert [step.name for step in steps] == list(STEPS)
-
-
-def test_two_mistakes_can_be_planted_at_once():
-    source = show_lines("no_scale", "no_mask")
-    assert "+ scaled = masked" in source and "+ masked = scores" in source

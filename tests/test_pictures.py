@@ -34,7 +34,6 @@ from eleven_steps.pictures import (
     storage,
 )
 from eleven_steps.pictures.grid import grid
-from eleven_steps.pictures.map import OPERATIONS
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import (
     FAINT,
@@ -46,9 +45,8 @@ from eleven_steps.pictures.svg import (
     TINT,
     head_colour,
     number,
-    title_width,
 )
-from helpers.trace import STEPS, trace
+from helpers.trace import trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 LETTERS = "b num_tokens num_heads head_dim"
@@ -276,10 +274,6 @@ def test_large_maps_need_no_numbers_and_name_the_first_and_the_last():
     assert picture.height < 640 and len(picture.svg) < 100_000
 
 
-def test_a_map_wants_the_eleven_steps():
-    assert tuple(OPERATIONS) == STEPS
-
-
 RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])
 
 
@@ -457,11 +451,6 @@ def test_text_is_at_least_11_px_in_a_window_of_1280(name):
     sizes = [float(size) for size in re.findall(r"font[^;]*?(\d+)px", styles)]
     room = 848  # a notebook's outputs in such a window, measured in JupyterLab
     assert min(sizes) * min(1, room / picture.width) >= 11
-
-
-@pytest.mark.parametrize("title", ["mmmWWW", "MAXIMUM", "iiilll", "x = 1", "Row 1 of a: 0.25"])
-def test_a_title_is_never_wider_than_its_estimate(title):
-    assert font_width(title, "600 system-ui", 14) <= title_width(title)
 
 
 def test_heads_over_processes_say_who_holds_what():

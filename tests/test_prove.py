@@ -1,17 +1,15 @@
 """bench/prove.py: every row is equal, and a row that is not is said so."""
 
-import math
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 
-import prove_pairs
 import pytest
 import torch
 from prove_models import MODEL_PROOFS, MODELS, RELEASED
 from prove_rows import CHANGES, Proof
 
 from eleven_steps.beyond.since import load_since
-from eleven_steps.beyond.variants import PAIRINGS, Cache, YarnScaling
+from eleven_steps.beyond.variants import PAIRINGS, YarnScaling
 
 PROOFS = [*CHANGES, *MODEL_PROOFS]
 pytestmark = pytest.mark.nightly  # all of it needs transformers
@@ -27,12 +25,6 @@ def prove():
 def test_equal_to_the_modules_people_run(prove, proof):
     ((line, equal),) = prove.rows([proof])
     assert equal, line
-
-
-def find(change, model):
-    return next(
-        p for p in PROOFS if isinstance(p, Proof) and (p.change, p.model) == (change, model)
-    )
 
 
 def without_effect(part):
@@ -89,74 +81,6 @@ def differs(prove, proof):
 @pytest.mark.parametrize("proof", WRONG)
 def test_a_part_that_is_missing_or_has_another_number_is_not_equal(prove, proof):
     assert differs(prove, proof)
-
-
-def test_a_row_that_is_not_equal_says_so(prove):
-    ((line, equal),) = prove.rows([replace(find("alibi", "Mpt"), parts=[])])
-    assert not equal and line.endswith("NOT EQUAL")
-
-
-def test_the_exit_status_tells(prove, monkeypatch, capsys):
-    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", True), ("two", True)]))
-    assert prove.main() == 0
-    monkeypatch.setattr(prove, "rows", lambda proofs: iter([("one", False), ("two", True)]))
-    assert prove.main() == 1
-    out = capsys.readouterr().out
-    assert "one\ntwo\n2 of 2 rows are equal" in out
-    assert "1 of 2 rows are equal" in out
-
-
-# What is NaN, empty or was never run is not equal.
-
-
-def test_no_rows_are_no_proof(prove, monkeypatch):
-    monkeypatch.setattr(prove, "rows", lambda proofs: iter([]))
-    assert prove.main() == 1
-
-
-class NanLater(Cache):
-    """Wrong: every later piece of more than one token gives NaN."""
-
-    def transpose(self, call, queries, keys, values):
-        later = self.past and queries.shape[2] > 1
-        queries, keys, values = super().transpose(call, queries, keys, values)
-        return (queries * math.nan if later else queries), keys, values
-
-
-def test_nan_in_a_later_piece_is_not_equal(prove):
-    ((line, equal),) = prove.rows([replace(find("cache", "Llama"), cache=NanLater)])
-    assert not equal
-    assert "float32 nan  float64 nan  NOT EQUAL" in line
-
-
-def test_nan_in_the_second_direction_is_not_equal(prove, monkeypatch):
-    right = prove.compare_in_model
-
-    def wrong(proof, model, back):
-        pairs = right(proof, model, back)
-        return [(ours * math.nan if back else ours, other) for ours, other in pairs]
-
-    monkeypatch.setattr(prove, "compare_in_model", wrong)
-    ((_, equal),) = prove.rows([find("plain", "GPT2")])
-    assert not equal
-
-
-def test_an_attention_that_never_ran_is_an_error(prove, monkeypatch):
-    monkeypatch.setattr(prove, "run_model", lambda *_: None)
-    with pytest.raises(AssertionError, match="were to run"):
-        list(prove.rows([find("plain", "GPT2")]))
-
-
-@pytest.mark.parametrize("lost", [0, -1])
-def test_a_weight_that_is_not_copied_is_an_error(prove, monkeypatch, lost):
-    def few(*modules):
-        pairs = list(prove_pairs.llama_pairs(*modules))
-        del pairs[lost]
-        return pairs
-
-    monkeypatch.setitem(prove.PAIRS, "Llama", few)
-    with pytest.raises(AssertionError, match="weights of .* are copied"):
-        list(prove.rows([find("gqa", "Llama")]))
 
 
 # The table of models

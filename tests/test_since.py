@@ -6,7 +6,7 @@ import pytest
 import renew
 import torch
 
-from eleven_steps.beyond.since import load_since, show_change, table_of_steps
+from eleven_steps.beyond.since import load_since, show_change
 from eleven_steps.beyond.variants import (
     Alibi,
     Cache,
@@ -104,18 +104,6 @@ def test_a_model_keeps_what_the_table_says(name):
 def test_what_all_layers_keep_of_a_token_in_16_bits(name, kib):
     model = MODELS[name]
     assert 2 * model.num_layers * model.kept_in() / 1024 == kib
-
-
-def test_heads_are_shared_evenly():
-    assert all(model.num_heads % model.num_kv_heads == 0 for model in MODELS.values())
-
-
-def test_the_table_has_a_row_for_each_model():
-    lines = table_of_steps(list(MODELS.values())).splitlines()
-    assert len(lines) == len(MODELS) + 2
-    assert "step 6 | step 7 | step 8 | step 10 | step 11" in lines[0]
-    assert "8 key heads for 32" in next(line for line in lines if "Mistral" in line)
-    assert len({line.count("|") for line in lines}) == 1
 
 
 def test_a_change_is_shown_beside_the_lectures_lines():

@@ -166,20 +166,6 @@ def test_heads_that_look_back_are_told_best_first():
 # Training
 
 
-@pytest.fixture
-def short(monkeypatch):
-    """Let a training take 2 steps on 80 stories."""
-    monkeypatch.setattr(train, "STEPS", 2)
-    monkeypatch.setattr(train.train, "__defaults__", (2,))
-    monkeypatch.setattr(train, "STORIES", 80)
-
-    def run(*options):
-        monkeypatch.setattr("sys.argv", ["train.py", *options])
-        assert train.main() == 0
-
-    return run
-
-
 @pytest.mark.nightly
 def test_training_lowers_the_loss_and_is_the_same_for_the_same_seed():
     trained, stories = [], make_stories(100, 0)
@@ -191,53 +177,6 @@ def test_training_lowers_the_loss_and_is_the_same_for_the_same_seed():
         assert story_loss(model, stories).item() < before - 0.2
         trained.append(model.unembedding.weight)
     assert torch.equal(*trained)
-
-
-@pytest.mark.nightly
-def test_a_report_ends_with_one_line_and_writes_nothing(short, monkeypatch, capsys):
-    monkeypatch.setattr(train, "store", None)
-    short("--seed", "3", "--report")
-    line = r"prefix \d\.\d\d names \d\.\d\d agreement \d\.\d\d seconds \d+\n"
-    assert re.fullmatch(line, capsys.readouterr().out)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("stored", [False, True])
-def test_several_seeds_are_asked_and_stored_if_wanted(stored, short, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(train.store_seeds, "__defaults__", (tmp_path / "seeds.json",))
-    short("--seeds", "2", *["--report"] * (not stored))
-    shown = capsys.readouterr()
-    assert [line.split()[0] for line in shown.out.splitlines()] == ["seed", "0", "1"]
-    assert not shown.err  # no bar where no terminal is
-    assert [path.name for path in tmp_path.iterdir()] == ["seeds.json"] * stored
-    if stored:
-        monkeypatch.setattr(examples, "DATA", tmp_path)
-        seeds = examples.load_example("seeds")
-        assert seeds.meanings == ablate.ASKED
-        assert all(row.shape == (2,) for row in seeds.tensors.values())
-
-
-@pytest.mark.nightly
-def test_what_is_stored_can_be_loaded_again(short, tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "STORED", (0, 2))
-    monkeypatch.setattr(moments, "MOMENTS", tmp_path / "moments.safetensors")
-    train.store(4, moments.MOMENTS)
-    first, last = moments.load_moments()
-    assert (first.step, last.step) == (0, 2)
-    torch.manual_seed(4)
-    start, found = TinyModel().state_dict(), first.model.state_dict()
-    assert all(torch.equal(start[n].half().float(), found[n]) for n in start if "mask" not in n)
-    facts = moments.load_facts()
-    assert facts["seed"] == "4" and torch.__version__ in facts["versions"]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("options", (["--layers", "1"], ["--mistake", "x"]))
-def test_only_the_model_itself_is_stored(options, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["train.py", *options])
-    with pytest.raises(SystemExit):
-        train.main()
-    assert "--report" in capsys.readouterr().err
 
 
 def test_what_is_no_number_is_not_stored(tmp_path):

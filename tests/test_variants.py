@@ -1,6 +1,5 @@
 """The parts: none changes nothing, each changes its step alone, and all stand together."""
 
-import inspect
 import itertools
 
 import pytest
@@ -23,7 +22,6 @@ from eleven_steps.beyond.variants import (
     Norm,
     OtherSequence,
     Padding,
-    Part,
     Pool,
     Rope,
     Temperature,
@@ -92,32 +90,6 @@ def test_a_part_changes_its_step_and_none_before(parts, first):
             assert all(torch.equal(t, other.tensors[name]) for name, t in one.tensors.items())
     assert steps[-1].tensors["out"].isfinite().all()
     assert not torch.equal(steps[-1].tensors["out"], before[-1].tensors["out"])
-
-
-KINDS = [kind for kind in vars(variants).values() if inspect.isclass(kind)]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Part)])
-def test_no_part_is_long(kind):
-    methods = [
-        member
-        for name, member in vars(kind).items()
-        if inspect.isfunction(member) and name != "check" and not name.startswith("__")
-    ]
-    assert sum(map(code_lines, methods)) <= 60
-
-
-def test_parts_are_told_apart_by_names_that_there_are():
-    names = {kind.__name__ for kind in KINDS}
-    for kind in KINDS:
-        if issubclass(kind, Part):
-            assert {*kind.needs.split(), *kind.apart.split()} <= names
-
-
-def code_lines(function):
-    """Count the lines of a function without its docstring."""
-    text = inspect.getsource(function).replace(f'"""{function.__doc__}"""', "")
-    return sum(bool(line.strip()) for line in text.splitlines())
 
 
 @pytest.mark.parametrize("pairing", variants.PAIRINGS)

@@ -17,9 +17,6 @@ from eleven_steps.checks.know.catalogue import (
     VARIANT_MISTAKES,
     edited_source,
 )
-from eleven_steps.checks.know.exercises.kinds import Choose, Explain
-from eleven_steps.checks.know.exercises.questions import QUIZZES
-from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.sentences import SENTENCES
 
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
@@ -120,19 +117,3 @@ def test_what_the_sheet_shares_is_said():
     shared = tomllib.loads((CHECKS / "know" / "exercises" / "sheet.toml").read_text("utf-8"))
     used = set(re.findall(r"\$(\w+)", str(shared)))
     assert shared["shared"].keys() == used
-
-
-def test_what_two_exercises_say_stands_once():
-    text = (CHECKS / "know" / "exercises" / "functions.toml").read_text("utf-8")
-    said = tomllib.loads(text)["said"]
-    assert all(text.count(f'"${name}"') > 1 for name in said)
-    sentences = [*said.values(), *re.findall(r', "(.+?)"\],?$', text, re.M)]
-    own = [each for each in sentences if " " in each]
-    assert len({*own}) == len(own) > 50
-
-
-def test_mistakes_that_questions_name_are_in_the_catalogue():
-    for task in (*TASKS.values(), *QUIZZES.values()):
-        if isinstance(task, Explain | Choose):
-            named = {slip[1] for slip in task.slips.values() if type(slip) is tuple}
-            assert named <= MISTAKES.keys(), task.identifier
