@@ -54,3 +54,10 @@ def test_the_rule():
     asked = [new_code_cell(f'check("{name}", answer)') for name in names]
     assert taken(*asked) == 9  # each counts once
     assert taken(new_code_cell('check("your_class.1", Mine)')) == 45
+
+
+def test_what_is_written_is_read_again():
+    row = "| [01_shape](notebooks/01_shape.ipynb) | what |  | 15 |\nOne evening, 3 minutes"
+    expected = row.replace("|  | 15 |", "| 9 | 30 |").replace("3 minutes", "9 minutes")
+    assert minutes.in_page(row, {"01_shape": (9, 30)}) == expected
+    assert minutes.in_page(expected, {"01_shape": (9, 30)}) == expected
