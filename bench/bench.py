@@ -2,8 +2,7 @@
 
     python bench/bench.py --page                        write docs/benchmarks.md: over 40 minutes
     python bench/bench.py --quick                       small sizes and no memory, within a minute
-    python bench/bench.py --busy                        while the machine does other work too
-    python bench/bench.py --rows transformers --times   some rows, without memory: long texts
+    python bench/bench.py --times                       without memory
     python bench/bench.py --device cuda --dtype bfloat16
 
 All implementations of one size run in one process, in turn, in a new order and on new random
@@ -58,13 +57,10 @@ MARKS = "<!-- bench.py: from here -->", "<!-- bench.py: to here -->"
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 
-def installed(words: list[str], quick: bool) -> list[str]:
-    """Return the rows that can be built here: the fused class, and those with one of the words."""
+def installed(quick: bool) -> list[str]:
+    """Return the rows that can be built here."""
     source, names = FusedMultiHeadAttention(D, D, 64, 0.0, NUM_HEADS), []
-    for word in words:
-        if not any(word in name for name in ROWS):
-            raise SystemExit(f"no row has {word} in its name: {'; '.join(ROWS)}")
-    for name in (n for n in ROWS if n == bench_rows.FUSED or any(word in n for word in words)):
+    for name in ROWS:
         if quick and name == bench_rows.FLEX:
             continue  # it takes long to compile
         try:
@@ -114,11 +110,9 @@ def measure(
         multiply = functools.partial(torch.matmul, left, right, out=left @ right)
         works[name] = lambda x, backward, multiply=multiply: multiply()
 
-    clock = time.process_time if options.busy else timer  # torch's waits for a GPU
-
     def milliseconds(name: str, number: int, x: torch.Tensor) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
-        seconds = timeit.timeit("work(x, backward)", timer=clock, number=number, globals=given)
+        seconds = timeit.timeit("work(x, backward)", timer=timer, number=number, globals=given)
         return seconds / number * 1e3
 
     how = options.seconds, options.rounds
@@ -301,21 +295,15 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
     parser.add_argument("--rounds", type=int, default=LEAST, help="at least, and at least 2 (7)")
     parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
-    parser.add_argument("--forward", action="store_true", help="leave out the way back")
-    parser.add_argument("--rows", nargs="+", default=[""], metavar="WORD", help="only such rows")
     parser.add_argument("--times", action="store_true", help="leave out memory")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
-    parser.add_argument(
-        "--busy", action="store_true", help="on a busy machine: count processor time, on one thread"
-    )
     parser.add_argument("--page", action="store_true", help="write all to docs/benchmarks.md")
     parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
     parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
     options = parser.parse_args()
     options.size = options.size and [tuple(size) for size in options.size]
-    options.threads = 1 if options.busy else options.threads
     options.rounds = max(2, options.rounds)  # else there are no quartiles
     options.seconds = options.seconds or (1 if options.quick else 20)
     if options.quick:
@@ -338,18 +326,16 @@ def main() -> None:
 def run_all(options: argparse.Namespace) -> None:
     """Measure all that options ask for, and print it as Markdown."""
     began, load = time.monotonic(), os.getloadavg()[0]
-    clock = "processor time" if options.busy else "wall time"
-    where = f"{clock}, {options.device}, {options.dtype}, {options.threads} thread(s)"
+    where = f"wall time, {options.device}, {options.dtype}, {options.threads} thread(s)"
     where += f", d_in = d_out = {D}, {NUM_HEADS} heads"
     print(f"{machine()}, load {load:.1f} before it began.")
     print(f"torch {torch.__version__}, {where}.")
-    names, timed = installed(options.rows, options.quick), set()
+    names, timed = installed(options.quick), set()
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
-    directions = (False,) if options.forward else (False, True)
-    columns = [*COLUMNS, "with backward, ms", *COLUMNS[1:]][: len(COLUMNS) * len(directions)]
+    columns = [*COLUMNS, "with backward, ms", *COLUMNS[1:]]
     for size in sizes:
         cells, alone = {name: [] for name in (LIMIT, *names)}, []
-        for backward in directions:
+        for backward in (False, True):
             here = [name for name in names if fits(name, size, backward)]
             found = measure(here, size, backward, options)
             timed |= {(name, size, backward) for name in found}
@@ -363,12 +349,12 @@ def run_all(options: argparse.Namespace) -> None:
 
     sizes = [size for size in sizes if size[1] >= 1024 and not options.times]
     cells = {name: [] for name in names}
-    for name, size, backward in itertools.product(names, sizes, directions):
+    for name, size, backward in itertools.product(names, sizes, (False, True)):
         if (name, size, backward) in timed:
             cells[name].append(f"{measure_memory(name, size, backward, options):,.0f}")
         else:
             cells[name].append("")
-    heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in directions]
+    heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in (False, True)]
     if sizes:
         print_table("Peak memory in MiB at (b, num_tokens)", heads, cells)
 

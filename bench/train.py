@@ -2,8 +2,6 @@
 
     python bench/train.py                       train seed 7, write its moments to data/
     python bench/train.py --seed 3 --report     train another seed, write nothing
-    python bench/train.py --layers 1 --report   the control: one layer alone
-    python bench/train.py --mistake view_straight --report      a wrong class in its place
     python bench/train.py --seeds 10            seeds 0 to 9 and their controls, to data/seeds.json
     python bench/train.py --seeds 20 --report   seeds 0 to 19, write nothing
 
@@ -30,8 +28,6 @@ from eleven_steps.beyond.ablate import ASKED, look_at
 from eleven_steps.beyond.grammar import Stories, make_stories
 from eleven_steps.beyond.moments import MOMENTS
 from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss
-from eleven_steps.checks import wrong_class
-from helpers.attention import MultiHeadAttention
 from helpers.examples import DATA
 
 SEED = 7
@@ -50,21 +46,15 @@ def main() -> int:
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="all that is asked of seeds 0 to N - 1"
     )
-    parser.add_argument("--layers", type=int, choices=(1, 2), default=2, help="1 is the control")
-    parser.add_argument("--mistake", help="train a wrong class of eleven_steps.checks instead")
     parser.add_argument("--report", action="store_true", help="measure, write nothing")
     options = parser.parse_args()
-    if not options.report and (options.layers == 1 or options.mistake):
-        parser.error("only two right layers are stored: say --report")
     torch.set_num_threads(1)  # tiny tensors: a second thread waits more than it works
-    num_heads = NUM_HEADS[: options.layers]
     if options.seeds:
         answers = look_at_seeds(range(options.seeds))
         if not options.report:
             store_seeds(answers)
     elif options.report:
-        attention = wrong_class(options.mistake) if options.mistake else MultiHeadAttention
-        model, seconds = timed(options.seed, num_heads, attention=attention)
+        model, seconds = timed(options.seed, NUM_HEADS)
         print(line(measure(model, fresh(options.seed)), seconds))
     else:
         store(options.seed)
@@ -106,13 +96,12 @@ def timed(
     seed: int,
     num_heads: tuple[int, ...],
     at_step: Callable[[int, TinyModel], None] | None = None,
-    attention: type[MultiHeadAttention] = MultiHeadAttention,
 ) -> tuple[TinyModel, float]:
     """Train the model of a seed under a progress bar; return it, and the seconds it took."""
     start = time.perf_counter()
     stories = make_stories(STORIES, seed)
     torch.manual_seed(seed)
-    model = TinyModel(num_heads, attention)
+    model = TinyModel(num_heads)
     what = f"seed {seed}, layers {len(num_heads)}"
     # disable=None: no bar where no terminal is
     for step in tqdm(train(model, stories, seed), what, STEPS + 1, leave=False, disable=None):

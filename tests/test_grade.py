@@ -379,13 +379,6 @@ def test_where_nothing_isolates_only_what_is_trusted_is_graded(
         assert "nothing is isolated" in capsys.readouterr().err
 
 
-def test_only_the_end_of_the_progress_goes_into_a_log(capsys):
-    grade.show_progress(1, 4)
-    assert not capsys.readouterr().err
-    grade.show_progress(4, 4)
-    assert "] 4 of 4\n" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("folder", ["nowhere", "."])
 def test_without_submissions_nothing_is_written(tmp_path, folder):
     with pytest.raises(SystemExit) as left:

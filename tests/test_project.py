@@ -75,6 +75,8 @@ def test_a_name_of_a_file_stands_for_one_thing():
     named = [*FILES.values(), *TOOLS]
     names = Counter(path.stem for path in named if path.stem != "__init__")
     assert [name for name, count in names.items() if count > 1] == []
+    folders = {path.parent.name for path in named}
+    assert not [path for path in named if path.stem in folders - {path.parent.name}]
 
 
 def test_pictures_take_tensors_never_models():

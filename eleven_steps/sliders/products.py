@@ -50,13 +50,13 @@ def explore_running(scaled: torch.Tensor, values: torch.Tensor) -> Film:
     return film(partial(draw_running, scaled, values), {"size": 2}, **choices)
 
 
-def explore_strides(flat: torch.Tensor, rows: int = 3, columns: int = 4) -> Film:
+def explore_strides(flat: torch.Tensor) -> Film:
     """Move the strides of a table, and see it read anew from the same flat list.
 
     Args:
         flat: (places,), all that there is to read.
-        rows, columns: the shape of the table.
     """
+    rows, columns = 3, 4
 
     def draw(down: int, right: int) -> Picture:
         table = flat.as_strided((rows, columns), (down, right))
@@ -70,15 +70,12 @@ def explore_strides(flat: torch.Tensor, rows: int = 3, columns: int = 4) -> Film
     return film(draw, {"down": columns, "right": 1}, down=range(most + 1), right=rights)
 
 
-def explore_dials(
-    query: torch.Tensor, key: torch.Tensor, base: float = 10.0, positions: int = 6
-) -> Film:
+def explore_dials(query: torch.Tensor, key: torch.Tensor, base: float = 10.0) -> Film:
     """Move a query and a key in a text, and see RoPE turn each pair of their features.
 
     Args:
         query, key: (pairs, 2), as they are at position 0.
         base: pair p of P turns by base ** (-p / P) radians a token.
-        positions: how many places there are.
     """
     pairs = len(query)
     angles = [base ** (-pair / pairs) for pair in range(pairs)]
@@ -91,5 +88,5 @@ def explore_dials(
         finding = f"Query at {query_at}, key at {key_at}: {query_at - key_at:+d} tokens apart"
         return draw_dials(turned(query, query_at), turned(key, key_at), angles, finding)
 
-    places = range(positions)
+    places = range(6)
     return film(draw, {"query_at": 3, "key_at": 1}, query_at=places, key_at=places)

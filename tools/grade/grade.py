@@ -55,6 +55,7 @@ from named import Person, Roster
 from own_numbers import own
 from results import Result, course_exercises, results
 from sandbox import Isolation, find_isolation
+from tqdm import tqdm
 
 from eleven_steps.checks.run.places import visible
 
@@ -72,10 +73,8 @@ def grade(
         copy_course(course)
         one = partial(outcomes, isolation, course, limits, exercises)
         with workers(min(processes, len(every)), limits.memory) as spread:
-            judged = []
-            for submitted, said in zip(every, spread(one, every), strict=True):
-                judged.append((submitted, said))
-                show_progress(len(judged), len(every))
+            bar = tqdm(spread(one, every), "graded", len(every), disable=None)  # not in a log
+            judged = list(zip(every, bar, strict=True))
     return list(results(judged, exercises))
 
 
@@ -201,14 +200,6 @@ def notebooks_asked(every: list[Submission]) -> list[str]:
             print(f"{said} (--exercises says what does)", file=sys.stderr)
     asked = [name for name, some in handed_in.items() if 2 * len(some) >= students]
     return asked or [*course_exercises().values()]
-
-
-def show_progress(done: int, total: int) -> None:
-    """Draw how far the grading is, over the line drawn before; in a log, only the last."""
-    if done < total and not sys.stderr.isatty():
-        return
-    bar = "#" * (30 * done // total)
-    print(f"\r[{bar:.<30}] {done} of {total}", end="\n" * (done == total), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,9 @@
 
 import re
 import tomllib
-from html import escape
 from pathlib import Path
 
+from formats import inline
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from renew import COURSE, VIEW, read
@@ -77,16 +77,11 @@ def card(name: str, minutes: str) -> str:
     """Return the card of one notebook: its title, what it answers, its minutes."""
     title, asked = title_of(COURSE[name]), TEXTS["asked"][name]
     return (
-        f'<li><a href="notebooks/{name}.ipynb"><strong>{marked(title)}</strong>'
-        f"<span>{marked(asked)}</span><small>{minutes} minutes</small></a></li>"
+        f'<li><a href="notebooks/{name}.ipynb"><strong>{inline(title)}</strong>'
+        f"<span>{inline(asked)}</span><small>{minutes} minutes</small></a></li>"
     )
 
 
 def title_of(path: Path) -> str:
     """Return the title of a notebook."""
     return TITLE.search(read(path).cells[0].source)[1]
-
-
-def marked(text: str) -> str:
-    """Return a line of Markdown as HTML: its code, and nothing else, is marked."""
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", escape(text, quote=False))
