@@ -98,6 +98,7 @@ def test_a_notebook_finds_helpers_where_the_folder_itself_is_installed(tmp_path)
     assert again.stdout == "theirs\n"
 
 
+@pytest.mark.nightly
 def test_importing_has_no_side_effects(tmp_path):
     """No file, no variable, no random number; a first verdict brings no large library."""
     code = f"""

@@ -102,7 +102,7 @@ def check_titles(pictures):
     return titles
 
 
-@pytest.mark.parametrize("width", (1280, 640, 390))
+@pytest.mark.parametrize("width", (1280, pytest.param(640, marks=pytest.mark.nightly), 390))
 def test_every_number_can_be_read_nothing_is_cut_and_nothing_jumps(page, width):
     resize(page, width)
     pictures = page.locator(".jp-OutputArea-output :is(svg[role=img], img[alt]):visible")
