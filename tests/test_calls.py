@@ -442,22 +442,55 @@ class Turned(Kept):
         out = scores.masked_fill(future, -torch.inf).softmax(-1) @ v
         return self.proj(out.transpose(1, 2).flatten(2)), (k, v)
 
-    lost = 0
+    lost, theta = 0, 1e4
 
-    @staticmethod
-    def turn(x, begin):
+    def turn(self, x, begin):
         half = x.shape[-1] // 2
-        place = torch.arange(begin, begin + x.shape[2])[:, None]
-        angle = place * 10_000.0 ** (-torch.arange(half) / half)
+        angle = self.angle(torch.arange(begin, begin + x.shape[2])[:, None], half)
         one, two = x[..., :half], x[..., half:]
-        cos, sin = angle.cos(), angle.sin()
+        cos, sin = angle.cos().to(x), angle.sin().to(x)
         return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+
+    def angle(self, place, half):
+        return place * self.theta ** (-torch.arange(half) / half)
 
 
 class TurnedFromTheStart(Turned):
     """New tokens are turned as if the text began with them, less one."""
 
     lost = 1
+
+
+class OneTable(Turned):
+    """Angles of one base are kept for all modules, whatever theirs."""
+
+    table = {}
+
+    def __init__(self, dim, heads, theta=1e4):
+        super().__init__(dim, heads)
+        self.theta = theta
+
+    def angle(self, place, half):
+        made = super().angle(place, half)
+        return self.table.setdefault((len(place), int(place[0]), half), made)
+
+
+class CoarsePositions(Turned):
+    """Positions are numbers of the weights' dtype."""
+
+    def angle(self, place, half):
+        return super().angle(place.to(self.qkv.weight.dtype), half)
+
+
+@pytest.mark.parametrize(
+    ("cls", "said"),
+    [
+        (OneTable, "a second module turns positions as the first does, at base 10,000"),
+        (CoarsePositions, "In bfloat16 a text of 500 tokens gives another output"),
+    ],
+)
+def test_positions_that_turn_are_asked_at_another_base_and_far_on(cls, said):
+    assert said in check_attention(cls, "rope").message
 
 
 @sampled("variant", ["cache", "rope"], each=2)

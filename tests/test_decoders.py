@@ -108,7 +108,7 @@ class Mistral(nn.Module):
     def angles(self, n, x):
         powers = torch.arange(0, self.head_dim, 2) / self.head_dim
         angles = torch.arange(n)[:, None] * 10000.0**-powers
-        return torch.cat([angles, angles], -1).to(x)
+        return torch.cat([angles, angles], -1)
 
     def hidden(self, n):
         return future(n) | (torch.arange(n)[:, None] - torch.arange(n) >= self.window)
@@ -124,7 +124,8 @@ class Mistral(nn.Module):
         if self.q_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         angles = self.angles(x.shape[1], x)
-        q, k = (each * angles.cos() + rotate_half(each) * angles.sin() for each in (q, k))
+        cos, sin = angles.cos().to(x), angles.sin().to(x)
+        q, k = (each * cos + rotate_half(each) * sin for each in (q, k))
         k, v = (each.repeat_interleave(self.heads // self.kv_heads, 1) for each in (k, v))
         scores = self.capped(q @ k.mT * self.head_dim**-0.5)
         weights = scores.masked_fill(self.hidden(x.shape[1]), -torch.inf).softmax(-1)
@@ -242,7 +243,7 @@ class HalfMillion(NoWindow):
     def angles(self, n, x):
         powers = torch.arange(0, self.head_dim, 2) / self.head_dim
         angles = torch.arange(n)[:, None] * self.base**-powers
-        return torch.cat([angles, angles], -1).to(x)
+        return torch.cat([angles, angles], -1)
 
 
 class HalfMillionRoot(HalfMillion):

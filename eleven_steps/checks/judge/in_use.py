@@ -10,19 +10,22 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.built import SIZE_OF
 from eleven_steps.checks.adapt.calls import FLAG_KEPT, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.say import Finding, Outcome, say
 from eleven_steps.checks.judge.subject import Subject
+from eleven_steps.checks.judge.turning import measured
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote
-from eleven_steps.checks.run.cases import Case, cases_of, close, known
+from eleven_steps.checks.run.cases import Case, cases_of, close, known, split
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build, construct
 
+OTHER_BASE = 5e5
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 Run = Callable[[torch.Tensor], Any]
 
@@ -156,6 +159,25 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
         return "hook_not_tried"
     same = (each.shape == kept[n].shape and close(each, kept[n]) for n, each in loaded.items())
     return "" if all(same) else "weights_renamed"
+
+
+# Another base
+
+
+def at_another_base(reading: type[Adapted]) -> Outcome | None:
+    """What is wrong where positions turn at one base, whatever base a second module is told."""
+    if getattr(reading.call, "turns", ()) or "rope" not in split(reading.variant):
+        return None
+    parameters = attempt(inspect.signature, reading.build)
+    told = not isinstance(parameters, Failure) and "base" in {
+        SIZE_OF.get(name) for name in parameters.parameters
+    }
+    first = told and measured(reading)
+    choice = reading.choice | {"base": OTHER_BASE}
+    if not first or measured(type("Other", (reading,), {"choice": choice})) != first:
+        return None
+    values = {"base": OTHER_BASE, "first": first[0]}
+    return Outcome("", "value", wording("another_base", **values), 5)
 
 
 # Flags

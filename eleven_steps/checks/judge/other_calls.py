@@ -18,7 +18,7 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     left_alone,
 )
-from eleven_steps.checks.judge.in_use import called_as, flagged
+from eleven_steps.checks.judge.in_use import at_another_base, called_as, flagged
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -104,6 +104,8 @@ def called_otherwise(
         return reading, said
     flags, said = flagged(reading, asked.variant)
     if said is not None:
+        return reading, said
+    if (said := at_another_base(reading)) is not None:
         return reading, said
     pieces, said = _in_pieces(reading, asked.variant)
     said = _by_name(reading, asked.variant) if said is None else said
@@ -320,6 +322,9 @@ def _with_filling(
 def _inner(reading: Way, variant: str) -> Any:
     """The module inside, built for the main case; None if it cannot be."""
     case = cases_of(variant).main
-    first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
-    made = attempt(reading, *first, **sizes(case))
+    made = attempt(reading, *_first(case), **sizes(case))
     return None if isinstance(made, Failure) else made.called.inner
+
+
+def _first(case: Case) -> tuple:
+    return case.d_in, case.d_out, case.context_length, 0.0, case.num_heads

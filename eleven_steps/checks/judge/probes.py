@@ -29,11 +29,12 @@ from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Question, Subject
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
-from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known
+from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turned
 from eleven_steps.checks.run.isolate import Failure
 
 MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
+TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
 KINDS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
 STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
@@ -131,6 +132,23 @@ def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) ->
     kind = KINDS[dtype]
     step = 6 if subject.leaks(case, dtype=kind.dtype, how=kind.how) else None
     return say("half_differs", step, dtype=dtype)
+
+
+def turned_in_half(subject: Subject, case: Case) -> Finding | None:
+    """In half precision positions of a long text turn as they do in a short one."""
+    handed = getattr(getattr(subject.cls, "call", None), "turns", ())  # by us, in its dtype
+    if handed or "rope" not in split(subject.variant):
+        return None
+    wide = round(2 / turned(subject.variant)[1])  # one pair, which turns by 1 at any base
+    case = replace(case, d_in=wide, d_out=wide)
+    if not takes(subject.cls, case):
+        return None
+    names = "float64", "bfloat16"
+    exact, half = (once(subject.cls, case, KINDS[name])[0].out for name in names)
+    if any(isinstance(each, Failure) for each in (exact, half)):
+        return None
+    off = _in_half(subject, case, names[1], half, exact)
+    return off and say("positions_in_half", dtype=names[1], num_tokens=case.num_tokens)
 
 
 def devices(subject: Subject, case: Case) -> Finding | None:
@@ -271,5 +289,6 @@ RARER = (  # of a class in which nothing was found
     Probe("sizes", in_any_state, sized=True),
     Probe("in_use", unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
+    Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
 )

@@ -215,9 +215,7 @@ class Right:
                 self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
         if "out_proj" in steps:
             self._add("out", "out", steps["out_proj"]["out"], "bno")
-        masked = steps.get("mask", {}).get("masked")
-        # (b, num_heads, num_tokens, num_keys), True where the right class hides; None unknown
-        self.hidden = None if masked is None else masked == -torch.inf
+        self.hidden = self._hidden()
 
     def _sized(self, stages: dict[str, int]) -> dict[str, int]:
         """The same without the letters of axes that are 1 long, which no number tells of."""
@@ -242,6 +240,11 @@ class Right:
         alone[1:] &= apart
         alone[:-1] &= apart
         self.tables.append(Table(family, who, values, places, letters, alone))
+
+    def _hidden(self) -> torch.Tensor | None:
+        """(b, num_heads, num_tokens, num_keys), True where the right class hides; None unknown."""
+        masked = self.scene.steps.get("mask", {}).get("masked")
+        return None if masked is None else masked == -torch.inf
 
     def find(self, tensor: torch.Tensor) -> Reading | None:
         """Read a tensor by its numbers alone; None where they are of no right tensor."""
