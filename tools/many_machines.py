@@ -85,13 +85,13 @@ def measure(size: Size, rounds: int = 5) -> dict[str, dict[str, float]]:
             module = functools.partial(forward, mha)
         with processes.Traffic() as traffic, torch.no_grad():
             apart = worst([(module(given).cpu(), right)])
-        sent = bytes_sent(traffic.handed, num_processes)
+        sent = leaving(traffic.handed, num_processes)
         ms, busy = clock(module, given, rounds)
         measured[way] = {"apart": apart, "ms": ms, "busy": busy, "sent": sent}
     return measured
 
 
-def bytes_sent(handed: dict[str, int], num_processes: int) -> int:
+def leaving(handed: dict[str, int], num_processes: int) -> int:
     """Return the bytes that leave a process, of those that it hands over."""
     sent = handed.get("send", 0)
     if "all_reduce" in handed:

@@ -75,7 +75,7 @@ def restored(state: dict[str, torch.Tensor]) -> TinyModel:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ReadSentence:
     """Hold what the trained model's second layer does with a sentence.
 
     Args:
@@ -107,7 +107,7 @@ class Sentence:
         return added @ self.meanings[read(words)[0]].T
 
 
-def load_sentence(sentence: str = MEETING) -> Sentence:
+def load_sentence(sentence: str = MEETING) -> ReadSentence:
     """Let the trained model read a sentence, and return what its second layer does.
 
     Raises:
@@ -120,7 +120,7 @@ def load_sentence(sentence: str = MEETING) -> Sentence:
     everywhere = torch.ones_like(tokens, dtype=torch.bool)
     head = int(prefix_matching(weights, tokens, everywhere).argmax())
     meanings = model.unembedding.weight.detach()
-    return Sentence(write(tokens[0]), model.layers[1], head, steps, meanings, model)
+    return ReadSentence(write(tokens[0]), model.layers[1], head, steps, meanings, model)
 
 
 def load_facts() -> dict[str, str]:

@@ -194,7 +194,7 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
                 for either in (model, right) if off else ():
                     out.enter_context(without_head(either, *off))
                 looks = [look for layer in patterns(right, tokens) for look in layer[0]]
-                with Watch() as watch:
+                with SquaresMade() as watch:
                     scores = model(tokens)[0, -1]
                 chances, best = scores.softmax(dim=-1).topk(LIKELIEST)
             every = zip(best.tolist(), chances.tolist(), strict=True)
@@ -203,7 +203,7 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
         yield {"words": write(tokens[0]), "states": states}
 
 
-class Watch(DispatchMode):
+class SquaresMade(DispatchMode):
     """Keep every square matrix that torch makes: a class's own weights are among them."""
 
     def __init__(self):

@@ -20,7 +20,7 @@ HERE = "box-shadow:inset 4px 0 var(--hold)"
 
 
 @dataclass(frozen=True)
-class Line:
+class LineRun:
     """Hold what a line of code read and made when it ran.
 
     Args:
@@ -84,7 +84,7 @@ def body_of(code: str) -> list[ast.stmt]:
     return ast.parse(code).body[0].body
 
 
-def run_by_line(code: str, mha: MultiHeadAttention, x: torch.Tensor) -> dict[int, Line]:
+def run_by_line(code: str, mha: MultiHeadAttention, x: torch.Tensor) -> dict[int, LineRun]:
     """Run a forward on x (b, num_tokens, d_in) line by line; keep what each reads and makes."""
     steps, lines = steps_of(code), {}
     space, names = dict(MultiHeadAttention.forward.__globals__), {"self": mha, "x": x}
@@ -101,7 +101,7 @@ def run_by_line(code: str, mha: MultiHeadAttention, x: torch.Tensor) -> dict[int
             makes = {name: written(name, names[name]) for name in made}
         at = statement.lineno
         origins |= dict.fromkeys(makes, at)
-        lines[at] = Line(steps[at], reads, makes, from_lines, returns)
+        lines[at] = LineRun(steps[at], reads, makes, from_lines, returns)
     return lines
 
 
@@ -128,7 +128,7 @@ def written(name: str, value: Any) -> str:
     return f"{name} = {value}"
 
 
-def tell(lines: dict[int, Line]) -> dict[str, dict[str, Any]]:
+def tell(lines: dict[int, LineRun]) -> dict[str, dict[str, Any]]:
     """Say of each line and of each step what comes in and what goes out, and from where to where.
 
     Returns:
@@ -147,7 +147,7 @@ def tell(lines: dict[int, Line]) -> dict[str, dict[str, Any]]:
     return told
 
 
-def told_of(inside: set[int], makes: dict[str, str], lines: dict[int, Line]) -> dict[str, Any]:
+def told_of(inside: set[int], makes: dict[str, str], lines: dict[int, LineRun]) -> dict[str, Any]:
     """Say what some lines of one step read of others, what they make, and for which steps."""
     some = [line for at, line in lines.items() if at in inside]
     step = some[0].step
