@@ -31,7 +31,6 @@ from eleven_steps.checks.judge.related import (
     related,
     reordered,
     same_everywhere,
-    same_tensor,
     whole,
 )
 from eleven_steps.checks.judge.say import Finding, came, from_notebook, say, together
@@ -62,7 +61,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
     changed = faults[0] is None and fault(task, scenes[FIRST], again)
     both = zip(returned[FIRST], again, strict=False)
-    if changed or any(all(map(is_tensor, two)) and not same_tensor(*two) for two in both):
+    if changed or any(all(map(is_tensor, two)) and not agree(*two) for two in both):
         return say("other_each_time")
     if not any(faults):
         right = say("right_everywhere" if scenes[FIRST].case.example else "right_wherever")
@@ -342,9 +341,9 @@ def _given_back(task: Write, parts: Parts, scene: Scene) -> str:
         (n, p) for n, p, right in each if is_tensor(p) and is_tensor(right) and not agree(p, right)
     )
     own, part = next(wrong, ("", None))
-    if part is None or not any(same_tensor(part, e) for e in task.gets(scene) if is_tensor(e)):
+    if part is None or not any(agree(part, e) for e in task.gets(scene) if is_tensor(e)):
         return ""
     tensors = (pair for step in scene.steps.values() for pair in step.items())
-    name = next((f"`{name}`" for name, each in tensors if same_tensor(part, each)), "It")
+    name = next((f"`{name}`" for name, each in tensors if agree(part, each)), "It")
     sentence = "as_given" if name in ("It", f"`{own}`") else "other_given"
     return say(sentence, name=name, part=own).text

@@ -13,12 +13,8 @@ import numpy as np
 import torch
 
 from eleven_steps.checks.judge.states import State, state_of
-from eleven_steps.checks.know.right import Scene, planted
+from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.contract import called
-from eleven_steps.checks.run.isolate import clock_paused
-from eleven_steps.checks.run.making import build
-from eleven_steps.helpers.trace import STEPS
 
 THREE = ("queries", "keys", "values")
 
@@ -186,7 +182,7 @@ class Right:
 
     def __init__(self, case: Case, double: bool):
         self.case, self.dtype = case, torch.float64 if double else torch.float32
-        self.scene = scene_of(case, double)
+        self.scene = play(case, dtype=self.dtype)
         steps, heads = self.scene.steps, (case.num_heads, case.head_dim)
         self.tables: list[Table] = []
         self.stages = {family: self._sized(stages) for family, stages in STAGES.items()}
@@ -333,17 +329,3 @@ class Right:
 def right_of(case: Case, double: bool = True) -> Right:
     """The right class of a case, read once."""
     return Right(case, double)
-
-
-def scene_of(case: Case, double: bool = True) -> Scene:
-    """Run the right class of a case, in double precision, and keep its steps."""
-    dtype, steps = torch.float64 if double else torch.float32, {}
-
-    def record(name: str, **tensors: torch.Tensor) -> None:
-        steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-
-    with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
-        module = build(planted(variant=case.variant), case).to(dtype)
-        out = called(module, case, case.x.to(dtype), record=record)
-    steps["out_proj"] = {"out": out.detach().clone()}
-    return Scene(case, module, {step: steps[step] for step in STEPS if step in steps})

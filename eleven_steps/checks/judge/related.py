@@ -94,14 +94,6 @@ def reordered(
     return None
 
 
-def same_tensor(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors agree in shape, dtype and numbers."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    one = one.detach()
-    return close(one, other) if one.is_floating_point() else torch.equal(one, other)
-
-
 # How a wrong tensor is related to the right one, and to what a function was given
 
 
@@ -228,7 +220,7 @@ def _turned(pair: Pair) -> str:
     if pair.part.dim() != pair.right.dim():
         return ""
     orders = list(itertools.permutations(range(pair.right.dim())))[1:]
-    alike = (order for order in orders if same_tensor(pair.part, pair.right.permute(order)))
+    alike = (order for order in orders if agree(pair.part, pair.right.permute(order)))
     return next((say("axes_in_order", order=order).text for order in alike), "")
 
 
@@ -237,7 +229,7 @@ def _product(pair: Pair) -> str:
     sides = [side for name, each, _ in pair.given for side in _sides(name, each)]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
-        if not isinstance(made, Failure) and same_tensor(pair.part, made):
+        if not isinstance(made, Failure) and agree(pair.part, made):
             return say("it_is", code=f"{one} @ {other}").text
     return ""
 

@@ -41,7 +41,7 @@ class Scene:
 
 
 @functools.cache
-def play(case: Case, *mistakes: str) -> Scene:
+def play(case: Case, *mistakes: str, dtype: torch.dtype = torch.float32) -> Scene:
     """Run the right class of a case, or that with mistakes planted, as far as it comes.
 
     The scene is kept: nobody may write into its tensors.
@@ -49,6 +49,7 @@ def play(case: Case, *mistakes: str) -> Scene:
     Args:
         case: what it runs on.
         mistakes: identifiers of the catalogue.
+        dtype: in which it runs.
     """
     steps: dict[str, dict[str, torch.Tensor]] = {}
 
@@ -58,13 +59,13 @@ def play(case: Case, *mistakes: str) -> Scene:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     def made() -> MultiHeadAttention:
-        return build(planted(*mistakes, variant=case.variant), case)
+        return build(planted(*mistakes, variant=case.variant), case).to(dtype)
 
     with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
         module = attempt(made) if mistakes else made()  # a mistake may raise, two may collide
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
-        out = attempt(called, module, case, case.x, record=record)
+        out = attempt(called, module, case, case.x.to(dtype), record=record)
     if isinstance(out, Failure):
         return Scene(case, module, steps, out)
     if "out_proj" in steps and isinstance(out, torch.Tensor):
