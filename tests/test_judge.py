@@ -1,17 +1,16 @@
 """The judge of constructors and the probes: every message whole, as a person reads it.
 
-Each case of judged.toml changes lines of one right class. `python tests/test_judge.py` writes what
-is said now; a person reads the difference.
+Each line of said/judged.toml changes lines of one right class; of one that grows the exercise says
+how far it is.
 """
 
 import itertools
 import linecache
-import tomllib
-from pathlib import Path
 from threading import Lock
 
 import pytest
 import torch
+from said import answers, as_read
 from torch import nn
 from torch.nn import functional as F
 
@@ -21,7 +20,6 @@ from eleven_steps.checks.judge.say import say
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-CASES = Path(__file__).parent / "judged.toml"
 SOURCE = """
 class Mine(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
@@ -67,34 +65,29 @@ def edited(edits, filed=True):
     return scope["Mine"]
 
 
-def cases():
-    return tomllib.loads(CASES.read_text("utf-8"))
+def said(answer):
+    """What is said of the finished class with these edits, or of the class in progress."""
+    cls = edited(eval(answer.removeprefix("grows ")))
+    grows = answer.startswith("grows ")
+    return str(check("your_class.1", cls, record=False) if grows else check_attention(cls))
 
 
-def said(case):
-    """What is said of the finished class, or of the class in progress."""
-    cls = edited(case["edits"])
-    return str(
-        check("your_class.1", cls, record=False) if case.get("grows") else check_attention(cls)
-    )
-
-
-@pytest.mark.parametrize(("name", "case"), cases().items(), ids=cases())
-def test_the_whole_message(name, case):
-    assert said(case) == case["said"]
+def test_the_whole_message():
+    told = {answer: said(answer) for answer in answers("judged")}
+    assert told == as_read("judged", told)
 
 
 def test_the_unedited_class_is_right():
-    assert said({"edits": []}).startswith("passed: All eleven steps are right")
+    assert said("[]").startswith("passed: All eleven steps are right")
 
 
-RAISING = [name for name, case in cases().items() if "The constructor raises" in case["said"]]
+RAISING = [edits for edits, told in answers("judged").items() if "The constructor raises" in told]
 
 
-@pytest.mark.parametrize("name", RAISING)
-def test_without_its_source_a_constructor_is_put_at_the_same_step(name):
-    case = cases()[name]
-    bare, known = (check_attention(edited(case["edits"], filed)) for filed in (False, True))
+@pytest.mark.parametrize("edits", RAISING)
+def test_without_its_source_a_constructor_is_put_at_the_same_step(edits):
+    edits = eval(edits.removeprefix("grows "))
+    bare, known = (check_attention(edited(edits, filed)) for filed in (False, True))
     assert bare.step == known.step
     assert "in the line" not in bare.message
 
@@ -148,19 +141,3 @@ def test_dropout_is_not_asked_about_where_outputs_are_wrong(instead):
     verdict = check_attention(edited([("context = (weights @ values)", f"context = {instead}")]))
     assert not verdict.passed and verdict.step != 7
     assert "drop" not in verdict.message
-
-
-if __name__ == "__main__":
-    print("# Changes of the right class in test_judge.py, and what is said of each, whole.\n")
-    for name, case in cases().items():
-        print(f"[{name}]")
-        for key, value in case.items():
-            told = said(case) if key == "said" else value
-            text = repr(told).lower() if isinstance(told, bool) else None
-            if isinstance(told, str):
-                text = f"'''{told}'''"
-            elif isinstance(told, list):
-                pairs = (", ".join(f"'''{part}'''" for part in pair) for pair in told)
-                text = "[" + ", ".join(f"[{pair}]" for pair in pairs) + "]"
-            print(f"{key} = {text}")
-        print()
