@@ -12,7 +12,7 @@ from torch.func import functional_call
 from eleven_steps.checks.adapt.block import Block, is_norm
 from eleven_steps.checks.adapt.built import Build, built, whatever
 from eleven_steps.checks.adapt.calls import Call, output
-from eleven_steps.checks.adapt.layers import ROLES, Place, each_of
+from eleven_steps.checks.adapt.layers import ROLES, Kept, each_of
 from eleven_steps.checks.run.cases import LAYERS, Case, Cases, added, cases_of, split, turned
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
@@ -62,7 +62,7 @@ class Adapted(nn.Module):
 
     build: ClassVar[Build]
     choice: ClassVar[dict[str, Any]] = {}  # what the constructor is told besides sizes
-    places: ClassVar[list[Place]]
+    places: ClassVar[list[Kept]]
     call: ClassVar[Call]
     asked: ClassVar[set[str]]  # which of our sizes build asks for
     lacks: ClassVar[frozenset[str]]  # biases that it has under no qkv_bias

@@ -40,7 +40,7 @@ LAYOUTS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class Kept:
     """Where one weight of ours, or several in one, is kept.
 
     Args:
@@ -189,7 +189,7 @@ def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
 
 def places(
     module: nn.Module, weights: dict[str, str], sizes: dict[str, dict], told: dict[str, str]
-) -> Iterator[list[Place]]:
+) -> Iterator[list[Kept]]:
     """Yield every way to read where the weights are, the usual ones first.
 
     Args:
@@ -209,5 +209,5 @@ def places(
         fitting = layouts_of(role, shape, "*" in pattern, sizes[role], last)
         layouts = [told[role]] if role in told else fitting
         bias = bias_of(pattern, parameters)
-        choices.append([Place(role, pattern, bias, layout) for layout in layouts])
+        choices.append([Kept(role, pattern, bias, layout) for layout in layouts])
     yield from map(list, itertools.product(*choices))

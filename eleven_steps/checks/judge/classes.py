@@ -34,7 +34,7 @@ from eleven_steps.checks.judge.naming import (
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, together, verdict
 from eleven_steps.checks.judge.subject import Subject, decided
-from eleven_steps.checks.judge.tell import told
+from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.run.ask import is_remote
 from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
@@ -91,7 +91,7 @@ def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
     """What goes wrong in a forward before the out_proj that is not there."""
     blame = blamed(cls, cases_of(variant).main)
     if blame and blame.found and blame.found.step < 11 and not blame.raised:
-        yield told(blame)
+        yield tell(blame)
 
 
 def _shapes(subject: Subject) -> Iterator[Finding]:
@@ -144,7 +144,7 @@ def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
     elif blame is None and raised:
         yield constructor_raised(subject.cls, case, case.qkv_bias, out)
     elif blame and blame.found and blame.found.reason == "idle":
-        yield told(blame, error_of(out))
+        yield tell(blame, error_of(out))
     elif names := _named(subject, blame, case):
         if names == ("no_mask",) and subject.leaks(train=True) is False:
             yield say("future_in_eval")

@@ -27,7 +27,7 @@ from eleven_steps.checks.run.cases import (
 )
 from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts, Shapes
+from eleven_steps.checks.run.making import ATTRIBUTES, ByBias, Facts, Shapes
 
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -45,7 +45,7 @@ NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "kept": [], "supers": F
 NAMESPACES = {"torch": torch, "torch.nn": nn, "torch.nn.functional": nn.functional}
 
 
-def constructed(cls: Any, variant: str = "") -> Built | Finding:
+def constructed(cls: Any, variant: str = "") -> ByBias | Finding:
     """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
     sort, name = kind_of(cls)
     if sort == "module":
@@ -60,7 +60,7 @@ def constructed(cls: Any, variant: str = "") -> Built | Finding:
 
 
 def faults(
-    built: Built, variant: str = "", begun: bool | None = None, lacks: frozenset[str] = frozenset()
+    built: ByBias, variant: str = "", begun: bool | None = None, lacks: frozenset[str] = frozenset()
 ) -> Iterator[Finding]:
     """Yield what is wrong with what a constructor made, or still to come.
 
@@ -84,7 +84,7 @@ def faults(
             yield from stored(facts)
 
 
-def absent(built: Built, variant: str = "") -> list[str]:
+def absent(built: ByBias, variant: str = "") -> list[str]:
     """The layers that are not there under their names, those of the variant last."""
     shapes = built[True].shapes
     lost = [name for name in LAYERS if f"{name}.weight" not in shapes]
@@ -123,7 +123,7 @@ def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
 # What there is, and is not as it should be
 
 
-def _layers(built: Built, lacks: frozenset[str]) -> Iterator[Finding]:
+def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
     shapes, facts = {bias: each.shapes.keys() for bias, each in built.items()}, built[True]
     if facts.tied:
         those = " and ".join(facts.tied)

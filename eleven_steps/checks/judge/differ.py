@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import of_another, skipped
+from eleven_steps.checks.judge.meeting import of_another, ordered, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
@@ -220,7 +220,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := of_another(walked, number, op, step, start):
         return found
-    for question in (skipped, wrong_size, _weighed, _of_another_family):
+    for question in (ordered, skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):

@@ -44,7 +44,7 @@ class Asked:
     choice: dict[str, Any] = field(default_factory=dict)  # what the constructor is told besides
 
     @property
-    def told(self) -> bool:
+    def guided(self) -> bool:
         """Whether it is said where to look."""
         return self.layers is not None or self.call is not None
 
@@ -92,7 +92,7 @@ def check_attention(
     asked = Asked(cls, _variant(variant, causal), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    if not asked.told and not _elsewhere(cls):
+    if not asked.guided and not _elsewhere(cls):
         return honestly("", _judged_alone, cls, asked.variant)
     return honestly("", in_turn, _judged, _every, asked)
 
@@ -145,7 +145,7 @@ def _judged(asked: Asked) -> Outcome:
         return say("too_slow", seconds=READING).outcome("")
     except Unread as error:
         names = ask(asked.build, "parameters")
-        if not asked.told and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
+        if not asked.guided and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
             return judged(asked.build, asked.variant)  # the lecture's, not written yet
         return say("unread", why=str(error)).outcome("")
     reading, verdict = _best(readings, asked.variant)

@@ -34,7 +34,7 @@ from eleven_steps.checks.judge.related import (
     whole,
 )
 from eleven_steps.checks.judge.say import Finding, came, from_notebook, say, together
-from eleven_steps.checks.judge.tell import told
+from eleven_steps.checks.judge.tell import nan_first, tell
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
@@ -43,7 +43,6 @@ from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
-from eleven_steps.helpers.trace import STEPS
 
 POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
 
@@ -163,7 +162,7 @@ def _told_apart(*numbers: torch.Tensor) -> list[str]:
     return next((each for each in shown if len({*each}) > 1), [f"{e:g}" for e in numbers])
 
 
-def _spoken_of(faults: list[Finding | None], likes: dict[int, str]) -> int:
+def _spoken_of(faults: list[Finding | None], likes: dict[int, str], texts: list[str]) -> int:
     """The case that a message speaks of: the first wrong one, unless the second example tells more.
 
     An error, a whole number and a shape tell more where all sizes differ, and so does a case in
@@ -174,9 +173,7 @@ def _spoken_of(faults: list[Finding | None], likes: dict[int, str]) -> int:
     if first < SIZED and other:
         louder = other.kind in ("error", "shape") and one.kind in ("value", other.kind)
         if other.kind == one.kind == "error":  # the same one is told where a learner sees it
-            louder = one.text.replace(one.case.where, "") != other.text.replace(
-                other.case.where, ""
-            )
+            louder = texts[first] != texts[SIZED]
         like, there = (re.sub(r"[-\d.]+", "", likes[index]) for index in (first, SIZED))
         if louder or other.name == one.name == "other_whole" or there and like != there:
             return SIZED
@@ -199,23 +196,21 @@ def _why(
         return finding
     else:
         one = _unused(task, answer, scenes[FIRST], returned[FIRST])
-        likes = {i: back[i] or one or _like(task, returned[i], scenes[i]) for i in back}
-        at = _spoken_of(faults, likes)
+        likes = {i: back[i] or one or _like(task, returned, scenes, i) for i in back}
+        at = _spoken_of(faults, likes, [error_of(parts and parts[0]) for parts in returned])
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
-        clear = faults[at].kind == "nan" and wording("nan_comes_of") not in faults[at].text
-        look = raised or not likes[at] and faults[at].kind != "type" and not clear
+        look = raised or not likes[at] and faults[at].kind != "type"
         if look and at != SIZED:
             blame = _followed(task, answer, scenes[at], returned[at])
-        numbers = faults[at].kind == "value"  # of a shape each call on the way may tell
-        if look and (said := _in_its_line(task, blame, returned[at], numbers)):
+        if look and (said := _in_its_line(task, blame, returned[at], faults[at].kind)):
             text = said if raised else together(text, said)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
             text = together(text, wording("is_handed", names=names))
         if faults[FIRST] is None:
             text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
-        elif at and faults[at].kind != faults[FIRST].kind:
+        elif faults[at].kind != faults[FIRST].kind == "value":
             text = say("hidden_by_sizes", first=scenes[FIRST].case.called, fault=text).text
         finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
@@ -233,18 +228,20 @@ def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | N
     )
 
 
-def _in_its_line(task: Write, blame: Blame | None, parts: Parts, numbers: bool) -> str:
-    """Say what is wrong in the line where it is, or what it raises; numbers: only they differ."""
+def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> str:
+    """Say what is wrong in the line where it is, or what it raises; kind is that of the fault."""
     if blame is None:
         return ""
+    if kind == "nan":
+        return nan_first(blame)
     found, error = blame.found, error_of(parts[0] if parts else None)
     if error:  # which may come before the last block of keys
         useful = found and not task.right and found.reason != "pairs"
-        return told(blame if useful else plainly(blame), error).text
+        return tell(blame if useful else plainly(blame), error).text
     useful = found and found.op is not None and not task.right and found.reason != "torch"
-    if numbers and useful and found.reason == "made" and STEPS[found.step - 1] != task.step:
+    if kind == "value" and useful and found.reason == "made" and found.step != task.number:
         return ""  # the step that a call alone looks like is no part of the exercise
-    return told(blame).text if useful else ""
+    return tell(blame).text if useful else ""
 
 
 def _slip(
@@ -267,19 +264,18 @@ def _slip(
         if task.planted and index == 0:
             named = blame and blame.walked.trace.source and not dropped(blame)  # made, then left
             idle = named and blame.found and blame.found.reason == "idle"
-            return replace(told(blame), step=None) if idle else say("not_repaired")
+            return replace(tell(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
 
 
 def _slips(task: Write) -> list[Slip]:
     """The usual wrong answers, those of the exercise before those of its step."""
-    number = STEPS.index(task.step) + 1
     own = [slip.mistake for slip in task.slips]
     every = {} if task.right else mistakes_of(task.variant)  # where it is part of a step, none
     # What is made of x is given, and right: no mistake of steps 2 and 3 is blamed later.
-    steps = {1, number, *range(4, 12)}
-    others = [n for n, e in every.items() if number in e.steps and e.step in steps]
+    steps = {1, task.number, *range(4, 12)}
+    others = [n for n, e in every.items() if task.number in e.steps and e.step in steps]
     return [*task.slips, *(Slip(every[n].told, None, n) for n in others if n not in own)]
 
 
@@ -304,14 +300,22 @@ def _from_outside(
     return None
 
 
-def _like(task: Write, parts: Parts, scene: Scene) -> str:
+def _like(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> str:
+    """How the first wrong tensor of a case is related to what is right, and to what was given."""
+    pairs = [_pair(task, *each) for each in zip(returned, scenes, strict=False)]
+    others = tuple(each for i, each in enumerate(pairs) if each and i != at)
+    return related(replace(pairs[at], others=others)) if pairs[at] else ""
+
+
+def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
+    """The first wrong tensor beside the right one."""
     every = zip(parts, task.answer(scene), task.letters, strict=False)
     wrong = (e for e in every if all(map(is_tensor, e[:2])) and not agree(*e[:2]))
     part, right, letters = next(wrong, (None, None, ""))
     if part is None:
-        return ""
+        return None
     given = given_of(task.gets(scene), scene)
-    return related(Pair(task.step, part.detach(), right, scene, given, letters))
+    return Pair(task.step, part.detach(), right, scene, given, letters)
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:

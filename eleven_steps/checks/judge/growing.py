@@ -41,7 +41,7 @@ from eleven_steps.checks.judge.related import (
     same_parts,
 )
 from eleven_steps.checks.judge.say import Finding, in_order, say, together
-from eleven_steps.checks.judge.tell import told
+from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.ask import Pass, Seen, once
@@ -135,7 +135,7 @@ def _left_behind(blame: Blame) -> Finding | None:
     index, op = far["values"], walked.makers.get(far["values"], [None])[0]
     place = walked.trace.ops[op].place if op is not None else None
     found = Difference(4, "behind", None, place, index)
-    return told(replace(blame, found=found))
+    return tell(replace(blame, found=found))
 
 
 def _so_far(number: int, blame: Blame | None) -> Finding:

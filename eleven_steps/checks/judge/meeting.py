@@ -81,6 +81,24 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     return None
 
 
+def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """An einsum that gives the context's axes in another order than what comes behind it takes.
+
+    Only where the values come to it with tokens before heads: others are swapped back in a line
+    of their own.
+    """
+    some = op.given[:1] if kind(op) in JOINING else op.gave
+    index = some[0] if some else None
+    maker = walked.makers.get(index, [None])[-1]
+    if maker is None or kind(made := walked.trace.ops[maker]) != "einsum":
+        return None
+    values = any(each.family == "projected" and each.stage == 3 for each in walked.of(made))
+    reading = walked.readings[index]
+    if not values or reading.family != "context" or sorted(reading.axes or ()) != [*"bdhn"]:
+        return None
+    return Difference(8, "ordered", maker, made.place, index)
+
+
 def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
     while numbers := walked.makers.get(index):

@@ -18,7 +18,7 @@ from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.related import failed, same_parts
 from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
-from eleven_steps.checks.judge.tell import line_of, told
+from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -29,7 +29,7 @@ from eleven_steps.checks.run.making import ATTRIBUTES, Facts
 from eleven_steps.helpers.trace import STEPS
 
 # Differences that are of their own step, whatever mistake ends in the same numbers.
-OWN_PLACE = "other", "early", "size", "exchanged"
+OWN_PLACE = "other", "early", "size", "exchanged", "ordered"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,10 @@ def single(played: Played, blame: Blame | None = None) -> str | None:
     """
     step = blame.found.step if blame and blame.found else None
     mistakes, raised = played.mistakes, blame is not None and blame.raised
-    names = sorted(mistakes, key=lambda each: not raised and step not in mistakes[each].steps)
+    passed = () if raised or step is None else range(2, step)
+    done = {number for number in passed if blame.walked.reached(STEPS[number - 1])}
+    names = [name for name, each in mistakes.items() if not done.issuperset(each.steps)]
+    names.sort(key=lambda each: not raised and step not in mistakes[each].steps)
     for name in names:
         how, here = makes(played, name), step in (None, *mistakes[name].steps)
         if not how or not played.fits(name):
@@ -256,7 +259,7 @@ def of_names(
 ) -> Iterator[Finding]:
     """Say mistakes; where the way shows a lone one's line elsewhere, that line."""
     if len(names) == 1 and contradicted(blame, names[0]):
-        yield replace(told(blame, error), mistake=names[0])
+        yield replace(tell(blame, error), mistake=names[0])
         return
     for name in names:
         yield say_one(name, blame and blame.step_of(name))
@@ -267,7 +270,7 @@ def unknown(
 ) -> Finding:
     """Say where an answer leaves the right way, or otherwise, and what there is to look at."""
     found = blame and blame.found
-    finding = told(blame, error_of(out)) if found else otherwise
+    finding = tell(blame, error_of(out)) if found else otherwise
     used = used_by(answer)
     reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
     hint = self_forgotten(out, facts) if isinstance(out, Failure) else ""

@@ -31,7 +31,7 @@ class Table:
     alone: np.ndarray  # whether no other of them is the same number
 
     @property
-    def told(self) -> np.ndarray:
+    def sure(self) -> np.ndarray:
         """The places of the numbers that are alone, which tell where they are from."""
         return self.places[self.alone]
 
@@ -64,10 +64,10 @@ def laid_out(
     """
     numbers = range(len(table.letters))
     fixed = [k for k in numbers if (found[:, k] == found[0, k]).all()]
-    fixed = [k for k in fixed if (table.told[:, k] != table.told[0, k]).any()]
-    same = np.ones(len(table.told), bool)
+    fixed = [k for k in fixed if (table.sure[:, k] != table.sure[0, k]).any()]
+    same = np.ones(len(table.sure), bool)
     for k in fixed:
-        same &= table.told[:, k] == found[0, k]
+        same &= table.sure[:, k] == found[0, k]
     axes, held = [""] * len(shape), set()
     for axis, size in enumerate(shape):
         own = []

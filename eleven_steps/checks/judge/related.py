@@ -16,6 +16,7 @@ from eleven_steps.checks.run.cases import LAYERS, Case, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, clock_paused
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
+POWERS = {1: "times", -1: "divided", 0.5: "times_root", -0.5: "divided_by_root"}  # as words
 MANY = 100_000  # numbers: an expanded tensor may claim any
 Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
 
@@ -107,6 +108,7 @@ class Pair:
         scene: of the right class.
         given: what the function was given, by names.
         letters: the axes of the right one.
+        others: the same in other cases.
     """
 
     step: str
@@ -115,6 +117,7 @@ class Pair:
     scene: Scene
     given: Given
     letters: str = ""
+    others: tuple["Pair", ...] = ()
 
     @property
     def shaped(self) -> bool:
@@ -137,6 +140,8 @@ def related(pair: Pair) -> str:
 
 def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
     """How far a mask that is True where something is hidden hides too much, or too little."""
+    if torch.equal(part, ~right):
+        return say("true_where_seen").text
     more, less = int((part & ~right).sum()), int((right & ~part).sum())
     name = "hides_other" if more and less else "hides_more" if more else "hides_less"
     counts = {"more": more, "less": less, "hidden": int(right.sum()), "seen": int((~right).sum())}
@@ -164,14 +169,31 @@ def _rounded(pair: Pair) -> str:
 
 
 def _multiplied(pair: Pair) -> str:
+    if not (factor := _factor(pair)):
+        return ""
+
+    def holds(letter: str, power: float) -> bool:
+        every = ((_factor(each), each.scene.case.letters) for each in (pair, *pair.others))
+        return all(
+            math.isclose(mine, sizes[letter] ** power, rel_tol=1e-4) for mine, sizes in every
+        )
+
+    powers = [each for each in itertools.product(pair.scene.case.letters, POWERS) if holds(*each)]
+    if len(powers) != 1:
+        return say("times_the_right", factor=factor).text
+    ((letter, power),) = powers
+    return say("times_a_size", how=wording(POWERS[power], letter=letter)).text
+
+
+def _factor(pair: Pair) -> float:
+    """What every number of the right one is multiplied by; 0 where that is not all."""
     part, right = pair.part, pair.right
     shown = pair.shaped and right.isfinite() & part.isfinite()
     if not pair.shaped or not torch.equal(part[~shown], right[~shown]) or not shown.any():
-        return ""
+        return 0.0
     mine, wanted = part[shown], right[shown]
     factor = float(mine @ wanted / wanted.square().sum())
-    alike = abs(factor) > 1e-6 and close(mine, factor * wanted)
-    return say("times_the_right", factor=factor).text if alike else ""
+    return factor if abs(factor) > 1e-6 and close(mine, factor * wanted) else 0.0
 
 
 def _divided_otherwise(pair: Pair) -> str:
@@ -201,7 +223,7 @@ def _moved(pair: Pair) -> str:
     for name, tensor, letters in pair.given:
         if pair.part.numel() != tensor.numel() or not tensor.isfinite().all():
             continue
-        flat, axes = pair.part.flatten(), letters.strip("()").split(", ")
+        flat, axes = pair.part.flatten(), letters.strip("(),").split(", ")
         for order in itertools.permutations(range(tensor.dim())):
             turned, plain = tensor.permute(order), order == tuple(range(tensor.dim()))
             if not close(flat, turned.flatten()):
@@ -242,7 +264,7 @@ def _sides(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]
 def _one_axis_less(pair: Pair) -> str:
     """One slice of what is right, or of what was given, or the right one summed along an axis."""
     for name, tensor, letters in (("", pair.right, pair.letters), *pair.given):
-        axes = letters.strip("()").split(", ")
+        axes = letters.strip("(),").split(", ")
         if tensor.dim() != pair.part.dim() + 1 or len(axes) != tensor.dim():
             continue
         for dim, axis in enumerate(axes):
@@ -259,7 +281,7 @@ def _one_axis_less(pair: Pair) -> str:
 
 def _right_in_part(pair: Pair) -> str:
     """The right numbers in some texts or heads, and other ones in the rest."""
-    axes = pair.letters.strip("()").split(", ")
+    axes = pair.letters.strip("(),").split(", ")
     if not pair.shaped or len(axes) != pair.right.dim():
         return ""
     for dim, axis in enumerate(axes):
@@ -327,5 +349,5 @@ def hidden_by(scores: Iterable[torch.Tensor]) -> str:
 def exchanged(case: Case) -> set[tuple[int, ...]]:
     """The shapes with three axes of the steps where b and num_tokens have changed places."""
     sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
-    axes = (each.strip("()").split(", ") for each in SHAPES.values())
+    axes = (each.strip("(),").split(", ") for each in SHAPES.values())
     return {tuple(sizes[name] for name in each) for each in axes if len(each) == 3}

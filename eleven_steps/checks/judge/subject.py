@@ -14,7 +14,7 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.making import Built, Shapes
+from eleven_steps.checks.run.making import ByBias, Shapes
 
 
 class Subject:
@@ -26,7 +26,7 @@ class Subject:
         variant: the change since the lecture that it is to have.
     """
 
-    def __init__(self, cls: Any, built: Built, variant: str = ""):
+    def __init__(self, cls: Any, built: ByBias, variant: str = ""):
         self.cls, self.built, self.variant = cls, built, variant
         self.changes = variant.split(",")
         self.shapes: Shapes = built[True].shapes

@@ -62,7 +62,7 @@ EXPLAINED = {
 }
 
 
-def told(blame: Blame, error: str = "") -> Finding:
+def tell(blame: Blame, error: str = "") -> Finding:
     """Say what a difference is.
 
     Args:
@@ -98,6 +98,17 @@ def told(blame: Blame, error: str = "") -> Finding:
     return replace(finding, text=" ".join(filter(None, (finding.text, later))))
 
 
+def nan_first(blame: Blame) -> str:
+    """Say which call first makes NaN of what holds none."""
+    ops, tensors = blame.walked.trace.ops, blame.walked.trace.tensors
+    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in tensors]
+    makes = (op for op in ops if any(nan[i] for i in op.gave) and not any(nan[i] for i in op.given))
+    op = next(makes, None)
+    if op is None or not op.place or not op.place.expression:
+        return ""
+    return wording("nan_first", at=line_of(op.place), code=op.place.expression)
+
+
 def _said_by_torch(blame: Blame, error: str) -> bool:
     """Whether the line that is blamed raises, and what it raises says it best."""
     place, stop = blame.found.place, blame.walked.trace.stop
@@ -125,7 +136,9 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["came"] = quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
         values["is_what"] = wording("holds", what=noun(reading))
-        values["shape"] = tuple(walked.trace.tensors[found.index].shape)
+        tensor = walked.trace.tensors[found.index]
+        values["shape"] = tuple(tensor.shape)
+        values["letters"] = in_letters(reading, tensor, walked.right.case)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
         what = noun(walked.readings[found.wanted])

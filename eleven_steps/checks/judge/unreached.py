@@ -102,6 +102,7 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     """The step that a size is used for which the line was to make; step 1 where it is not clear."""
     last = path[-1]
     sized = any(named(each) in ("shape", "size") for each in ast.walk(last))
+    sized = sized and not walked.trace.ops  # behind a call a size is read for what comes next
     single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
     if not single or sized or depth > 2:
         return 1

@@ -90,7 +90,7 @@ class WrongLines:
             each = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
             edits = {LINES[name]: new for changes in each for name, new in changes.items()}
             source = with_edits(edited_source(), {self.step: edits})
-            yield State(chosen, class_of(source), told(each))
+            yield State(chosen, class_of(source), reasons(each))
 
 
 def wrong_lines(step: str) -> WrongLines:
@@ -127,7 +127,7 @@ def by_line(edits: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def told(changes: list[Mapping[str, str]]) -> tuple[str, ...]:
+def reasons(changes: list[Mapping[str, str]]) -> tuple[str, ...]:
     """Return why a choice matters: of the mistake that it is, else of each of its lines."""
     known = {frozenset(mistake.edits.items()): mistake.why for mistake in MISTAKES.values()}
     every = [frozenset(edits.items()) for edits in changes]

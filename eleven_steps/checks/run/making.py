@@ -39,7 +39,7 @@ class Facts:
     frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
 
 
-Built = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
+ByBias = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
 
 
 def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:

@@ -14,7 +14,7 @@ import torch
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.cases import TASK_CASES, Case
 from eleven_steps.checks.run.isolate import attempt, clock_paused
-from eleven_steps.helpers.trace import SHAPES
+from eleven_steps.helpers.trace import SHAPES, STEPS
 
 Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
@@ -58,6 +58,11 @@ class Write:
     def variant(self) -> str:
         """The change since the lecture that it is about."""
         return self.cases[0].variant
+
+    @property
+    def number(self) -> int:
+        """The step that it belongs to, 1 to 11."""
+        return STEPS.index(self.step) + 1
 
     @property
     def letters(self) -> tuple[str, ...]:

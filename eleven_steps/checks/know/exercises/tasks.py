@@ -4,6 +4,7 @@ TASKS maps identifiers to tasks, in the order of the course: those of functions.
 questions.toml that belong to one of these.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -134,12 +135,14 @@ _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes,
 _KNOWN |= {"in_blocks": in_blocks, "highest": highest}
 
 
+_compiled = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
+
+
 class Code:
     """What a line of functions.toml is in a scene, between the names it sees."""
 
     def __init__(self, line: str, let: dict[str, str]) -> None:
-        self.line = compile(line, "functions.toml", "eval")
-        self.let = {name: compile(each, "functions.toml", "eval") for name, each in let.items()}
+        self.line, self.let = line, let
 
     def __call__(self, scene: Scene) -> Any:
         """Run it on what was recorded."""
@@ -148,8 +151,8 @@ class Code:
         seen["x"] = scene["shape"]["x"]
         with torch.no_grad():
             for name, line in self.let.items():
-                seen[name] = eval(line, seen)
-            return eval(self.line, seen)
+                seen[name] = eval(_compiled(line), seen)
+            return eval(_compiled(self.line), seen)
 
 
 def _slips(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
