@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.read import FAMILIES, Reading, Right
-from eleven_steps.checks.judge.states import HIDDEN
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,

@@ -9,10 +9,9 @@ import torch
 
 from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.path import Difference, Walk, kind, own_text
-from eleven_steps.checks.judge.read import FAMILIES, LETTERS, Reading
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.related import hides_other
 from eleven_steps.checks.judge.say import Finding, say
-from eleven_steps.checks.judge.states import HIDDEN
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
