@@ -165,7 +165,7 @@ def _progress(reading: Reading, walked: Walk) -> int:
     if reading.family == "scores":
         state = reading.state
         if state is None or not state.grown:
-            hides = walked.right.hidden is not None and bool(walked.right.hidden.any())
+            hides = bool(walked.right.hidden.any())
             return 6 if state and state.hidden == "right" and hides else 5
         return 7 if state.whole else 6
     return reading.stage or 0
@@ -242,7 +242,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return None
     index, before = given[0]
     root = walked.right.case.head_dim**-0.5
-    hides = walked.right.hidden is not None and bool(walked.right.hidden.any())
+    hides = bool(walked.right.hidden.any())
 
     def found(step: int, reason: str, which: int | None = None, **values: Any) -> Difference:
         return Difference(step, reason, number, op.place, which, None, values)

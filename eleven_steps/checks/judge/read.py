@@ -239,31 +239,26 @@ class Right:
         self.tables: list[Table] = []
         self.stages = {family: self._sized(stages) for family, stages in STAGES.items()}
         self._add("x", "x", steps["shape"]["x"], "bne")
-        three = steps.get("view", {})
+        three = steps["view"]
         shapes = {tuple(each.shape) for each in three.values()}
-        if len(shapes) == 1 and next(iter(shapes), (0,))[2:] == heads:
+        if len(shapes) == 1 and next(iter(shapes))[2:] == heads:
             self._add("projected", "", torch.stack([three[name] for name in THREE]), "wbnhd")
         else:
             for name, each in three.items():
                 own = tuple(each.shape[1:3]) == (case.num_tokens, case.num_heads)
                 self._add("projected", name, each, "bnhd" if own else "bngd")
-        for name, each in steps.get("transpose", {}).items():
+        for name, each in steps["transpose"].items():
             if self.find(each) is None:  # a change since the lecture makes other numbers here
                 self._add("projected", name, each, "bhnd")
-        scores = steps.get("scores", {}).get("scores")
-        if scores is not None:
-            self._add("scores", "scores", scores, "bhij")
-        for step, name in ("mask", "masked"), ("softmax", "weights"):
-            if name in steps.get(step, {}):
-                self._add("scores", name, steps[step][name], "bhij")
-        if "context" in steps:
-            self._add("context", "context", steps["context"]["context"], "bhnd")
-            combined = steps["combine"]["context"]
-            if self.find(combined) is None and combined.shape[-1] == case.d_out:
-                self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
-        if "out_proj" in steps:
-            self._add("out", "out", steps["out_proj"]["out"], "bno")
-        self.hidden = self._hidden()
+        for step, name in ("scores", "scores"), ("mask", "masked"), ("softmax", "weights"):
+            self._add("scores", name, steps[step][name], "bhij")
+        self._add("context", "context", steps["context"]["context"], "bhnd")
+        combined = steps["combine"]["context"]
+        if self.find(combined) is None and combined.shape[-1] == case.d_out:
+            self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
+        self._add("out", "out", steps["out_proj"]["out"], "bno")
+        # (b, num_heads, num_tokens, num_keys), True where the right class hides
+        self.hidden = steps["mask"]["masked"] == -torch.inf
 
     def _sized(self, stages: dict[str, int]) -> dict[str, int]:
         """The same without the letters of axes that are 1 long, which no number tells of."""
@@ -288,11 +283,6 @@ class Right:
         alone[1:] &= apart
         alone[:-1] &= apart
         self.tables.append(Table(family, who, values, places, letters, alone))
-
-    def _hidden(self) -> torch.Tensor | None:
-        """(b, num_heads, num_tokens, num_keys), True where the right class hides; None unknown."""
-        masked = self.scene.steps.get("mask", {}).get("masked")
-        return None if masked is None else masked == -torch.inf
 
     def find(self, tensor: torch.Tensor) -> Reading | None:
         """Read a tensor by its numbers alone; None where they are of no right tensor."""
@@ -355,8 +345,6 @@ class Right:
 
     def beside(self, tensor: torch.Tensor, like: Reading) -> tuple[torch.Tensor, ...] | None:
         """The tensor, the right scores and what is hidden, (.., queries, keys) each."""
-        if like.axes is None or "scores" not in self.scene.steps or self.hidden is None:
-            return None
         if not tensor.is_floating_point() or tensor.device.type != "cpu":
             return None
         letters, fixed = "".join(like.axes), dict(like.fixed)

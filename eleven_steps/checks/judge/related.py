@@ -198,8 +198,8 @@ def _factor(pair: Pair) -> float:
 
 def _divided_otherwise(pair: Pair) -> str:
     """The softmax of the masked scores, divided by another number than it should be."""
-    masked, head_dim = pair.scene.steps.get("mask", {}).get("masked"), pair.scene.case.head_dim
-    if pair.step != "softmax" or masked is None or pair.part.shape != masked.shape:
+    masked, head_dim = pair.scene["mask"]["masked"], pair.scene.case.head_dim
+    if pair.step != "softmax" or pair.part.shape != masked.shape:
         return ""
     shown = masked.isfinite() & (pair.part > 0)
     first = (masked - masked[..., :1])[shown], (pair.part / pair.part[..., :1]).log()[shown]
@@ -323,8 +323,8 @@ def given_of(arguments: Sequence[object], scene: Scene) -> Given:
 
 def nan_cause(part: torch.Tensor, scene: Scene) -> str:
     """Say what made NaN, by where it stands beside the hidden scores; else all that may."""
-    masked = scene.steps.get("mask", {}).get("masked")
-    if masked is None or masked.shape != part.shape:
+    masked = scene["mask"]["masked"]
+    if masked.shape != part.shape:
         return wording("nan_comes_of")
     hidden, nan = masked == -torch.inf, part.isnan()
     if torch.equal(nan, hidden):

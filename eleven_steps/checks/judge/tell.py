@@ -235,8 +235,8 @@ def _made(found: Difference, walked: Walk) -> str:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
     if kind(op) in ("view", "reshape", "unflatten"):
-        heads = walked.right.scene.steps.get("view", {}).get("queries")
-        if found.step == 3 and heads is not None and shape[:2] == heads.shape[:2] != shape:
+        heads = walked.right.scene["view"]["queries"]
+        if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
             wanted = tuple(heads.shape)
             return wording("made_sizes", shape=shape, wanted=wanted, letters=SHAPES["view"])
         if mixed:
