@@ -89,7 +89,7 @@ def check_attention(
     Raises:
         ValueError: there is no such variant, or no such layer of ours.
     """
-    asked = Asked(cls, _variant(variant, causal), layers, call)
+    asked = Asked(cls, combined(variant if causal else f"{variant},full"), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
@@ -127,10 +127,6 @@ def _judged_alone(cls: Any, variant: str) -> Outcome:
     inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
     names = ", ".join(each.name for each in inputs)
     return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
-
-
-def _variant(variant: str, causal: bool) -> str:
-    return combined(variant if causal else f"{variant},full")
 
 
 def _judged(asked: Asked) -> Outcome:

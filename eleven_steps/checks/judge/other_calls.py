@@ -322,9 +322,6 @@ def _with_filling(
 def _inner(reading: Way, variant: str) -> Any:
     """The module inside, built for the main case; None if it cannot be."""
     case = cases_of(variant).main
-    made = attempt(reading, *_first(case), **sizes(case))
+    first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
+    made = attempt(reading, *first, **sizes(case))
     return None if isinstance(made, Failure) else made.called.inner
-
-
-def _first(case: Case) -> tuple:
-    return case.d_in, case.d_out, case.context_length, 0.0, case.num_heads

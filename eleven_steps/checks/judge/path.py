@@ -77,8 +77,12 @@ class Walk:
 
     @functools.cached_property
     def makers(self) -> dict[int, list[int]]:
-        """The calls that made each tensor."""
-        return self.trace.makers
+        """The calls that made each tensor, or wrote into it."""
+        makers: dict[int, list[int]] = {}
+        for number, op in enumerate(self.trace.ops):
+            for index in op.gave:
+                makers.setdefault(index, []).append(number)
+        return makers
 
     def back(self, start: Iterable[int], stop_at_right: bool = False) -> set[int]:
         """The calls that some tensors came from, as far back as what is right, or all of them."""

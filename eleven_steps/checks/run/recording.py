@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
 from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.checks.run.copies import (
@@ -78,15 +79,6 @@ class Trace:
     names: dict[int, str] = field(default_factory=dict)  # what was handed in, by the parameters
     # Parameters whose tensors the call has changed, and their shapes before and after.
     changed: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-
-    @property
-    def makers(self) -> dict[int, list[int]]:
-        """The ops that made each tensor, or wrote into it."""
-        makers: dict[int, list[int]] = {}
-        for number, op in enumerate(self.ops):
-            for index in op.gave:
-                makers.setdefault(index, []).append(number)
-        return makers
 
 
 def traced(
@@ -367,11 +359,11 @@ def _with_zeros(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     on_cpu = kwargs.get("device") == torch.device("cpu")
     if kwargs.get("device") is not None:
         kwargs = kwargs | {"device": torch.device("cpu")}
-    args, kwargs = _replaced((args, kwargs), lambda each: zeros.get(id(each), each))
+    args, kwargs = tree_map_only(Tensor, lambda each: zeros.get(id(each), each), (args, kwargs))
     result = operation(*args, **kwargs)
     if on_cpu:
         return result
-    return _replaced(result, lambda each: returned.get(id(each), without_numbers(each)))
+    return tree_map_only(Tensor, lambda e: returned.get(id(e), without_numbers(e)), result)
 
 
 def _zeros(tensor: torch.Tensor) -> torch.Tensor:
@@ -379,13 +371,3 @@ def _zeros(tensor: torch.Tensor) -> torch.Tensor:
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
     flat = torch.zeros(max(last + 1, 0), dtype=tensor.dtype, device="cpu")
     return flat.as_strided(tensor.shape, tensor.stride())
-
-
-def _replaced(value: Any, other: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return other(value)
-    if isinstance(value, dict):
-        return {name: _replaced(each, other) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)(_replaced(each, other) for each in value)
-    return value
