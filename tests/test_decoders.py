@@ -346,6 +346,7 @@ def test_a_decoder_of_today_is_right(build, variant):
 @sampled(
     ("build", "variant"),
     [
+        (Llama3Tiled, "rope"),
         (Llama3Tiled, "gqa,rope"),
         (Llama3KeysStill, "gqa,rope"),
         (MistralShort, "gqa,rope,window"),

@@ -33,10 +33,11 @@ from eleven_steps.checks.judge.naming import (
 )
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, together, verdict
-from eleven_steps.checks.judge.subject import Subject, decided
+from eleven_steps.checks.judge.subject import Subject, decided, no_part
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.run.ask import is_remote
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, is_remote
 from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 
@@ -133,9 +134,17 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
 
 
 def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
-    main = subject.cases.main
     case = subject.plain(_told_in(subject, wrong))
-    out = subject.out(case)
+    with_grad = close(subject.outs(case, Pass(how="grad"))[0], subject.right(case))
+    state = wording("right_with_grad") if with_grad else ""
+    for finding in _reasons(subject, wrong, case):
+        yield replace(finding, text=together(state, finding.text))
+        state = ""
+
+
+def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Finding]:
+    """Name the mistake that the outputs come to, or two, or the first difference on the way."""
+    main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
     blame = blamed(subject.cls, case, out)
     where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
@@ -150,6 +159,8 @@ def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
             yield say("future_in_eval")
         else:
             yield from of_names(names, blame, partial(say, case=main), error_of(out))
+    elif not raised and _within(blame) and (lost := no_part(subject, case)):
+        yield lost
     else:
         otherwise = say("other_output", where=where)
         if raised:
@@ -157,6 +168,13 @@ def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
         more = "" if raised else decided(subject, wrong, case, where)
         more = together(dropped(blame), more or _here_alone(subject, blame, case, wrong))
         yield unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
+
+
+def _within(blame: Blame | None) -> bool:
+    """Whether no line is at fault, or one that torch takes together."""
+    if blame is None or blame.found is None:
+        return True
+    return blame.found.op is not None and blame.walked.inside(blame.found.op)
 
 
 def _told_in(subject: Subject, wrong: Sequence[Case]) -> Case:

@@ -15,7 +15,7 @@ from eleven_steps.checks.judge.meeting import of_another, ordered, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
-from eleven_steps.checks.judge.tried import in_blocks, projected_otherwise, wrong_size
+from eleven_steps.checks.judge.tried import capped_late, in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import named
 from eleven_steps.checks.know.right import play
@@ -220,12 +220,15 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := of_another(walked, number, op, step, start):
         return found
-    for question in (ordered, skipped, wrong_size, _weighed, _of_another_family):
+    for question in (capped_late, ordered, skipped, wrong_size, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):
         return found
     gave = op.gave[0] if op.gave else None
+    if gave is not None and walked.inside(number):  # what torch takes together is told as one call
+        last = next(n for n in range(number, len(walked.roles)) if not walked.inside(n))
+        step, gave = max(step, 5), walked.trace.ops[last].gave[0]
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(
         kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
@@ -256,6 +259,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return None
     if before.part and "j" in (before.axes or ()):
         keys = walked.trace.tensors[index].shape[before.axes.index("j")]
+        if keys == walked.right.scene["scores"]["scores"].shape[-1]:  # a part of the heads
+            return None
         return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
     if op.failed or not op.gave:
         return None

@@ -18,6 +18,7 @@ from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
+from eleven_steps.checks.judge.in_use import base_unused
 from eleven_steps.checks.judge.instead import Unread, in_turn
 from eleven_steps.checks.judge.other_calls import called_otherwise, hides_by_itself, mixes
 from eleven_steps.checks.judge.read import THREE
@@ -374,7 +375,8 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
     hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
     ends = {place.role for place in reading.places}
     early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
-    return together(early, reading.told, _left_aside(reading, cases.main), note, hint)
+    told = reading.told, _left_aside(reading, cases.main), note, hint
+    return together(base_unused(reading), early, *told)
 
 
 def _left_aside(reading: type[Adapted], case: Case) -> str:

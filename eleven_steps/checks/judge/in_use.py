@@ -18,7 +18,7 @@ from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.turning import measured
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import is_remote
+from eleven_steps.checks.run.ask import Pass, is_remote, once
 from eleven_steps.checks.run.cases import Case, cases_of, close, known, split
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.copies import tensors_in
@@ -168,16 +168,32 @@ def at_another_base(reading: type[Adapted]) -> Outcome | None:
     """What is wrong where positions turn at one base, whatever base a second module is told."""
     if getattr(reading.call, "turns", ()) or "rope" not in split(reading.variant):
         return None
-    parameters = attempt(inspect.signature, reading.build)
-    told = not isinstance(parameters, Failure) and "base" in {
-        SIZE_OF.get(name) for name in parameters.parameters
-    }
-    first = told and measured(reading)
-    choice = reading.choice | {"base": OTHER_BASE}
-    if not first or measured(type("Other", (reading,), {"choice": choice})) != first:
+    first = _base_of(reading) and measured(reading)
+    if not first or measured(_told_base(reading)) != first:
         return None
     values = {"base": OTHER_BASE, "first": first[0]}
     return Outcome("", "value", wording("another_base", **values), 5)
+
+
+def base_unused(reading: type[Adapted]) -> str:
+    """Say that a class which is right without positions is told a base for nothing."""
+    name, main = _base_of(reading), cases_of(reading.variant).main
+    if not name or "rope" in split(reading.variant):
+        return ""
+    one, two = (once(each, main, Pass())[0].out for each in (reading, _told_base(reading)))
+    same = close(one, two) and close(one, play(main).out)
+    return wording("base_unused", name=name) if same else ""
+
+
+def _base_of(reading: type[Adapted]) -> str:
+    """The parameter of a constructor that is the base of positions' angles; "" if none is."""
+    signature = attempt(inspect.signature, reading.build)
+    names = () if isinstance(signature, Failure) else signature.parameters
+    return next((name for name in names if SIZE_OF.get(name) == "base"), "")
+
+
+def _told_base(reading: type[Adapted]) -> type[Adapted]:
+    return type("Other", (reading,), {"choice": reading.choice | {"base": OTHER_BASE}})
 
 
 # Flags

@@ -70,9 +70,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
             text = wording("right_turning", how=_called(turning))
             verdict = replace(verdict, message=together(text, verdict.message))
     if verdict.passed:
-        return replace(
-            verdict, note=together(verdict.note, _not_tried(asked.variant, module, sized))
-        )
+        return _with_few_heads(judge, every, ways[0], verdict, module, sized)
     instead = _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized))
     if instead is not None:
         return instead
@@ -214,14 +212,24 @@ def _called(variant: str, own: str = "") -> str:
 # What was not tried, and what takes part
 
 
-def _not_tried(variant: str, module: nn.Module, sized: set[str]) -> str:
-    more = ("few_heads", "gqa", "num_kv_heads" in sized), ("turning", "rope", turned_by(module))
-    said = []
-    for name, change, sign in more:
-        both = attempt(combined, f"{variant},{change}")
-        if sign and change not in split(variant) and not isinstance(both, Failure):
-            said.append(wording(name, how=_how(both)))
-    return together(*said)
+def _with_few_heads(
+    judge: Judge, every: Every, asked: Any, verdict: Outcome, module: nn.Module, sized: set[str]
+) -> Outcome:
+    """Judge a right class with fewer heads of keys, where it can have them; say what was not."""
+    note, turning = "", attempt(combined, f"{asked.variant},rope")
+    if turned_by(module) and "rope" not in split(asked.variant):
+        note = "" if isinstance(turning, Failure) else wording("turning", how=_how(turning))
+    grouped = attempt(combined, f"{asked.variant},gqa")
+    if "num_kv_heads" in sized and not isinstance(grouped, Failure):
+        other, how = replace(asked, variant=grouped), _how(grouped)
+        if _fits(every, other):
+            note = together(wording("few_heads", how=how), note)
+        elif (said := judge(other)).kind in ("unread", "failed"):
+            note = together(wording("few_heads_not"), note)
+        elif not said.passed:
+            text = wording("few_heads_wrong", how=how)
+            return replace(said, message=together(text, said.message))
+    return replace(verdict, note=together(verdict.note, note))
 
 
 def _taking_part(every: Every, asked: Any) -> list[str]:

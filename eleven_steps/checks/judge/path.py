@@ -118,6 +118,12 @@ class Walk:
         own = {i: stage for i, stage in own.items() if self.readings[i].family == "projected"}
         return max(own, key=own.get, default=None)
 
+    def inside(self, number: int) -> bool:
+        """Whether a call is one of those that torch takes together, and not the last of them."""
+        op, *later = self.trace.ops[number : number + 2]
+        nodes = around(op.place)
+        return bool(later and nodes and later[0].place == op.place and named(nodes[0]) != kind(op))
+
     def own(self, right: torch.Tensor) -> torch.Tensor | None:
         """The answer's own tensor that is a right one."""
         near = 1e-7 if right.dtype == torch.float64 else 2e-4
@@ -298,6 +304,8 @@ def _as_laid(
 def own_text(index: int, walked: Walk) -> str:
     """A tensor in the learner's words: the name it was given, else the call that made it."""
     for number in reversed(walked.makers.get(index, [])):
+        if walked.inside(number):
+            return ""
         place = walked.trace.ops[number].place
         nodes = around(place)
         if nodes and isinstance(nodes[-1], ast.Assign):

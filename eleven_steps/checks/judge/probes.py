@@ -26,7 +26,7 @@ from eleven_steps.checks.judge.in_a_row import (
 )
 from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters, say
-from eleven_steps.checks.judge.subject import Question, Subject
+from eleven_steps.checks.judge.subject import Question, Subject, no_part
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
 from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turned
@@ -184,6 +184,8 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
         return say("forward_raises", error=mine.told, where=letters(case))
     if subject.leaks(case):
         return say("long_future_seen", **tokens)
+    if finding := no_part(subject, case):
+        return finding
     other = case.x
     other[:, 0] += 1
     moved = subject.outs(case, Pass(other))[0]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, kind, same
+from eleven_steps.checks.judge.read import HIDDEN
 from eleven_steps.checks.judge.syntax import MEET, around, named, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
@@ -66,6 +67,15 @@ def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]
 def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     """What is kept, not measured from the largest score now, with what a block adds."""
     return kept + new
+
+
+def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Whether a tanh caps scores that were masked before."""
+    for at, each in enumerate(walked.trace.ops):
+        read = [i for i in each.given if walked.readings[i].family == "scores"]
+        if kind(each) == "tanh" and read and (walked.trace.tensors[read[0]] < HIDDEN).any():
+            return Difference(6, "capped", at, each.place)
+    return None
 
 
 # A size that is none of the case, or not the one that is needed where it is used
