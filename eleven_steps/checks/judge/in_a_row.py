@@ -32,17 +32,11 @@ DETACHED = {
 
 
 class Calls(NamedTuple):
-    """Passes of one module, each of which has to give what it gives in the right class.
+    """Passes of one module, each of which has to give what it gives in the right class."""
 
-    Args:
-        name: of the sentence.
-        passes: of a case.
-        same: whether the last of them has to give the very numbers of the first.
-    """
-
-    name: str
-    passes: Callable[[Case], list[Pass]]
-    same: bool = False
+    name: str  # of the sentence
+    passes: Callable[[Case], list[Pass]]  # of a case
+    same: bool = False  # whether the last of them has to give the very numbers of the first
 
     def __call__(self, subject: Subject, case: Case) -> Finding | None:
         """Compare the passes in a case; the first one that is another is told."""

@@ -34,25 +34,16 @@ OWN_PLACE = "other", "early", "size", "exchanged", "ordered"
 
 @dataclass(frozen=True)
 class Played:
-    """What an answer gives, and what is right there or comes of a slip.
+    """What an answer gives, and what is right there or comes of a slip."""
 
-    Args:
-        cases: where it is asked, first the one in which most is told.
-        mine: what it gives in a case.
-        theirs: theirs(case, step, *slips): what a step makes, or makes with slips.
-        mistakes: that it may make.
-        fits: whether a mistake can be it, whatever it gives.
-        steps: whose tensors may be meant.
-        simpler: cases in each of which one mistake of two is seen alone.
-    """
-
-    cases: Sequence[Case]
-    mine: Callable[[Case], Parts]
+    cases: Sequence[Case]  # where it is asked, first the one in which most is told
+    mine: Callable[[Case], Parts]  # what it gives in a case
+    # theirs(case, step, *slips): what a step makes, or makes with slips
     theirs: Callable[..., Parts]
-    mistakes: Mapping[str, Mistake] = field(default_factory=dict)
-    fits: Callable[[str], bool] = lambda _: True
-    steps: tuple[str, ...] = STEPS[-1:]
-    simpler: Sequence[Case] = ()
+    mistakes: Mapping[str, Mistake] = field(default_factory=dict)  # that it may make
+    fits: Callable[[str], bool] = lambda _: True  # whether a mistake can be it, whatever it gives
+    steps: tuple[str, ...] = STEPS[-1:]  # whose tensors may be meant
+    simpler: Sequence[Case] = ()  # cases in each of which one mistake of two is seen alone
 
 
 # Whether an answer makes a slip

@@ -32,43 +32,28 @@ APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing that is not right.
+    """The first thing that is not right."""
 
-    Args:
-        step: to look at, 1 to 11.
-        reason: why, as in the names of the sentences differs_idle, differs_skipped ...: see tell.
-        op: the call, by its number in the trace; None where none was reached.
-        place: where to look in the learner's source.
-        index: the tensor that is not what the call takes, or that it makes; None where unknown.
-        wanted: the right tensor that is there in its stead and not used; None where there is none.
-        values: what else was established.
-    """
-
-    step: int
-    reason: str
-    op: int | None = None
-    place: Place | None = None
+    step: int  # to look at, 1 to 11
+    reason: str  # why, as in the names of the sentences differs_idle, differs_skipped ...: see tell
+    op: int | None = None  # the call, by its number in the trace; None where none was reached
+    place: Place | None = None  # where to look in the learner's source
+    # The tensor that is not what the call takes, or that it makes; None where unknown
     index: int | None = None
+    # The right tensor that is there in its stead and not used; None where there is none
     wanted: int | None = None
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # what else was established
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A trace that was read.
+    """A trace that was read."""
 
-    Args:
-        trace: what ran.
-        right: what is right there.
-        readings: of each tensor.
-        roles: the step that each call is for.
-        phases: the family that forward had come to before each call, by its number in FAMILIES.
-    """
-
-    trace: Trace
-    right: Right
-    readings: list[Reading]
-    roles: list[int]
+    trace: Trace  # what ran
+    right: Right  # what is right there
+    readings: list[Reading]  # of each tensor
+    roles: list[int]  # the step that each call is for
+    # The family that forward had come to before each call, by its number in FAMILIES
     phases: list[int]
 
     def of(self, op: Op) -> list[Reading]:

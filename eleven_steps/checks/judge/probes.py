@@ -41,24 +41,15 @@ STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 @dataclass(frozen=True)
 class Probe:
-    """One row of PROBES.
+    """One row of PROBES."""
 
-    Args:
-        name: of the probe; the sentence that it comes to has a name of its own.
-        question: what is asked; it can be asked again elsewhere.
-        after: probes that found nothing, or else this one is not asked; "outputs" for the outputs.
-        plainly: the sentence that is said where it is not found again.
-        at: the cases that are asked in, up to a finding, and the one that holds it; the main one
-            and another if there are none.
-        sized: whether it is asked in those of singled-out sizes.
-    """
-
-    name: str
-    question: Question
+    name: str  # of the probe; the sentence that it comes to has a name of its own
+    question: Question  # what is asked; it can be asked again elsewhere
+    # Probes that found nothing, or else this one is not asked; "outputs" for the outputs
     after: frozenset[str] = frozenset({"outputs"})
-    plainly: str = ""
-    at: tuple[Case, ...] = ()
-    sized: bool = False
+    plainly: str = ""  # the sentence that is said where it is not found again
+    at: tuple[Case, ...] = ()  # asked in up to a finding, and the one that holds it, if not usual
+    sized: bool = False  # whether it is asked in those of singled-out sizes
 
     def cases(self, subject: Subject) -> list[Case]:
         """Where it is asked, and last where it is held."""

@@ -149,19 +149,12 @@ STAGES = {
 
 @dataclass(frozen=True)
 class State:
-    """How far scores have come on their way to weights.
+    """How far scores have come on their way to weights."""
 
-    Args:
-        scale: by which the right scores are multiplied in it, or in its logarithm.
-        grown: whether exp has been taken.
-        hidden: what is hidden: "none", "right" or "other".
-        whole: whether its rows sum to 1.
-    """
-
-    scale: float
-    grown: bool
-    hidden: str
-    whole: bool = False
+    scale: float  # by which the right scores are multiplied in it, or in its logarithm
+    grown: bool  # whether exp has been taken
+    hidden: str  # what is hidden: "none", "right" or "other"
+    whole: bool = False  # whether its rows sum to 1
 
 
 def state_of(
@@ -201,25 +194,16 @@ def state_of(
 
 @dataclass(frozen=True)
 class Reading:
-    """What one tensor is.
+    """What one tensor is."""
 
-    Args:
-        family: of which of the right tensors, or made of which.
-        who: queries, keys, values, several of them, scores, weights ...
-        axes: the letters of each axis, "hd" for heads times features; None where it is none of
-            the right tensors.
-        stage: the step that makes it, where it is whole and in one of the usual orders.
-        scale: by which its numbers are those of the right one.
-        state: of scores on the way to weights.
-        fixed: letters along which it holds one place alone, with that place: one head of several.
-    """
-
-    family: str
-    who: str = ""
-    axes: tuple[str, ...] | None = None
+    family: str  # of which of the right tensors, or made of which
+    who: str = ""  # queries, keys, values, several of them, scores, weights
+    axes: tuple[str, ...] | None = None  # letters of each axis, as hd; None: it is no right tensor
+    # The step that makes it, where it is whole and in one of the usual orders
     stage: int | None = None
-    scale: float = 1.0
-    state: State | None = None
+    scale: float = 1.0  # by which its numbers are those of the right one
+    state: State | None = None  # of scores on the way to weights
+    # Letters along which it holds one place alone, with that place: one head of several
     fixed: tuple[tuple[str, int], ...] = ()
     part: bool = False  # some of the right numbers, in their order
 

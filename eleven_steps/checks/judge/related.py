@@ -100,24 +100,15 @@ def reordered(
 
 @dataclass(frozen=True)
 class Pair:
-    """A wrong tensor of a step beside the right one.
+    """A wrong tensor of a step beside the right one."""
 
-    Args:
-        step: its name.
-        part, right: the wrong one and the right one.
-        scene: of the right class.
-        given: what the function was given, by names.
-        letters: the axes of the right one.
-        others: the same in other cases.
-    """
-
-    step: str
-    part: torch.Tensor
+    step: str  # its name
+    part: torch.Tensor  # the wrong one and the right one
     right: torch.Tensor
-    scene: Scene
-    given: Given
-    letters: str = ""
-    others: tuple["Pair", ...] = ()
+    scene: Scene  # of the right class
+    given: Given  # what the function was given, by names
+    letters: str = ""  # the axes of the right one
+    others: tuple["Pair", ...] = ()  # the same in other cases
 
     @property
     def shaped(self) -> bool:

@@ -44,45 +44,29 @@ TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # chang
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the class, and how else it can be written.
+    """One line of the class, and how else it can be written."""
 
-    Args:
-        texts: the line, the right one first.
-        edits: what plants each of them, by the names of lines; nothing plants the right one.
-    """
-
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the line, the right one first
+    # What plants each of them, by the names of lines; nothing plants the right one
     edits: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
 class State:
-    """One choice of lines.
+    """One choice of lines."""
 
-    Args:
-        chosen: which text of each line.
-        cls: MultiHeadAttention with these lines.
-        why: why it matters, of each mistake of the catalogue that this is.
-    """
-
-    chosen: tuple[int, ...]
+    chosen: tuple[int, ...]  # which text of each line
     cls: type[MultiHeadAttention]
-    why: tuple[str, ...]
+    why: tuple[str, ...]  # why it matters, of each mistake of the catalogue that this is
 
 
 @dataclass(frozen=True)
 class WrongLines:
-    """Hold what can be changed in the lines of a step.
-
-    Args:
-        step: the step.
-        shown: the step and the tensor in whose numbers a change shows.
-        lines: the lines that can be changed, in the order of the class.
-    """
+    """Hold what can be changed in the lines of a step."""
 
     step: str
-    shown: tuple[str, str]
-    lines: tuple[Line, ...]
+    shown: tuple[str, str]  # step and tensor in whose numbers a change shows
+    lines: tuple[Line, ...]  # the lines that can be changed, in the order of the class
 
     def states(self) -> Iterator[State]:
         """Yield every choice, the right lines first."""
