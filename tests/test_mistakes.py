@@ -96,3 +96,8 @@ def test_the_lines_are_shown_side_by_side():
     for identifier in MISTAKES:
         lines = show_lines(identifier).splitlines()
         assert any(line.startswith("+ ") for line in lines), identifier
+
+
+def test_two_mistakes_can_be_planted_at_once():
+    source = show_lines("no_scale", "no_mask")
+    assert "+ scaled = masked" in source and "+ masked = scores" in source
