@@ -23,7 +23,7 @@ test: $(ALL)         ## run the unit tests and compare every cell of every noteb
 	$(PYTEST) $(OPTIONS)
 
 browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
-	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 --dist=worksteal $(OPTIONS)
+	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 $(OPTIONS)
 
 nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
 	$(PYTEST) -m "nightly and not browser" $(OPTIONS)

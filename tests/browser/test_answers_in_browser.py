@@ -67,7 +67,7 @@ def site(tmp_path_factory, notebook):
     return (folder / "answers.html").as_uri()
 
 
-@pytest.fixture(scope="module", params=["site", "lab"])
+@pytest.fixture(scope="module", params=["site", pytest.param("lab", marks=pytest.mark.nightly)])
 def opened(request, chromium, tmp_path_factory, notebook):
     """Both pictures on a web page, and in JupyterLab, where nothing was run."""
     page = visit(chromium)

@@ -14,11 +14,13 @@ from waits import visit
 def front(tmp_path_factory):
     """The address of the first page, built without the others."""
     folder = tmp_path_factory.mktemp("front")
-    build_site.begin(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_site, "by_step", dict)  # no questions
+        build_site.begin(folder)
     return (folder / "index.html").as_uri()
 
 
-@pytest.fixture(params=[1280, 390])
+@pytest.fixture(params=[1280, pytest.param(390, marks=pytest.mark.nightly)])
 def opened(front, chromium, request):
     """The first page, on a screen and on a phone, offline."""
     page = visit(chromium, request.param, 844)

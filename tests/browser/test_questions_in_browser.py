@@ -3,16 +3,31 @@
 import build_site
 import pytest
 from axe import check_axe
+from bank import make
 from playwright.sync_api import expect
 from waits import visit
+from write_bank import by_step
+
+EACH_FORM = "scores.table", "scores.line", "class.symptom"  # a table, a line, words
 
 
-@pytest.fixture(scope="module", params=[1280, 390])
+def few_questions():
+    """Variants of each form in place of all: of those the page is long, and no other."""
+    return {"5 scores": [[make(name, seed) for seed in range(3)] for name in EACH_FORM]}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(1280, few_questions), (390, few_questions),
+            pytest.param((1280, by_step), marks=pytest.mark.nightly)],
+)  # fmt: skip
 def opened(tmp_path_factory, chromium, request):
     """The page of questions, on a screen and on a phone, offline."""
-    folder = tmp_path_factory.mktemp("questions")
-    build_site.begin(folder)
-    page = visit(chromium, request.param, 844)
+    folder, (width, asked) = tmp_path_factory.mktemp("questions"), request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_site, "by_step", asked)
+        build_site.begin(folder)
+    page = visit(chromium, width, 844)
     page.context.set_offline(True)
     page.goto((folder / "questions.html").as_uri())
     page.locator("[role=status]").first.wait_for(state="attached")

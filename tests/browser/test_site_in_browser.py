@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 
-import build_site
 import nbformat
 import pytest
 from axe import check_axe
@@ -20,12 +19,16 @@ from test_notebooks_in_browser import (
 )
 from waits import resize, settle, until
 
-# Two that follow each other, with films and a stage. WHOLE_SITE=1 takes all, and minutes.
+# One with films and one with a stage. WHOLE_SITE=1 takes all, and minutes.
 SOME = [
     path
     for path in NOTEBOOKS
     if path.stem in {"00_why_attention", "01_shape"} or "WHOLE_SITE" in os.environ
 ]
+# Without the questions, which take as long as the rest: test_questions_in_browser.py has them.
+BUILD = """import build_site
+build_site.by_step = dict
+build_site.main()"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -33,7 +36,9 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 def site(tmp_path_factory):
     """The address of a folder with the pages of some notebooks."""
     folder = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, build_site.__file__, "--to", folder, *SOME], check=True)
+    own = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", BUILD, "--to", folder, *SOME]
+    subprocess.run(command, check=True, env=own)
     return folder.as_uri()
 
 

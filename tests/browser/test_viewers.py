@@ -191,7 +191,7 @@ def test_the_svg_alone(gallery, page):
         check_ground(check_seen(page, gallery, "body").first, scheme)
 
 
-@pytest.mark.parametrize("scheme", GROUNDS)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def test_the_svg_without_styles_is_light_on_its_own_ground(gallery, page, scheme):
     for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
         if SVG not in data:
