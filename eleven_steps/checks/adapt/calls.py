@@ -49,21 +49,14 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to call a forward; calling it calls a module so.
+    """One way to call a forward; calling it calls a module so."""
 
-    Args:
-        names: the parameters that get x, by keyword; empty for the first by place.
-        mask: the parameter that gets a mask; "" for none.
-        kind: what the mask holds, a name in KINDS; "flag" where it is a flag.
-        shape: the mask's, a name in SHAPES.
-        first: whether tokens come first, (num_tokens, b, d_in).
-    """
-
+    # The parameters that get x, by keyword; empty for the first by place
     names: tuple[str, ...] = ()
-    mask: str = ""
-    kind: str = ""
-    shape: str = ""
-    first: bool = False
+    mask: str = ""  # the parameter that gets a mask; "" for none
+    kind: str = ""  # what the mask holds, a name in KINDS; "flag" where it is a flag
+    shape: str = ""  # the mask's, a name in SHAPES
+    first: bool = False  # whether tokens come first, (num_tokens, b, d_in)
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns; x has tokens first where they come first.
@@ -106,19 +99,12 @@ class Around:
 
 @dataclass(frozen=True)
 class Padded(Around):
-    """A way in which a parameter is told what is filling.
+    """A way in which a parameter is told what is filling."""
 
-    Args:
-        way: how the rest is handed over.
-        filled: the parameter.
-        kind: what it holds, a name in KINDS.
-        shape: a name in OF_EACH.
-    """
-
-    way: Any
-    filled: str
-    kind: str
-    shape: str
+    way: Any  # how the rest is handed over
+    filled: str  # the parameter
+    kind: str  # what it holds, a name in KINDS
+    shape: str  # a name in OF_EACH
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
@@ -146,22 +132,15 @@ class Padded(Around):
 
 @dataclass(frozen=True)
 class InPieces(Around):
-    """A way in which a text comes in pieces, each with what was kept of those before.
+    """A way in which a text comes in pieces, each with what was kept of those before."""
 
-    Args:
-        way: how a piece is handed over; it has no mask.
-        past: the parameter that gets what is kept.
-        kept: which of what is returned that is, the output left out; -1 for all of it; None where
-            forward fills a dict that is handed over.
-        flags: parameters that must be True for anything to be kept.
-        width: of an output.
-    """
-
-    way: Any
-    past: str
+    way: Any  # how a piece is handed over; it has no mask
+    past: str  # the parameter that gets what is kept
+    # Which of what is returned that is, the output left out; -1 for all of it; None where forward
+    # fills a dict that is handed over
     kept: int | None
-    flags: tuple[str, ...]
-    width: int
+    flags: tuple[str, ...]  # parameters that must be True for anything to be kept
+    width: int  # of an output
     forks: bool = False  # whether from each past another piece is read as well
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
