@@ -65,7 +65,7 @@ def in_blocks(*, values="* fix", total="* fix"):
     ]
 
 
-@sampled_answers("singled", each=4)
+@sampled_answers("singled")
 def test_no_size_and_no_state_hides_a_mistake(asked):
     verdicts = {edits: check_attention(edited(eval(edits))) for edits in asked}
     assert [edits for edits, verdict in verdicts.items() if verdict.passed] == []
