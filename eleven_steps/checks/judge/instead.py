@@ -154,6 +154,8 @@ def _instead(
             if said.passed:
                 text = wording("right_as", changes=_called(variant, asked.variant), how=how)
                 note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
+                if verdict.mistake is None and _masks(every, asked, other):
+                    return Outcome("", "value", wording("wrong_hidden"), 6, note=note)
                 if verdict.mistake is None:  # where it first differs is where the change begins
                     return replace(verdict, message=text, step=None, note=note)
                 return replace(verdict, message=together(text, verdict.message), note=note)
@@ -162,8 +164,24 @@ def _instead(
     return None
 
 
+def _masks(every: Every, asked: Any, other: Any) -> bool:
+    """Whether a class that is right with no token hidden does something with what a call hides."""
+    reading = _fitting(every, other) if asked.call else None
+    if reading is None or reading.causal or "full" in split(asked.variant):
+        return False
+    hiding = type(reading.__name__, (reading,), {"causal": True})
+    main = cases_of(other.variant).main
+    one, two = (once(each, main, Pass())[0].out for each in (reading, hiding))
+    return not close(one, two)
+
+
 def _fits(every: Every, asked: Any) -> bool:
     """Whether a class, read in some way, gives what is right in the main case."""
+    return _fitting(every, asked) is not None
+
+
+def _fitting(every: Every, asked: Any) -> type[Adapted] | None:
+    """How a class is read that gives what is right in the main case; None if in no way."""
     main, failed = cases_of(asked.variant).main, []
     try:
         with isolated(SEARCHING):
@@ -173,11 +191,11 @@ def _fits(every: Every, asked: Any) -> bool:
                     continue
                 out = once(reading, main, Pass())[0].out
                 if close(out, right):
-                    return True
+                    return reading
                 failed += [reading.call] * isinstance(out, Failure)
     except (TimeUp, Unread):
         pass
-    return False
+    return None
 
 
 def _turning(every: Every, asked: Any) -> str:
