@@ -29,6 +29,7 @@ FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
     "(num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a[: len(a) // b]),
     "(b, num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a.unflatten(0, (b, -1))),
     "(b, num_tokens, 1)": lambda a, b, d: _pair(a[:, :1].unflatten(0, (b, -1))),
+    "(1, 1, 1)": lambda a, b, d: _pair(a[:1, :1, None]),
 }
 ADDED = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
 ADDED += ("relative_position_bias",)

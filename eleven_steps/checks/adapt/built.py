@@ -22,7 +22,7 @@ WORDS = {
     "d_in": "d_in dim_in in_dim input_dim d_input input_size in_features",
     "d_out": "d_out dim d_model n_embd embed_dim emb_dim embedding_dim embed_size emb_size emb "
     "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
-    "n_embed n_state",
+    "n_embed n_state hidden_size_output",
     "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
     "num_attn_heads "
     "encoder_attention_heads decoder_attention_heads attention_heads",
@@ -31,7 +31,7 @@ WORDS = {
     "head_dim": "head_dim dim_head d_k d_v d_head d_key d_value d_kv head_size attention_head_size "
     "query_pre_attn_scalar attention_head_dim",
     "context_length": "context_length block_size n_ctx max_len max_length seq_len max_seq_len "
-    "max_seq_length n_positions max_position_embeddings context_size",
+    "max_seq_length n_positions max_position_embeddings context_size local_attn_chunk_length",
     "dropout": "dropout attn_drop attn_dropout dropout_p dropout_prob dropout_rate attn_pdrop "
     "attention_dropout attention_probs_dropout_prob attention_dropout_prob attn_dropout_prob "
     "p_drop drop attention_drop_rate",
@@ -223,7 +223,7 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
     if kind is None and called:
         kind = _nearby(build)
     if kind is not None:
-        return _filled(kind, sizes, _read(build) if isinstance(build, type) else frozenset())
+        return _filled(kind, sizes, build)
     return Config(sizes) if called and parameter.default is parameter.empty else None
 
 
@@ -250,7 +250,7 @@ def _nearby(build: Build) -> type | None:
     """The config beside a class that has most of what its code reads; None where none has any."""
     beside = vars(sys.modules.get(getattr(build, "__module__", "")) or object).values()
     some = [each for each in beside if isinstance(each, type) and _is_config(each)]
-    read = _read(build) if isinstance(build, type) else frozenset()
+    read = _read(build)
     name = getattr(build, "__name__", "")
 
     def nearness(kind: type) -> tuple[int, int]:
@@ -261,8 +261,12 @@ def _nearby(build: Build) -> type | None:
     return best if best is None or nearness(best)[0] or not read else None
 
 
-def _filled(kind: type, sizes: dict[str, Any], read: frozenset[str]) -> Any:
-    """A config of a class, its defaults aside from our sizes; read is what the code reads of it."""
+def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
+    """A config of a class, its defaults aside from our sizes, as the code of build reads it.
+
+    Of one that is made of parts it is the part that has what is read, unless the code names one.
+    """
+    read = _read(build)
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
@@ -275,10 +279,12 @@ def _filled(kind: type, sizes: dict[str, Any], read: frozenset[str]) -> Any:
         given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
         config = kind(**_alike(names, given) | given)
     attempt(_set_all, config, names, sizes)
-    for part in [*getattr(config, "__dict__", {}).values()]:
-        if _is_config(type(part)):  # within, as of vision and text
-            attempt(_set_all, part, (), sizes)
-    return config
+    parts = {n: e for n, e in vars(config).items() if _is_config(type(e))}  # of vision and text
+    for part in parts.values():
+        attempt(_set_all, part, (), sizes)
+    if _said(build) & parts.keys():
+        return config
+    return max((config, *parts.values()), key=lambda each: sum(hasattr(each, n) for n in read))
 
 
 def _is_one(field: inspect.Parameter) -> bool:
@@ -295,11 +301,10 @@ def _alike(names: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
     """Give a config's attributes our sizes, but those that it was made with."""
-    for name, size in SIZE_OF.items():
-        if size in sizes and name not in but:
-            with contextlib.suppress(Exception):  # what cannot be read or set stays
-                if hasattr(config, name):
-                    setattr(config, name, sizes[size])
+    for name in {*SIZE_OF, *vars(config)} - {*but}:
+        with contextlib.suppress(Exception):  # what cannot be read or set stays
+            if _field(name) in sizes and hasattr(config, name):
+                setattr(config, name, sizes[_field(name)])
 
 
 def _field(name: str) -> str:
@@ -336,9 +341,15 @@ def _is_so(size: str, default: Any) -> bool:
 
 
 @functools.cache
-def _read(kind: type) -> frozenset[str]:
-    """The names of sizes that stand in the code of a class."""
-    own = (vars(each).values() for each in kind.__mro__ if not each.__module__.startswith("torch."))
+def _said(kind: Any) -> frozenset[str]:
+    """The names that stand in the code of a class; none in that of a function."""
+    kinds = kind.__mro__ if isinstance(kind, type) else ()
+    own = (vars(each).values() for each in kinds if not each.__module__.startswith("torch."))
     codes = [each.__code__ for values in own for each in values if inspect.isfunction(each)]
-    said = [name for code in codes for name in (*code.co_names, *code.co_consts)]
-    return frozenset(each for each in said if isinstance(each, str) and _field(each))
+    said = (name for code in codes for name in (*code.co_names, *code.co_consts))
+    return frozenset(each for each in said if isinstance(each, str))
+
+
+def _read(kind: Any) -> frozenset[str]:
+    """The names of sizes that stand in the code of a class."""
+    return frozenset(filter(_field, _said(kind)))
