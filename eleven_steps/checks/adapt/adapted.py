@@ -124,7 +124,10 @@ class Adapted(nn.Module):
         hidden = torch.zeros(num_tokens, num_tokens, dtype=torch.bool, device=x.device)
         if self.causal:
             hidden = (~hidden).triu(1) | (~hidden).tril(-self.window)
-        x = nn.functional.pad(x, (0, self.width - x.shape[2]))
+        x, *beside = (
+            nn.functional.pad(e, (0, self.width - e.shape[2])) if e.dim() == 3 else e
+            for e in (x, *beside)
+        )
         lent, first = self.lent(), getattr(self.called.call, "first", False)
         given = x.transpose(0, 1) if first else x
         if self.block:

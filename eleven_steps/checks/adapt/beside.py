@@ -30,9 +30,10 @@ FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
     "(b, num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a.unflatten(0, (b, -1))),
     "(b, num_tokens, 1)": lambda a, b, d: _pair(a[:, :1].unflatten(0, (b, -1))),
     "(1, 1, 1)": lambda a, b, d: _pair(a[:1, :1, None]),
+    "or 0 where they are added": lambda a, b, d: a.new_zeros(1, 1, 1),
 }
 ADDED = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
-ADDED += ("relative_position_bias",)
+ADDED += ("relative_position_bias", "object_queries")
 PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
     "position_ids": lambda b, n, x: torch.arange(n, device=x.device).expand(b, n),
     "start_pos": lambda b, n, x: 0,

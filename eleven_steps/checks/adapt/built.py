@@ -22,14 +22,14 @@ WORDS = {
     "d_in": "d_in dim_in in_dim input_dim d_input input_size in_features",
     "d_out": "d_out dim d_model n_embd embed_dim emb_dim embedding_dim embed_size emb_size emb "
     "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
-    "n_embed n_state hidden_size_output",
+    "n_embed n_state hidden_size_output kv_in_dim c_q c_k c_v",
     "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
-    "num_attn_heads "
+    "num_attn_heads no_heads "
     "encoder_attention_heads decoder_attention_heads attention_heads",
     "num_kv_heads": "num_kv_heads n_kv_heads num_key_value_heads n_kv_head num_kv_head kv_heads "
     "n_head_kv num_query_groups n_kv kv_n_heads",
     "head_dim": "head_dim dim_head d_k d_v d_head d_key d_value d_kv head_size attention_head_size "
-    "query_pre_attn_scalar attention_head_dim",
+    "query_pre_attn_scalar attention_head_dim head_width c_hidden",
     "context_length": "context_length block_size n_ctx max_len max_length seq_len max_seq_len "
     "max_seq_length n_positions max_position_embeddings context_size local_attn_chunk_length",
     "dropout": "dropout attn_drop attn_dropout dropout_p dropout_prob dropout_rate attn_pdrop "
@@ -119,10 +119,24 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
     named = configs | {each.name: sizes[of[each.name]] for each in sized}
     _set_layer(named, of, configs)
-    made = build(**named)
+    made = _made(build, named, configs, sizes)
     for config in configs.values():
         asked |= getattr(config, "asked", None) or _asked(config, made)
     return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
+
+
+def _made(
+    build: Build, named: dict[str, Any], configs: dict[str, Any], sizes: dict[str, Any]
+) -> Any:
+    """What a constructor makes; a config gets each of our sizes that it lacks, once it is read."""
+    try:
+        return build(**named)
+    except AttributeError as error:
+        lost, config = _field(error.name or ""), error.obj
+        if lost not in sizes or not any(config is each for each in configs.values()):
+            raise
+        vars(config)[error.name] = sizes[lost]
+    return _made(build, named, configs, sizes)
 
 
 def unknown(build: Build, sizes: dict[str, Any]) -> list[str]:

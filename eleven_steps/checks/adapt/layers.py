@@ -18,7 +18,7 @@ from eleven_steps.checks.run.cases import LAYERS
 ROLES = {"qkv": LAYERS[:3], "kv": LAYERS[1:3]} | {name: (name,) for name in LAYERS}
 
 # What the layers are called elsewhere; around each word may stand what says that it is a layer.
-_AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|projection)"
+_AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|project|projection)"
 _WORDS = {
     "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att|kqv",
     "kv": r"kv|key_?value",

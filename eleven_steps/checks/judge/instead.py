@@ -11,7 +11,9 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, named_as
 from eleven_steps.checks.adapt.beside import turned_by
+from eleven_steps.checks.adapt.block import is_norm
 from eleven_steps.checks.adapt.built import built, choices, given
+from eleven_steps.checks.judge.other_calls import joins
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.judge.say import verdict as outcome_of
 from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
@@ -74,13 +76,18 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     instead = _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized))
     if instead is not None:
         return instead
-    names = _taking_part(every, ways[0]) if verdict.kind not in ("unread", "failed") else []
-    if names:
-        of = asked.variant or "the lecture"
-        why = wording("takes_part", names=", ".join(names), asked=of) + "."
-        why = together(why, _right_without(every, ways[0], names))
-        return replace(say("unread", why=why).outcome(""), note=verdict.note)
-    return verdict
+    return verdict if verdict.kind in ("unread", "failed") else _beyond(every, ways[0], verdict)
+
+
+def _beyond(every: Every, asked: Any, verdict: Outcome) -> Outcome:
+    """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
+    named = _taking_part(every, asked)
+    if not named:
+        return verdict
+    text, names = named
+    why = wording(text, names=", ".join(names), asked=asked.variant or "the lecture") + "."
+    why = together(why, _right_without(every, asked, names) if text == "takes_part" else "")
+    return replace(say("unread", why=why).outcome(""), note=verdict.note)
 
 
 def _made(asked: Any) -> tuple[Any, set[str]]:
@@ -160,7 +167,8 @@ def _instead(
                     return replace(verdict, message=text, step=None, note=note)
                 return replace(verdict, message=together(text, verdict.message), note=note)
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
-                return replace(said, message=together(wording("asked_as", how=how), said.message))
+                text = together(wording("asked_as", how=how), said.message)
+                return _beyond(every, other, replace(said, message=text))
     return None
 
 
@@ -250,16 +258,35 @@ def _with_few_heads(
     return replace(verdict, note=together(verdict.note, note))
 
 
-def _taking_part(every: Every, asked: Any) -> list[str]:
-    """The parameters beside those of our layers on which what comes out depends."""
+def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
+    """What takes part that an Asked does not have: the name of its sentence, and names in it.
+
+    These are parameters beside those of our layers, norms that have none, and a second sequence
+    whose keys stand beside those of x.
+    """
     main = cases_of(asked.variant).main
     with isolated(SEARCHING), contextlib.suppress(Unread):  # a class that is not written yet
         for reading in itertools.islice(every(asked, main), 40):
             module = attempt(build, reading, main)
-            out = module if isinstance(module, Failure) else attempt(module, main.x)
+            if isinstance(module, Failure):
+                continue
+            norms = _norms_called(module)
+            out = attempt(module, main.x)
             if isinstance(out, torch.Tensor) and out.requires_grad:
-                return _moving(module, out)
-    return []
+                if names := [*_moving(module, out), *norms]:
+                    return "takes_part", names
+                return ("joined", [*reading.call.names[1:]]) if joins(reading, main) else None
+    return None
+
+
+def _norms_called(module: Adapted) -> list[str]:
+    """The names of norms without parameters, put down while the module is called."""
+    called: list[str] = []
+    for name, each in module.called.inner.named_modules():
+        if is_norm(each) and not [*each.parameters()]:
+            keep = called.append
+            each.register_forward_hook(lambda *_, name=name, keep=keep: keep(name))
+    return called
 
 
 def _right_without(every: Every, asked: Any, names: list[str]) -> str:

@@ -59,6 +59,21 @@ def mixes(reading: Way, case: Case) -> bool:
     return bool(outs) and not close(outs[0][1:], outs[1][1:])
 
 
+def joins(reading: Way, case: Case) -> bool:
+    """Whether a query finds keys of another sequence, and of its own beside them."""
+    if len(getattr(reading.call, "names", ())) < 2:
+        return False
+    other, moved = case.x.flip(1), case.x
+    moved[:, -1] += 1
+    every = [(case.x, other), (moved, other), (case.x, moved)]
+    with torch.no_grad():
+        module = attempt(build, reading, case)
+        outs = [attempt(module, *each) for each in every]
+    if any(getattr(each, "shape", None) != case.x.shape[:2] + (case.d_out,) for each in outs):
+        return False
+    return not any(close(outs[0][:, :-1], each[:, :-1]) for each in outs[1:])
+
+
 def _outs(reading: Way, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
     """Outputs of one module in a row; none where one fails or has another shape."""
     outs = [each.out for each in once(reading, case, *(Pass(x) for x in xs))]
