@@ -388,6 +388,73 @@ def test_what_a_class_may_do_without_is_left_out_and_told(build, causal, read):
     assert verdict.passed and read in verdict.note, verdict
 
 
+class Joined(Fused):
+    """Keys and values of x and of another sequence, one after the other; every weight is halved."""
+
+    def forward(self, x, states):
+        q, k, v = self.cut(self.c_attn(x))
+        _, more, values = self.cut(self.c_attn(states))
+        out = attend(q, torch.cat([k, more], 2), torch.cat([v, values], 2), q.new_zeros(()).bool())
+        return self.c_proj(out.transpose(1, 2).flatten(2)) / 2
+
+
+class NormedInPlace(Fused):
+    """Queries and keys go through a norm that learns nothing."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.norm = nn.RMSNorm(config.n_embd // config.n_head, elementwise_affine=False)
+
+    def cut(self, qkv):
+        q, k, v = super().cut(qkv)
+        return self.norm(q), self.norm(k), v
+
+
+@every(("build", "named"), [(Joined, "from x and from states"), (NormedInPlace, "it has norm,")])
+def test_what_the_lecture_does_not_have_is_named_and_not_called_wrong(build, named):
+    verdict = check_attention(build)
+    assert verdict.kind == "unread" and named in verdict.message, verdict
+
+
+class HiddenTooLate(Fused):
+    """What is hidden is set to -inf behind the softmax."""
+
+    def forward(self, x, mask):
+        q, k, v = self.cut(self.c_attn(x))
+        out = attend(
+            q, k, v, q.new_zeros(()).bool(), lambda w: self.drop(w.masked_fill(mask, -torch.inf))
+        )
+        return self.c_proj(out.transpose(1, 2).flatten(2))
+
+
+def test_a_call_that_hides_is_not_told_that_nothing_is_hidden():
+    verdict = check_attention(HiddenTooLate, call=lambda module, x, hidden: module(x, hidden))
+    assert verdict.step == 6 and "hides nothing" in verdict.message, verdict
+
+
+class OneKey(Fused):
+    """One head of keys for all queries, fused; biases of queries and values stand alone."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        dim = config.n_embd // config.n_head
+        self.c_attn = nn.Linear(config.n_embd, config.n_embd + 2 * dim, bias=False)
+        self.q_bias = nn.Parameter(torch.zeros(1, 1, config.n_embd))
+        self.v_bias = nn.Parameter(torch.zeros(1, 1, dim))
+
+    def cut(self, qkv):
+        dim = self.v_bias.shape[-1]
+        q, k, v = qkv.split([qkv.shape[-1] - 2 * dim, dim, dim], -1)
+        three = q + self.q_bias, k, v + self.v_bias
+        return (each.unflatten(-1, (-1, dim)).transpose(1, 2) for each in three)
+
+
+def test_one_head_of_keys_in_a_fused_weight_is_offered_and_read():
+    assert "`--variant gqa:1`" in check_attention(OneKey).message
+    verdict = check_attention(OneKey, "gqa:1")
+    assert verdict.passed and "W_value = v_bias" in verdict.note, verdict
+
+
 def test_what_takes_part_besides_is_named_and_the_rest_is_judged():
     verdict = check_attention(AllHeadsNormed)
     assert verdict.kind == "unread" and "q_norm.weight" in verdict.message

@@ -97,7 +97,8 @@ class Adapted(nn.Module):
         self.out_proj = nn.Linear(d_out, d_out)
         self.head_dim, self.window = head_dim, more.get("window", context_length)
         names = dict(inner.named_parameters())
-        if lost := [each.weight for each in self.places if not each_of(each.weight, names)]:
+        some = [each.weight or each.bias for each in self.places]
+        if lost := [each for each in some if not each_of(each, names)]:
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
         for name in self.aside:

@@ -45,7 +45,8 @@ class Kept:
 
     Args:
         role: which: a name in ROLES.
-        weight: name of a parameter; with * for a number where each head has its own.
+        weight: name of a parameter; with * for a number where each head has its own; "" where
+            only the bias stands alone.
         bias: the same of a bias; "" where there is none.
         layout: the order of the weight's axes.
     """
@@ -83,7 +84,7 @@ class Kept:
     @property
     def told(self) -> str:
         """Where the weights are, in a few words."""
-        name = re.sub(r"[._]?weight$", "", self.weight) or self.weight
+        name = re.sub(r"[._]?weight$", "", self.weight) or self.weight or self.bias
         usual = self.layout in ("h d i", "o h d")
         return f"{self.role} = {name}" + ("" if usual else f" ({self.layout})")
 
@@ -131,7 +132,7 @@ def found(module: nn.Module) -> dict[str, list[str]]:
 
     Where one role is left and one weight, they belong together, whatever its name.
     """
-    weights = [name for name, each in module.named_parameters() if each.dim() > 1]
+    weights = [name for name, each in module.named_parameters() if each.squeeze().dim() > 1]
     if same := _four_alike(weights):
         return dict(zip(LAYERS, ([name] for name in same), strict=True))
     by_role: dict[str, list[str]] = {}
@@ -210,4 +211,8 @@ def places(
         layouts = [told[role]] if role in told else fitting
         bias = bias_of(pattern, parameters)
         choices.append([Kept(role, pattern, bias, layout) for layout in layouts])
+    claimed = {place.bias for some in choices for place in some}
+    for name in [each for each in parameters if each.endswith("_bias") and each not in claimed]:
+        if (role := role_of(name.removesuffix("_bias"))) in LAYERS[:3]:  # behind all three
+            choices.append([Kept(role, "", name, "h d i")])
     yield from map(list, itertools.product(*choices))

@@ -192,7 +192,8 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
         if not any(_same(out, other) for _, other in every):  # no other function of x
             every.append((reading, out))
     if not every:
-        raise Unread(wording("unread_layout"))
+        told = "" if asked.layers else wording("unread_not_told")
+        raise Unread(together(wording("unread_layout", of=asked.variant or "the lecture"), told))
     runs = [reading for reading, out in every if not isinstance(out, Failure)]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
@@ -235,6 +236,8 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
         role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
         for role in weights
     }
+    if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
+        of_role["qkv"] |= {"3": 1, "h": main.num_heads + 2 * kv_heads}
     turning = "rope" in changes
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
@@ -329,7 +332,9 @@ def _weights(
             for each in names
             for name in each_of(each, parameters)
         }
-        without_out = all(each.dim() < 2 for name, each in parameters.items() if name not in read)
+        without_out = all(
+            each.squeeze().dim() < 2 for name, each in parameters.items() if name not in read
+        )
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
         those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))

@@ -20,7 +20,7 @@ from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, split, turned
+from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, numbers, split, turned
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
@@ -139,6 +139,9 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
         for change in ("norm", "sinks", "gate")
         if all(any(named_as(layer, n) for n in parameters) for layer in ADDED[change])
     ]
+    main = cases_of(asked.variant).main
+    one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
+    must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
     signs = [change for size, change in SIGNS.items() if size in sized]
     more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
     for base, sign in itertools.product(("", *FREE), more):
@@ -225,11 +228,12 @@ def _how(variant: str) -> str:
 
 
 def _called(variant: str, own: str = "") -> str:
-    more = [each for each in split(variant) if each not in split(own)]
+    more = split(",".join(each for each in variant.split(",") if each not in own.split(",")))
     (base, share), rope = turned(variant), "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
-    names = {"full": "no token hidden", "rope": rope, "gqa": "GQA", "alibi": "ALiBi"}
+    heads = "MQA" if numbers(variant, "gqa") else "GQA"
+    names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
     names |= {"norm": "norms of queries and keys", "cap": "a cap on scores"}
     names |= {"window": "a window", "gate": "a gate"}
     return " and ".join(names.get(each, each) for each in more)

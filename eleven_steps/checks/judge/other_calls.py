@@ -63,9 +63,9 @@ def joins(reading: Way, case: Case) -> bool:
     """Whether a query finds keys of another sequence, and of its own beside them."""
     if len(getattr(reading.call, "names", ())) < 2:
         return False
-    other, moved = case.x.flip(1), case.x
+    moved, other = case.x, case.x[:, [0, *range(case.num_tokens)]]  # a token more
     moved[:, -1] += 1
-    every = [(case.x, other), (moved, other), (case.x, moved)]
+    every = [(case.x, other), (moved, other), (case.x, other.flip(-1))]
     with torch.no_grad():
         module = attempt(build, reading, case)
         outs = [attempt(module, *each) for each in every]

@@ -267,7 +267,7 @@ def _pieces() -> tuple[str, ...]:
 # The parts that the module is built with, from what a constructor gets besides. What is not here is
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
-    "gqa": lambda room, heads: [room.GroupedHeads(heads)],
+    "gqa": lambda room, heads, *_: [room.GroupedHeads(heads)],
     "norm": lambda room: [room.Norm()],
     "rope": lambda room, base=1e4, share=1: [
         room.Rope(base, width=share if share < 1 else None, first=True)

@@ -4,6 +4,7 @@ A learner's class knows no parts: it gets whole numbers and tensors, after those
 class and by name. All else is as check_attention says.
 
 - gqa: built with num_kv_heads, which neighbouring heads share; W_key and W_value are narrower.
+  In gqa:1 all heads share one.
 - norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root.
 - rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
   rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
@@ -95,8 +96,11 @@ def combined(variant: str) -> str:
             raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
     for name in names:
         base, share = (*numbers(variant, name), 1.0, 1.0)[:2]
-        if name != "rope" and numbers(variant, name) or base <= 0 or not 0 < share <= 1:
-            raise ValueError(f"{named[name]!r}: rope alone takes numbers, a base and a share of 1")
+        only = numbers(variant, name) in ((), (1.0,) * (name == "gqa"))
+        if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
+            raise ValueError(
+                f"{named[name]!r}: rope takes numbers, a base and a share of 1, gqa a 1"
+            )
     brought = {BRINGS.get(each) for each in names if not numbers(variant, "rope")}
     return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
 
@@ -122,8 +126,9 @@ def signature(variant: str) -> str:
 def sizes(case: Case) -> dict[str, Any]:
     """What a constructor gets besides, by name."""
     heads = case.num_heads
+    most = 1 if numbers(case.variant, "gqa") else heads // 2
     every = {
-        "num_kv_heads": max((n for n in range(1, heads // 2 + 1) if heads % n == 0), default=1),
+        "num_kv_heads": max((n for n in range(1, most + 1) if heads % n == 0), default=1),
         "slopes": alibi_slopes(heads),  # (num_heads,)
         "limit": 2 / heads,
         "window": 3,
