@@ -410,7 +410,9 @@ class NormedInPlace(Fused):
         return self.norm(q), self.norm(k), v
 
 
-@every(("build", "named"), [(Joined, "from x and from states"), (NormedInPlace, "it has norm,")])
+@pytest.mark.parametrize(
+    ("build", "named"), [(Joined, "from x and from states"), (NormedInPlace, "it has norm,")]
+)
 def test_what_the_lecture_does_not_have_is_named_and_not_called_wrong(build, named):
     verdict = check_attention(build)
     assert verdict.kind == "unread" and named in verdict.message, verdict
