@@ -132,10 +132,11 @@ def _made(
     try:
         return build(**named)
     except AttributeError as error:
-        lost, config = _field(error.name or ""), error.obj
-        if lost not in sizes or not any(config is each for each in configs.values()):
+        lost, has = _field(error.name or ""), getattr(error.obj, "__dict__", None)
+        ours = any(error.obj is each for each in configs.values())
+        if lost not in sizes or not ours or has is None or error.name in has:
             raise
-        vars(config)[error.name] = sizes[lost]
+        has[error.name] = sizes[lost]
     return _made(build, named, configs, sizes)
 
 
@@ -293,7 +294,8 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
         given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
         config = kind(**_alike(names, given) | given)
     attempt(_set_all, config, names, sizes)
-    parts = {n: e for n, e in vars(config).items() if _is_config(type(e))}  # of vision and text
+    has = getattr(config, "__dict__", {})
+    parts = {n: e for n, e in has.items() if _is_config(type(e))}  # of vision and text
     for part in parts.values():
         attempt(_set_all, part, (), sizes)
     if _said(build) & parts.keys():
@@ -315,7 +317,7 @@ def _alike(names: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
     """Give a config's attributes our sizes, but those that it was made with."""
-    for name in {*SIZE_OF, *vars(config)} - {*but}:
+    for name in {*SIZE_OF, *getattr(config, "__dict__", ())} - {*but}:
         with contextlib.suppress(Exception):  # what cannot be read or set stays
             if _field(name) in sizes and hasattr(config, name):
                 setattr(config, name, sizes[_field(name)])

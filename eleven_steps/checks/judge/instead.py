@@ -313,5 +313,6 @@ def _moving(module: Adapted, out: torch.Tensor) -> list[str]:
     left = {n: p for n, p in inner.items() if n not in lent and p.requires_grad}
     if not left:
         return []
-    grads = torch.autograd.grad(out.square().sum(), [*left.values()], allow_unused=True)
+    some = (out + 1).square().sum()  # a gain that begins at 0 is moved by it, too
+    grads = torch.autograd.grad(some, [*left.values()], allow_unused=True)
     return [name for name, grad in zip(left, grads, strict=True) if grad is not None and grad.any()]
