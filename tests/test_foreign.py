@@ -389,13 +389,13 @@ def test_what_a_class_may_do_without_is_left_out_and_told(build, causal, read):
 
 
 class Joined(Fused):
-    """Keys and values of x and of another sequence, one after the other; every weight is halved."""
+    """Keys and values of x and of another sequence, one after the other; dropout is forgotten."""
 
     def forward(self, x, states):
         q, k, v = self.cut(self.c_attn(x))
         _, more, values = self.cut(self.c_attn(states))
         out = attend(q, torch.cat([k, more], 2), torch.cat([v, values], 2), q.new_zeros(()).bool())
-        return self.c_proj(out.transpose(1, 2).flatten(2)) / 2
+        return self.c_proj(out.transpose(1, 2).flatten(2))
 
 
 class NormedInPlace(Fused):

@@ -60,18 +60,17 @@ def mixes(reading: Way, case: Case) -> bool:
 
 
 def joins(reading: Way, case: Case) -> bool:
-    """Whether a query finds keys of another sequence, and of its own beside them."""
-    if len(getattr(reading.call, "names", ())) < 2:
+    """Whether queries find the keys of another sequence, and those of their own beside them."""
+    own = (each for each in reading.variant.split(",") if each != "full")
+    variant = attempt(combined, ",".join((*own, "other")))
+    if isinstance(variant, Failure) or len(getattr(reading.call, "names", ())) < 2:
         return False
-    moved, other = case.x, case.x[:, [0, *range(case.num_tokens)]]  # a token more
-    moved[:, -1] += 1
-    every = [(case.x, other), (moved, other), (case.x, other.flip(-1))]
+    x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
     with torch.no_grad():
-        module = attempt(build, reading, case)
-        outs = [attempt(module, *each) for each in every]
-    if any(getattr(each, "shape", None) != case.x.shape[:2] + (case.d_out,) for each in outs):
-        return False
-    return not any(close(outs[0][:, :-1], each[:, :-1]) for each in outs[1:])
+        right = build(planted(variant=variant), replace(case, variant=variant))
+        out = attempt(attempt(build, reading, case), x, other)
+        wanted = right(x, torch.cat([x, other], 1))
+    return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
 
 
 def _outs(reading: Way, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
