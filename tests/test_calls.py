@@ -385,11 +385,12 @@ class ShownOpen(Shown):
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
         (TokensFirst, "forward((num_tokens, b, d_in))"),
         (Loads, "Right where `attention_mask`"),
+        (LoadsUnknown, "Not tried: other names in a state"),
     ],
 )
 def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(cls, said):
     verdict = check_attention(cls)
-    assert verdict.passed and said in verdict.note, verdict
+    assert verdict.passed and said in str(verdict), verdict
     assert verdict.message.startswith("Right where tokens come first") is (cls is TokensFirst)
 
 

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -112,11 +112,11 @@ def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
 
 
 class _Renamed(dict):
-    """A state that has each weight and bias under whatever name it is asked for."""
+    """A state that has weights and biases under whatever name it is asked for, and notes which."""
 
     def __init__(self, made: nn.Module, width: int):
         super().__init__()
-        self.parts, pad = {}, nn.functional.pad
+        self.parts, self.asked, pad = {}, set(), nn.functional.pad
         for role, names in ROLES.items():
             layers = [getattr(made, name) for name in names]
             more = 0 if role == "out_proj" else width - made.W_query.in_features
@@ -125,8 +125,19 @@ class _Renamed(dict):
                 self.parts[role, True] = torch.cat([e.bias for e in layers]).detach()
 
     def _part(self, name: str) -> torch.Tensor | None:
+        self.asked.add(name)
         stem = re.sub(r"[._]?(weight|bias)$", "", name)
         return self.parts.get((role_of(stem), name.endswith("bias")))
+
+    def __iter__(self) -> Iterator[str]:
+        self.asked.add("any weight")
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        return list(self)
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or self._part(str(name)) is not None
@@ -153,10 +164,11 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
     ours = isinstance(made, Adapted) and made.lent() or dict(made.named_parameters())
     kept = {name.removeprefix("inner."): each for name, each in ours.items()}
     state = _Renamed(made, getattr(made, "width", made.W_query.in_features))
-    attempt(module._load_from_state_dict, state, "", {}, True, [], [], [])
+    attempt(module._load_from_state_dict, state, "", {}, False, [], [], [])
+    others = [n for n in state.asked if n.endswith(("weight", "bias")) and n not in kept]
     loaded = {name: each for name, each in state.items() if name in kept}
     if not any("weight" in name for name in loaded):
-        return "hook_not_tried"
+        return "hook_not_tried" if others else ""
     same = (each.shape == kept[n].shape and close(each, kept[n]) for n, each in loaded.items())
     return "" if all(same) else "weights_renamed"
 
