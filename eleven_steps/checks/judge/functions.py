@@ -232,12 +232,12 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     """Say what is wrong in the line where it is, or what it raises; kind is that of the fault."""
     if blame is None:
         return ""
-    if kind == "nan":
-        return nan_first(blame)
     found, error = blame.found, error_of(parts[0] if parts else None)
     if error:  # which may come before the last block of keys
         useful = found and not task.right and found.reason != "pairs"
         return tell(blame if useful else plainly(blame), error).text
+    if kind == "nan" and (found is None or found.reason in ("made", "blocks")):
+        return nan_first(blame)
     useful = found and found.op is not None and not task.right and found.reason != "torch"
     if kind == "value" and useful and found.reason == "made" and found.step != task.number:
         return ""  # the step that a call alone looks like is no part of the exercise

@@ -87,14 +87,18 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     Only where the values come to it with tokens before heads: others are swapped back in a line
     of their own.
     """
-    some = op.given[:1] if kind(op) in JOINING else op.gave
-    index = some[0] if some else None
-    maker = walked.makers.get(index, [None])[-1]
-    if maker is None or kind(made := walked.trace.ops[maker]) != "einsum":
+    index = next(iter(op.gave if kind(op) == "einsum" else op.given), None)
+    while (maker := walked.makers.get(index, [None])[-1]) is not None:
+        made = walked.trace.ops[maker]
+        if kind(made) not in JOINING or not made.given:
+            break
+        index = made.given[0]
+    if maker is None or kind(made) != "einsum":
         return None
     values = any(each.family == "projected" and each.stage == 3 for each in walked.of(made))
-    reading = walked.readings[index]
-    if not values or reading.family != "context" or sorted(reading.axes or ()) != [*"bdhn"]:
+    reading, usual = walked.readings[index], [*"bnhd"]
+    axes = [*(reading.axes or ())] if values and reading.family == "context" else usual
+    if axes == usual or sorted(axes) != sorted(usual):
         return None
     return Difference(8, "ordered", maker, made.place, index)
 
