@@ -87,13 +87,14 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     Only where the values come to it with tokens before heads: others are swapped back in a line
     of their own.
     """
-    index = next(iter(op.gave if kind(op) == "einsum" else op.given), None)
-    while (maker := walked.makers.get(index, [None])[-1]) is not None:
+    index, maker = next(iter(op.gave if kind(op) == "einsum" else op.given), None), number + 1
+    while earlier := [n for n in walked.makers.get(index, ()) if n < maker]:
+        maker = earlier[-1]
         made = walked.trace.ops[maker]
         if kind(made) not in JOINING or not made.given:
             break
         index = made.given[0]
-    if maker is None or kind(made) != "einsum":
+    if not earlier or kind(made) != "einsum":
         return None
     values = any(each.family == "projected" and each.stage == 3 for each in walked.of(made))
     reading, usual = walked.readings[index], [*"bnhd"]
