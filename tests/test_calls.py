@@ -164,6 +164,35 @@ class FilledForNothing(Filled):
     given = Ignores.given
 
 
+class FilledInX(Filled):
+    """Filling is put out in the x of the caller."""
+
+    def attend(self, x, mask=None):
+        return super().attend(x if mask is None else x.masked_fill_(mask[..., None], 0), mask)
+
+
+class KeptInX(Kept):
+    """As it is, but where keys are kept."""
+
+    def attend(self, x, mask=None, past=None, earlier=0):
+        out = super().attend(x, mask, past, earlier)
+        if past is not None:
+            x.zero_()
+        return out
+
+
+class BegunWithOne(Attention):
+    """A mask that is made for one token is not made again."""
+
+    first, hides = 10**6, None
+
+    def given(self, scores, mask):
+        n = scores.shape[-1]
+        if self.hides is None or n > len(self.hides) > 1:
+            self.hides = torch.ones(n, n).triu(1).bool()
+        return super().given(scores.masked_fill(self.hides[:n, :n], -torch.inf), mask)
+
+
 class ByPlace(Attention):
     def forward(self, *given, **named):
         self.first = 1 if given else 2
@@ -400,6 +429,9 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledAlone, 6, "not with one that hides nothing"),
         (FilledForNothing, 6, "not with one that hides a token"),
         (FilledInverted, 6, "Without `key_padding_mask` it is right, but not with one"),
+        (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
+        (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
+        (BegunWithOne, None, "After a shorter text the same x gives something else."),
         (ByPlace, None, "Called by name, forward(x=x)"),
         (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
         (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). Step 7"),

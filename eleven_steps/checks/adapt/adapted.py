@@ -125,15 +125,20 @@ class Adapted(nn.Module):
         hidden = torch.zeros(num_tokens, num_tokens, dtype=torch.bool, device=x.device)
         if self.causal:
             hidden = (~hidden).triu(1) | (~hidden).tril(-self.window)
+        asked = x
         x, *beside = (
             nn.functional.pad(e, (0, self.width - e.shape[2])) if e.dim() == 3 else e
             for e in (x, *beside)
         )
+        writes = None if x.is_inference() else x._version
         lent, first = self.lent(), getattr(self.called.call, "first", False)
         given = x.transpose(0, 1) if first else x
         if self.block:
             self.block.begin(given)
         returned = functional_call(self.called, lent, (given, hidden, *beside))
+        if writes is not None and x._version != writes:  # into ours, not into the x of the caller
+            with torch.no_grad():
+                asked.copy_(x[..., : asked.shape[2]])
         out = output(returned, self.out_proj.out_features)
         out = self.block.end(self, out) if self.block else out
         if not isinstance(out, torch.Tensor):

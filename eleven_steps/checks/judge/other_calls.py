@@ -200,6 +200,16 @@ def _field(reading: Way, name: str) -> Any:
     return getattr(reading, name, None)
 
 
+def _writes(reading: Way, case: Case, call: str, *beside: torch.Tensor) -> Outcome | None:
+    """What is wrong where a call writes into x; call is told in a few words."""
+    x, module = case.x, attempt(build, reading, case)
+    with torch.no_grad():
+        attempt(module, x, *beside)
+    if torch.equal(x, case.x):
+        return None
+    return Outcome("", "value", wording("input_changed_there", call=call), 1)
+
+
 def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | None]:
     """The way to hand on what is kept, if there is one that runs; and what is wrong with it."""
     case = cases_of(variant).main
@@ -214,7 +224,8 @@ def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | N
         if outs:
             if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
                 if _forks(reading, way, case):
-                    return way, None
+                    handed = f"`{way.past}`"
+                    return way, _writes(called_as(reading, way), case, handed)
                 return way, Outcome("", "value", wording("wrong_in_forks", past=way.past))
             runs.append((way, outs[0]))
     if not runs:
@@ -264,7 +275,9 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]
         if not good or not PADS.fullmatch(name) and same:
             continue  # it may be of another kind: only its name would say that it pads
         if all(good):
-            return way.kind, None
+            case = cases_of(variant).main
+            filled = torch.arange(case.num_tokens).expand(case.b, -1) == case.num_tokens // 2
+            return way.kind, _writes(called_as(reading, way), case, f"`{name}`", filled)
         told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
         wrong = min(wrong, told) if wrong else told
     if not wrong:
