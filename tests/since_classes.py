@@ -109,9 +109,9 @@ def turned(t, start=0):
     half = t.shape[-1] // 2
     speed = 1 / 10_000 ** (torch.arange(0, t.shape[-1], 2, device=t.device) / t.shape[-1])
     angle = torch.arange(start, start + t.shape[-2], device=t.device)[:, None] * speed
-    angle = torch.cat([angle, angle], -1).to(t)
+    angle = torch.cat([angle, angle], -1)
     swapped = torch.cat([-t[..., half:], t[..., :half]], -1)
-    return t * angle.cos() + swapped * angle.sin()
+    return t * angle.cos().to(t) + swapped * angle.sin().to(t)
 
 
 def turned_as_complex(t, start=0):
