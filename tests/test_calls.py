@@ -77,6 +77,14 @@ class OpenUnscaled(Open):
         return scores * scores.shape[1] if mask is None else scores + mask
 
 
+class InPlaceOfIts(Attention):
+    """The mask that is handed over takes the place of its own, and is as right."""
+
+    def forward(self, x, attn_mask=None):
+        self.first = 1 if attn_mask is None else 10**6
+        return self.attend(x, attn_mask)[0]
+
+
 class Alone(Attention):
     """A mask of a kind that is not known: of lengths, (b,)."""
 
@@ -162,6 +170,15 @@ class FilledInverted(FilledAlone):
 
 class FilledForNothing(Filled):
     given = Ignores.given
+
+
+class FilledOrAdded(Filled):
+    """What is not bool is added."""
+
+    def given(self, scores, mask):
+        if mask is None or mask.dtype is torch.bool:
+            return super().given(scores, mask)
+        return scores + mask[:, None, None]
 
 
 class FilledInX(Filled):
@@ -398,6 +415,7 @@ class ShownOpen(Shown):
     ("cls", "said"),
     [
         (Attention, "Right where `attention_mask` is handed over, too."),
+        (InPlaceOfIts, "one that hides padding alone shows the future."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
@@ -429,6 +447,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledAlone, 6, "not with one that hides nothing"),
         (FilledForNothing, 6, "not with one that hides a token"),
         (FilledInverted, 6, "Without `key_padding_mask` it is right, but not with one"),
+        (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
         (BegunWithOne, None, "After a shorter text the same x gives something else."),
@@ -508,6 +527,16 @@ class OneTable(Turned):
         return self.table.setdefault((len(place), int(place[0]), half), made)
 
 
+class CoarseMask(Attention):
+    """A mask from positions that are numbers of the weights' dtype."""
+
+    def given(self, scores, mask):
+        place = torch.arange(scores.shape[-1]).to(scores)
+        return super().given(scores.masked_fill(place > place[:, None], -torch.inf), mask)
+
+    first = 10**6
+
+
 class CoarsePositions(Turned):
     """Positions are numbers of the weights' dtype."""
 
@@ -524,6 +553,10 @@ class CoarsePositions(Turned):
 )
 def test_positions_that_turn_are_asked_at_another_base_and_far_on(cls, said):
     assert said in check_attention(cls, "rope").message
+
+
+def test_a_mask_of_positions_is_asked_far_on():
+    assert "In bfloat16 a text of 498 tokens lets a token" in check_attention(CoarseMask).message
 
 
 @sampled("variant", ["cache", "rope"], each=2)

@@ -45,6 +45,10 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "1 where a key is seen": lambda hidden, x: (~hidden).to(x.dtype),
     "1 where a key is hidden": lambda hidden, x: hidden.to(x.dtype),
 }
+INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "True where a key is seen": lambda hidden, x: (~hidden).long(),
+    "True where a key is hidden": lambda hidden, x: hidden.long(),
+}
 
 
 @dataclass(frozen=True)
@@ -105,11 +109,13 @@ class Padded(Around):
     filled: str  # the parameter
     kind: str  # what it holds, a name in KINDS
     shape: str  # a name in OF_EACH
+    integers: bool = False  # whether it holds 1 and 0 for True and False
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
         *other, filled = beside
-        mask = KINDS[self.kind](OF_EACH[self.shape](hidden, filled), x)
+        kinds = INTEGERS if self.integers else KINDS
+        mask = kinds[self.kind](OF_EACH[self.shape](hidden, filled), x)
         return self.way(functools.partial(module, **{self.filled: mask}), x, hidden, *other)
 
     @classmethod

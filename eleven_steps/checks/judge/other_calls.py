@@ -10,6 +10,8 @@ import torch
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import (
+    FILLED,
+    INTEGERS,
     KINDS,
     MASKS,
     OF_EACH,
@@ -112,7 +114,7 @@ def called_otherwise(
             return other, Outcome("", "value", wording("ignored", mask=mask), 6)
         if (said := _of_each_text(other, variant)) is not None:
             return other, said
-        notes.append(wording("right_masked" if mask else "right_alone", mask=mask))
+        notes.append(_so_too(other, variant, mask))
         tried.append(other.call)
     if (said := _of_each_text(reading, asked.variant)) is not None:
         return reading, said
@@ -182,18 +184,44 @@ def _masked_or_not(asked: Any, every: Callable, reading: Way) -> Iterator[tuple[
 def _ignores(reading: Way, variant: str) -> bool:
     """Whether it makes no difference that a mask hides the first token too."""
 
-    def deeper(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+    def deeper(hidden: torch.Tensor) -> torch.Tensor:
         more = torch.zeros_like(hidden)
         more[1:, 0] = True
-        return reading.call(module, x, hidden | more)
+        return hidden | more
+
+    two, case = _told_another(reading, variant, deeper), cases_of(variant).main
+    one = _outs(reading, case, case.x)
+    return bool(one and two) and close(one[0], two[0])
+
+
+def _so_too(reading: Way, variant: str, mask: str) -> str:
+    """Say that a class is right as well with a mask, or without one."""
+    if not mask:
+        return wording("right_alone", mask=mask)
+    instead = _takes_its_place(reading, variant)
+    return wording("right_masked_instead" if instead else "right_masked", mask=mask)
+
+
+def _takes_its_place(reading: Way, variant: str) -> bool:
+    """Whether a mask that hides nothing shows the future: a class's own mask is left out then."""
+    whole = attempt(combined, f"{variant},full")
+    outs = _told_another(reading, variant, torch.zeros_like)
+    if isinstance(whole, Failure) or not outs:
+        return False
+    return close(outs[0], play(replace(cases_of(variant).main, variant=whole)).out)
+
+
+def _told_another(reading: Way, variant: str, mask: Callable) -> list[torch.Tensor]:
+    """The output with another mask, made of the usual; none where there is a flag for one."""
+
+    def other(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
+        return reading.call(module, x, mask(hidden))
 
     way = getattr(reading.call, "way", reading.call)
     if getattr(way, "kind", "") == "flag":
-        return False
-    deeper.first = way.first
-    case = cases_of(variant).main
-    one, two = (_outs(each, case, case.x) for each in (reading, called_as(reading, deeper)))
-    return bool(one and two) and close(one[0], two[0])
+        return []
+    other.first, case = way.first, cases_of(variant).main
+    return _outs(called_as(reading, other), case, case.x)
 
 
 def _field(reading: Way, name: str) -> Any:
@@ -277,7 +305,8 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]
         if all(good):
             case = cases_of(variant).main
             filled = torch.arange(case.num_tokens).expand(case.b, -1) == case.num_tokens // 2
-            return way.kind, _writes(called_as(reading, way), case, f"`{name}`", filled)
+            said = _writes(called_as(reading, way), case, f"`{name}`", filled)
+            return way.kind, _of_integers(reading, variant, way) if said is None else said
         told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
         wrong = min(wrong, told) if wrong else told
     if not wrong:
@@ -304,11 +333,22 @@ def _of_each_text(reading: Way, variant: str) -> Outcome | None:
         if not good and any(right and right[0] and not same for right, same in seen):
             text = wording("wrong_of_each", mask=way.mask, shape=shape)
             return Outcome("", "value", text, 6)
+        if good and shape in FILLED and (said := _of_integers(reading, variant, good)) is not None:
+            return said
         if good and (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
             right, _ = _with_filling(reading, variant, good, as_many=True)
             if not all(right):
                 return Outcome("", "value", wording("mask_of_either", mask=way.mask), 6)
     return None
+
+
+def _of_integers(reading: Way, variant: str, way: Padded) -> Outcome | None:
+    """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
+    if way.kind not in INTEGERS:
+        return None
+    right, _ = _with_filling(reading, variant, replace(way, integers=True))
+    text = wording("wrong_of_integers", name=way.filled)
+    return None if all(right) else Outcome("", "value", text, 6)
 
 
 def _with_filling(

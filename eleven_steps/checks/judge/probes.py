@@ -36,6 +36,7 @@ MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
 TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
 KINDS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
+AHEAD = Case(1, 498, 2, 2, 1, 1200), Case(1, 510, 2, 2, 1, 1200)  # 497 and 509 become even
 STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 
@@ -140,6 +141,12 @@ def turned_in_half(subject: Subject, case: Case) -> Finding | None:
         return None
     off = _in_half(subject, case, names[1], half, exact)
     return off and say("positions_in_half", dtype=names[1], num_tokens=case.num_tokens)
+
+
+def future_in_half(subject: Subject, case: Case) -> Finding | None:
+    """In half precision a mask made from positions may end a token later in a long text."""
+    sees = subject.leaks(case, dtype="bfloat16") and subject.leaks(case) is False
+    return say("future_in_half", dtype="bfloat16", num_tokens=case.num_tokens) if sees else None
 
 
 def devices(subject: Subject, case: Case) -> Finding | None:
@@ -283,5 +290,6 @@ RARER = (  # of a class in which nothing was found
     Probe("in_use", unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
+    Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
 )
