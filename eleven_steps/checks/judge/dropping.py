@@ -44,7 +44,7 @@ def _read(subject: Subject, case: Case) -> Finding | None:
     """What dropping says of its own case, or one of them; of another where that is held."""
     which = _which(subject, case)
     shapes = subject.built[which.qkv_bias].shapes
-    return dropping(subject.cls, which, OFFSET * ("out_proj.bias" in shapes))
+    return dropping(subject.cls, subject.plain(which), OFFSET * ("out_proj.bias" in shapes))
 
 
 def _which(subject: Subject, case: Case) -> Case:

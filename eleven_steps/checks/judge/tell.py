@@ -231,7 +231,9 @@ def _made(found: Difference, walked: Walk) -> str:
         return wording("made_by", call=kind(op))
     letters = in_letters(reading, tensor, walked.right.case)
     moves = kind(op) in TURN | MEET | CUT - SHUFFLE
-    if letters and letters not in SHAPES.values() and moves:
+    one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
+    usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
+    if letters and usual.isdisjoint(SHAPES.values()) and moves:
         return wording("made_axes", shape=shape, letters=letters)
     mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
     if kind(op) in ("view", "reshape", "unflatten"):
@@ -331,7 +333,7 @@ def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
         names = [LETTERS[letter] for letter in axis]
         whole = math.prod(sizes.get(name, size) for name in names) == size
         said = JOINED.get(axis) or " * ".join(names) or "1"
-        axes.append(said if whole or len(names) > 1 else str(size))
+        axes.append(said if whole or not {*names} <= sizes.keys() else str(size))
     return f"({', '.join(axes)})"
 
 
