@@ -370,7 +370,7 @@ def test_a_slip_in_it_is_found(build, variant):
 
 @sampled(
     ("build", "how"),
-    [(NoWindow, "`--variant rope`"), (Qwen3, "`--variant norm,rope`")],
+    [(NoWindow, '`variant="rope"`'), (Qwen3, '`variant="norm,rope"`')],
 )
 def test_what_it_is_right_as_is_said(build, how):
     verdict = check_attention(build)
@@ -391,7 +391,7 @@ def test_the_base_and_the_share_that_turns_are_found_out(build, as_what, how):
     assert asked.passed and asked.message.startswith(f"Right as {as_what}."), asked
     assert check_attention(build, how).passed
     assert (
-        f"It is right with {as_what}: ask again with `--variant {how}`"
+        f'It is right with {as_what}: ask again with `variant="{how}"`'
         in check_attention(build).message
     )
 

@@ -236,9 +236,66 @@ def test_no_reading_makes_a_wrong_class_right(build, step, mistake):
 
 def test_what_hides_nothing_is_right_where_that_is_said():
     verdict = check_attention(Open)
-    assert not verdict and "`--full`" in verdict.message and "causal" not in verdict.note
+    assert not verdict and "`causal=False`" in verdict.message and "causal" not in verdict.note
     assert check_attention(Open, causal=False).passed
     assert check_attention(Fused, causal=False).mistake == "full_still_causal"
+
+
+class Listed(nn.Module):
+    """The lecture's constructor, and the three layers in a list."""
+
+    name = "qkv"
+
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.heads, self.dropout = num_heads, nn.Dropout(dropout)
+        three = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]
+        self.add_module(self.name, nn.ModuleList(three))
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def cut(self, x):
+        three = getattr(self, self.name)
+        return (each(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in three)
+
+    def forward(self, x):
+        out = self.attend(*self.cut(x), future(x))
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+    def attend(self, q, k, v, hidden):
+        return attend(q, k, v, hidden, self.dropout)
+
+
+class MaskDropped(Listed):
+    def attend(self, q, k, v, hidden):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores.masked_fill(hidden, -torch.inf)
+        return self.dropout(scores.softmax(-1)) @ v
+
+
+class TokensFirst(Listed):
+    """It raises at the mask, since tokens stand where heads belong."""
+
+    def cut(self, x):
+        return (each.transpose(1, 2) for each in super().cut(x))
+
+
+class Unlisted(Listed):
+    name = "many"
+
+
+def test_a_list_of_three_layers_is_read_where_its_name_says_which():
+    verdict = check_attention(Listed)
+    assert verdict.passed and "W_key = qkv.1" in verdict.note, verdict
+    assert "Name them in `layers`." in check_attention(Unlisted).message
+
+
+@sampled(
+    ("build", "step", "says"),
+    [(MaskDropped, 6, "`masked_fill` is dropped"), (TokensFirst, 4, "The error itself comes in")],
+)
+def test_what_is_read_is_told_where_it_goes_wrong(build, step, says):
+    verdict = check_attention(build)
+    assert verdict.step == step and says in verdict.message, verdict
 
 
 class Odd(nn.Module):
@@ -452,7 +509,7 @@ class OneKey(Fused):
 
 
 def test_one_head_of_keys_in_a_fused_weight_is_offered_and_read():
-    assert "`--variant gqa:1`" in check_attention(OneKey).message
+    assert '`variant="gqa:1"`' in check_attention(OneKey).message
     verdict = check_attention(OneKey, "gqa:1")
     assert verdict.passed and "W_value = v_bias" in verdict.note, verdict
 

@@ -10,6 +10,7 @@ not be judged, else 1: one is wrong.
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -26,6 +27,7 @@ SHELL = {  # what is said in Python's words
     "`call`": "`--call CODE`",
     "`lambda d_out, num_heads: ...`": "`def build(d_out, num_heads): ...` in a file",
 }
+VARIANT = re.compile(r'`variant="([^"]+)"(, causal=False)?`')
 MARKS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
 
 
@@ -110,7 +112,7 @@ def _in_shell(text: str) -> str:
     """A text in which what is said in Python's words is said in the shell's."""
     for words, ours in SHELL.items():
         text = text.replace(words, ours)
-    return text
+    return VARIANT.sub(lambda each: f"`--variant {each[1]}{' --full' if each[2] else ''}`", text)
 
 
 def as_json(target: str, outcome: Outcome) -> str:

@@ -132,14 +132,17 @@ def found(module: nn.Module) -> dict[str, list[str]]:
 
     Where one role is left and one weight, they belong together, whatever its name.
     """
-    weights = [name for name, each in module.named_parameters() if each.squeeze().dim() > 1]
+    shapes = {n: each.shape for n, each in module.named_parameters() if each.squeeze().dim() > 1}
+    weights = [*shapes]
     if same := _four_alike(weights):
         return dict(zip(LAYERS, ([name] for name in same), strict=True))
     by_role: dict[str, list[str]] = {}
     for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", each) for each in weights):
         one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
         one = one or each_of(name, weights)[0]
-        by_role.setdefault(role_of(one), []).append(one)
+        three = _in_order(one, shapes)
+        for role, each in zip(LAYERS, three, strict=False) if three else [(role_of(one), one)]:
+            by_role.setdefault(role, []).append(each)
     unnamed, lost = by_role.pop("", []), {*LAYERS} - {n for role in by_role for n in ROLES[role]}
     for role in ("qkv", "kv", *LAYERS):
         if lost == {*ROLES[role]} and len(unnamed) == 1:
@@ -151,6 +154,13 @@ def _four_alike(weights: list[str]) -> list[str]:
     """A list of four layers and nothing else: queries, keys, values, and what comes out."""
     patterns = {re.sub(r"\d+", "*", name) for name in weights}
     return weights if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop() else []
+
+
+def _in_order(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str]:
+    """The three layers of one shape in a list whose name says queries, keys, values; else none."""
+    same = each_of(pattern, shapes)
+    named = re.search(r"(?:qkv|query_?key_?value)\w*\.\*\.weight$", pattern, re.IGNORECASE)
+    return same if named and len(same) == 3 and len({shapes[each] for each in same}) == 1 else []
 
 
 def layouts_of(

@@ -14,7 +14,7 @@ import torch
 from eleven_steps.checks.judge.meeting import of_another, ordered, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE
+from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
 from eleven_steps.checks.judge.tried import capped_late, in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import named
@@ -192,6 +192,9 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     if best is None or progress(best) <= reached:
         return None
     maker = walked.makers[best][0]
+    if dropped_call(trace.ops[maker].place):
+        step = min(max(progress(best), 1), 11)
+        return Difference(step, "idle", maker, trace.ops[maker].place, start[0], best)
     following = [number for number in sorted(full) if number > maker]
     if not following:  # the last line names something else
         step = max(progress(best), 1)

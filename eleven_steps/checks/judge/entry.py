@@ -141,9 +141,10 @@ def _judged(asked: Asked) -> Outcome:
     except TimeUp:
         return say("too_slow", seconds=READING).outcome("")
     except Unread as error:
-        names = ask(asked.build, "parameters")
-        if not asked.guided and not isinstance(names, Failure) and {"d_in", "d_out"} <= set(names):
-            return judged(asked.build, asked.variant)  # the lecture's, not written yet
+        if _of_the_lecture(asked):  # not written yet, or with layers of other names
+            verdict = judged(asked.build, asked.variant)
+            told = "" if verdict.kind == "unfinished" else wording("unread_not_told")
+            return replace(verdict, message=together(verdict.message, told))
         return say("unread", why=str(error)).outcome("")
     reading, verdict = _best(readings, asked.variant)
     if verdict.passed:
@@ -155,6 +156,12 @@ def _judged(asked: Asked) -> Outcome:
     first = wording("takes_first") if _tokens_first(reading) and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
+
+
+def _of_the_lecture(asked: Asked) -> bool:
+    """Whether a class is built as the lecture's, and no more is said of it."""
+    names = ask(asked.build, "parameters")
+    return not (asked.guided or isinstance(names, Failure)) and {"d_in", "d_out"} <= {*names}
 
 
 def _best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Outcome]:
@@ -195,6 +202,9 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
         told = "" if asked.layers else wording("unread_not_told")
         raise Unread(together(wording("unread_layout", of=asked.variant or "the lecture"), told))
     runs = [reading for reading, out in every if not isinstance(out, Failure)]
+    raised = [reading for reading, out in every if isinstance(out, Failure) and out.number]
+    if not runs and raised and _of_the_lecture(asked):
+        return raised[:1]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
     runs = [each for each in runs if not mixes(each, main)] or runs

@@ -13,6 +13,7 @@ from eleven_steps.checks.adapt.adapted import Adapted, named_as
 from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.block import is_norm
 from eleven_steps.checks.adapt.built import built, choices, given
+from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.other_calls import joins
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.judge.say import verdict as outcome_of
@@ -161,6 +162,8 @@ def _instead(
             other = replace(asked, variant=variant)
         if variant and _fits(every, other):
             said, how = judge(other), _how(variant)
+            if said.passed and not verdict.mistakes and _drops(every, asked, other):
+                return verdict  # what it makes is right, and is not used
             if said.passed:
                 text = wording("right_as", changes=_called(variant, asked.variant), how=how)
                 note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
@@ -184,6 +187,17 @@ def _masks(every: Every, asked: Any, other: Any) -> bool:
     main = cases_of(other.variant).main
     one, two = (once(each, main, Pass())[0].out for each in (reading, hiding))
     return not close(one, two)
+
+
+def _drops(every: Every, asked: Any, other: Any) -> bool:
+    """Whether a class that is right as something else makes what is right as asked, in vain."""
+    reading = _fitting(every, other)
+    if reading is None:
+        return False
+    causal = "full" not in split(asked.variant)
+    own = type(reading.__name__, (reading,), {"causal": causal, "variant": asked.variant})
+    blame = blamed(own, cases_of(asked.variant).main)
+    return bool(blame and blame.found and blame.found.reason == "idle")
 
 
 def _fits(every: Every, asked: Any) -> bool:
@@ -223,8 +237,8 @@ def _turning(every: Every, asked: Any) -> str:
 def _how(variant: str) -> str:
     changes = variant.split(",")
     named = ",".join(each for each in changes if each != "full")
-    options = [f"--variant {named}" if named else "", "--full" if "full" in changes else ""]
-    return f"`{' '.join(filter(None, options))}`"
+    options = [f'variant="{named}"' if named else "", "causal=False" if "full" in changes else ""]
+    return f"`{', '.join(filter(None, options))}`"
 
 
 def _called(variant: str, own: str = "") -> str:

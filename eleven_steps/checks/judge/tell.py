@@ -11,7 +11,7 @@ from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.path import Difference, Walk, kind, own_text
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.related import hides_other
-from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
@@ -22,6 +22,7 @@ from eleven_steps.checks.judge.syntax import (
     SHUFFLE,
     TURN,
     around,
+    dropped_call,
     named,
     operands,
     parsed,
@@ -94,7 +95,9 @@ def tell(blame: Blame, error: str = "") -> Finding:
     later = ""
     if stops and found.place and stops.line != found.place.line and found.reason != "name":
         later = wording("stops_later", line=stops.line)
-    return replace(finding, text=" ".join(filter(None, (finding.text, later))))
+    name = dropped_call(found.place) if found.reason == "idle" else ""
+    lost = wording("result_dropped", name=name) if name else ""
+    return replace(finding, text=together(finding.text, lost, later))
 
 
 def nan_first(blame: Blame) -> str:
