@@ -284,7 +284,12 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
     name, printed = said
     if finding.case is None or finding.case.example == "whiteboard" or not name.isidentifier():
         return {"printed": printed}
-    lines = made(scene.case, name) if isinstance(task, Grow) else call_lines(task, scene, name)
+    if isinstance(task, Grow):
+        lines = made(scene.case, name)
+    else:
+        lines = call_lines(task, scene, name)
+        if finding.kind == "value" and not scene.case.example:  # others than the numbers told
+            lines = []
     return {"printed": printed, "cell": "\n".join(lines)}
 
 

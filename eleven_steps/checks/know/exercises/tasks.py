@@ -47,9 +47,14 @@ _CASES = {
         replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88"),
     ),
     "blocks": (
-        replace(_NEAR, called="at 6 tokens, in blocks of 2"),
+        replace(_NEAR, example="drawn", called="at 6 tokens, in blocks of 2"),
         replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens, in blocks of 2"),
-        Case(5, 7, 10, 48, 6, 9, qkv_bias=True, called="at 7 tokens, in blocks of 2"),
+        Case(
+            *(5, 7, 10, 48, 6, 9),
+            qkv_bias=True,
+            example="drawn",
+            called="at 7 tokens, in blocks of 2",
+        ),
         Case(3, 11, 14, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
         Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, called="where scores go beyond -104 and 88"),
     ),
