@@ -153,7 +153,8 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     elif blame is None and raised:
         yield constructor_raised(subject.cls, case, case.qkv_bias, out)
     elif blame and blame.found and blame.found.reason == "idle":
-        yield tell(blame, error_of(out))
+        finding = tell(blame, error_of(out))
+        yield replace(finding, text=together(finding.text, dropped(blame)))
     elif names := _named(subject, blame, case):
         if names == ("no_mask",) and subject.leaks(train=True) is False:
             yield say("future_in_eval")

@@ -63,7 +63,8 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if changed or any(all(map(is_tensor, two)) and not agree(*two) for two in both):
         return say("other_each_time")
     if not any(faults):
-        right = say("right_everywhere" if scenes[FIRST].case.example == "whiteboard" else "right_wherever")
+        board = scenes[FIRST].case.example == "whiteboard"
+        right = say("right_everywhere" if board else "right_wherever")
         return _with_side_effect(right, task, answer, scenes[SIZED])
     return _why(task, answer, scenes, returned, faults)
 

@@ -22,7 +22,6 @@ from eleven_steps.checks.judge.syntax import (
     SHUFFLE,
     TURN,
     around,
-    dropped_call,
     named,
     operands,
     parsed,
@@ -95,9 +94,7 @@ def tell(blame: Blame, error: str = "") -> Finding:
     later = ""
     if stops and found.place and stops.line != found.place.line and found.reason != "name":
         later = wording("stops_later", line=stops.line)
-    name = dropped_call(found.place) if found.reason == "idle" else ""
-    lost = wording("result_dropped", name=name) if name else ""
-    return replace(finding, text=together(finding.text, lost, later))
+    return replace(finding, text=together(finding.text, later))
 
 
 def nan_first(blame: Blame) -> str:
