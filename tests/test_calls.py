@@ -527,6 +527,28 @@ class OneTable(Turned):
         return self.table.setdefault((len(place), int(place[0]), half), made)
 
 
+class OneMask(Attention):
+    """Masks are kept by length for all modules, whatever their window."""
+
+    kept, first = {}, 10**6
+
+    def __init__(self, dim, heads, window=4096):
+        super().__init__(dim, heads)
+        self.window = window
+
+    def given(self, scores, mask):
+        ones = torch.ones_like(scores[0, 0]).bool()
+        key = len(ones), ones.device
+        hides = self.kept.setdefault(key, ones.triu(1) | ones.tril(-self.window))
+        return super().given(scores.masked_fill(hides, -torch.inf), mask)
+
+
+class OwnMask(OneMask):
+    def __init__(self, dim, heads, window=4096):
+        super().__init__(dim, heads, window)
+        self.kept = {}
+
+
 class CoarseMask(Attention):
     """A mask from positions that are numbers of the weights' dtype."""
 
@@ -553,6 +575,13 @@ class CoarsePositions(Turned):
 )
 def test_positions_that_turn_are_asked_at_another_base_and_far_on(cls, said):
     assert said in check_attention(cls, "rope").message
+
+
+@pytest.mark.parametrize("cls", [OneMask, OwnMask])
+def test_a_mask_of_another_window_is_not_shared(cls):
+    verdict = check_attention(cls)
+    assert verdict.passed is (cls is OwnMask)
+    assert verdict.passed or "with another window, was called" in verdict.message
 
 
 def test_a_mask_of_positions_is_asked_far_on():

@@ -4,6 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build, construct
 
 OTHER_BASE = 5e5
+OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 Run = Callable[[torch.Tensor], Any]
 
@@ -173,15 +175,15 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
     return "" if all(same) else "weights_renamed"
 
 
-# Another base
+# Another base, another window
 
 
 def at_another_base(reading: type[Adapted]) -> Outcome | None:
     """What is wrong where positions turn at one base, whatever base a second module is told."""
     if getattr(reading.call, "turns", ()) or "rope" not in split(reading.variant):
         return None
-    first = _base_of(reading) and measured(reading)
-    if not first or measured(_told_base(reading)) != first:
+    first = _told_as(reading, "base") and measured(reading)
+    if not first or measured(_told(reading, base=OTHER_BASE)) != first:
         return None
     values = {"base": OTHER_BASE, "first": first[0]}
     return Outcome("", "value", wording("another_base", **values), 5)
@@ -189,23 +191,37 @@ def at_another_base(reading: type[Adapted]) -> Outcome | None:
 
 def base_unused(reading: type[Adapted]) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
-    name, main = _base_of(reading), cases_of(reading.variant).main
+    name, main = _told_as(reading, "base"), cases_of(reading.variant).main
     if not name or "rope" in split(reading.variant):
         return ""
-    one, two = (once(each, main, Pass())[0].out for each in (reading, _told_base(reading)))
+    other = _told(reading, base=OTHER_BASE)
+    one, two = (once(each, main, Pass())[0].out for each in (reading, other))
     same = close(one, two) and close(one, play(main).out)
     return wording("base_unused", name=name) if same else ""
 
 
-def _base_of(reading: type[Adapted]) -> str:
-    """The parameter of a constructor that is the base of positions' angles; "" if none is."""
+def beside_another_window(reading: type[Adapted], variant: str) -> Outcome | None:
+    """What is wrong where another module, of another window, was called with as long a text."""
+    if not _told_as(reading, "window"):
+        return None
+    main = cases_of(variant).main
+    after, alone = (replace(main, num_tokens=n, context_length=1200) for n in UNMET)
+    other = once(_told(reading, window=OTHER_WINDOW), after, Pass())[0].out
+    if isinstance(other, Failure) or close(other, play(after).out):  # whatever its window
+        return None
+    one, two = (close(once(reading, e, Pass())[0].out, play(e).out) for e in (after, alone))
+    return Outcome("", "value", wording("another_window"), 6) if two and not one else None
+
+
+def _told_as(reading: type[Adapted], size: str) -> str:
+    """The parameter of a constructor that is told a size, by our name for it; "" if none is."""
     signature = attempt(inspect.signature, reading.build)
     names = () if isinstance(signature, Failure) else signature.parameters
-    return next((name for name in names if SIZE_OF.get(name) == "base"), "")
+    return next((name for name in names if SIZE_OF.get(name) == size), "")
 
 
-def _told_base(reading: type[Adapted]) -> type[Adapted]:
-    return type("Other", (reading,), {"choice": reading.choice | {"base": OTHER_BASE}})
+def _told(reading: type[Adapted], **sizes: float) -> type[Adapted]:
+    return type("Other", (reading,), {"choice": reading.choice | sizes})
 
 
 # Flags

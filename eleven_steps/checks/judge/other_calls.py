@@ -20,7 +20,12 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     left_alone,
 )
-from eleven_steps.checks.judge.in_use import at_another_base, called_as, flagged
+from eleven_steps.checks.judge.in_use import (
+    at_another_base,
+    beside_another_window,
+    called_as,
+    flagged,
+)
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -121,7 +126,9 @@ def called_otherwise(
     flags, said = flagged(reading, asked.variant)
     if said is not None:
         return reading, said
-    if (said := at_another_base(reading)) is not None:
+    said = at_another_base(reading)
+    said = beside_another_window(reading, asked.variant) if said is None else said
+    if said is not None:
         return reading, said
     pieces, said = _in_pieces(reading, asked.variant)
     said = _by_name(reading, asked.variant) if said is None else said
