@@ -527,6 +527,19 @@ class OneTable(Turned):
         return self.table.setdefault((len(place), int(place[0]), half), made)
 
 
+class GrowingBase(Turned):
+    """The base grows with the longest text, and stays so."""
+
+    def __init__(self, dim, heads, max_len=2048):
+        super().__init__(dim, heads)
+        self.longest = max_len
+
+    def angle(self, place, half):
+        if len(place) > self.longest:
+            self.theta, self.longest = self.theta * len(place) / self.longest, len(place)
+        return super().angle(place, half)
+
+
 class OneMask(Attention):
     """Masks are kept by length for all modules, whatever their window."""
 
@@ -570,6 +583,7 @@ class CoarsePositions(Turned):
     ("cls", "said"),
     [
         (OneTable, "a second module turns positions as the first does, at base 10,000"),
+        (GrowingBase, "After a text longer than `context_length` the x of before"),
         (CoarsePositions, "In bfloat16 a text of 500 tokens gives another output"),
     ],
 )

@@ -52,6 +52,7 @@ def _changing(cls: Any, case: Case, other: Case) -> str:
                 each.copy_(known(name, each.shape, 0.5))
         module.train().eval()
         first = run(case.x)
+        longer = known("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
         if not isinstance(first, torch.Tensor):
             return ""
         changes = {
@@ -59,6 +60,7 @@ def _changing(cls: Any, case: Case, other: Case) -> str:
             "eval_again": module.eval,
             "train_and_eval": lambda: module.train().eval(),
             "state_loaded": lambda: module.load_state_dict(_state(module)),
+            "longer_read": lambda: attempt(run, longer),
             "another_made": lambda: attempt(lambda: _made(cls, other)[-1](other.x)),
         }
         for name, change in changes.items():
@@ -83,10 +85,10 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
     made = construct(cls, case, case.qkv_bias)
     if not isinstance(made, Adapted):
         return made, made, lambda x: attempt(called, made, case, x)
-    hidden = torch.ones(case.num_tokens, case.num_tokens, dtype=torch.bool)
-    hidden = hidden.triu(1) if made.causal else hidden & False
 
     def run(x: torch.Tensor) -> Any:
+        hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
+        hidden = hidden.triu(1) if made.causal else hidden & False
         x = nn.functional.pad(x, (0, made.width - case.d_in))
         x = x.transpose(0, 1) if getattr(made.called.call, "first", False) else x
         return output(attempt(made.called, x, hidden), case.d_out)
