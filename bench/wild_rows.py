@@ -115,8 +115,8 @@ def turned(module, x, hidden):
     """A call with the cosines and sines of positions, at base 10,000."""
     place = torch.arange(x.shape[1], device=x.device)[:, None]
     turns = place * 1e4 ** -(torch.arange(0, module.head_dim, 2, device=x.device) / module.head_dim)
-    turns = torch.cat([turns, turns], -1).to(x)[None]
-    places = turns.cos(), turns.sin()
+    turns = torch.cat([turns, turns], -1)[None]
+    places = turns.cos().to(x), turns.sin().to(x)
     return module(x, position_embeddings=places, attention_mask=added(x, hidden))
 
 
