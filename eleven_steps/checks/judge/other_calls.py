@@ -204,7 +204,7 @@ def _ignores(reading: Way, variant: str) -> bool:
 def _so_too(reading: Way, variant: str, mask: str) -> str:
     """Say that a class is right as well with a mask, or without one."""
     if not mask:
-        return wording("right_alone", mask=mask)
+        return wording("right_alone")
     instead = _takes_its_place(reading, variant)
     return wording("right_masked_instead" if instead else "right_masked", mask=mask)
 
