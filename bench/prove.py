@@ -4,7 +4,7 @@ Weights are random, sizes tiny, nothing is loaded. For each change, the module o
 torch gets ours' weights and ours gets the module's; both are given the same input, and the row
 shows the largest difference of the two. A module of transformers runs inside its model, so that
 positions and masks are the model's own. In one piece, the gradients of x and of each weight are
-compared too. After the changes comes each model of data/since.json, as released. Exit status 0 only
+compared too. After the changes comes each model of data/since.toml, as released. Exit status 0 only
 if all rows are equal: NaN, an empty output or no row at all is not. Words choose rows by the names
 that are printed: python bench/prove.py yarn window
 

@@ -1,4 +1,4 @@
-"""The models of data/since.json as released: their configurations in transformers, made small.
+"""The models of data/since.toml as released: their configurations in transformers, made small.
 
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every

@@ -1,90 +1,27 @@
 """Models since the lecture: which step each changed, its attention, its cache."""
 
+import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 
 from eleven_steps.beyond import variants
 from eleven_steps.beyond.change import show_change as show_change
 from eleven_steps.beyond.variants import Part, VariantAttention
-from eleven_steps.helpers.examples import load_example
+from eleven_steps.helpers.examples import DATA
+
+SINCE = tomllib.loads((DATA / "since.toml").read_text("utf-8"))
+Numbers = make_dataclass("Numbers", [(name, int, 0) for name in SINCE["columns"]], frozen=True)
 
 
-@dataclass(frozen=True)
-class Published:
+@dataclass(frozen=True, kw_only=True)
+class Published(Numbers):
     """One published model: sizes in the course's letters, and its changes; 0 for not changed.
 
-    num_layers counts layers with softmax attention, window_layers those of the other kind: with a
-    window, chunks or chosen blocks. They turn by window_base, and have window_kv_heads of
-    window_head_dim, if these are given. d_model are the features of x and of out. Of a head turn
-    rope_width features, all if 0, the first or the last. scaling is 1 for linear, 2 for YaRN, 3 for
-    YaRN that leaves the scores as they are.
-    key_dim are the features of a head's keys that a latent makes, head_dim if 0. biases,
-    rope_first, neighbours, whole, alibi, sinks, gate and index_neighbours are 0 or 1; norm is 2 if
-    only its keys learn. What came with the models of 2026 stands last: chunk tokens see each other,
-    temperature is its floor in layers without RoPE, top_blocks of block keys are chosen, each pool
-    tokens give one more key (large_pool in large_layers, which choose none), delta_layers have a
-    delta rule in place of a softmax, borrowing layers take keys and values from earlier ones,
-    rope_percent of a head's features turn, eps is that of norms of latents in millionths, 1 if 0,
-    an indexer rates index_pool tokens as one, sharing layers take the choice of one before them,
-    delta_bound is Delta's bound, and differential, same_values, value_norm and unscaled are 0 or 1.
+    data/since.toml says what each number means, and holds those of each model.
     """
 
     name: str
     source: str
-    year: int
-    num_layers: int
-    d_model: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    biases: int
-    rope_base: int
-    rope_width: int
-    rope_first: int
-    neighbours: int
-    scaling: int
-    factor: int
-    original: int
-    whole: int
-    norm: int
-    alibi: int
-    cap: int
-    window: int
-    window_layers: int
-    window_base: int
-    sinks: int
-    gate: int
-    latent_dim: int
-    rope_dim: int
-    key_dim: int
-    query_dim: int
-    top_keys: int
-    index_heads: int
-    index_dim: int
-    index_neighbours: int
-    chunk: int = 0
-    temperature: int = 0
-    differential: int = 0
-    block: int = 0
-    top_blocks: int = 0
-    delta_layers: int = 0
-    window_kv_heads: int = 0
-    window_head_dim: int = 0
-    same_values: int = 0
-    value_norm: int = 0
-    unscaled: int = 0
-    rope_percent: int = 0
-    borrowing: int = 0
-    pool: int = 0
-    large_pool: int = 0
-    large_layers: int = 0
-    top_pools: int = 0
-    out_groups: int = 0
-    out_rank: int = 0
-    eps: int = 0
-    index_pool: int = 0
-    sharing: int = 0
-    delta_bound: int = 0
 
     def kept_in(self, in_window: bool = False) -> int:
         """Return how many numbers a cache keeps of one token in one layer, of either kind."""
@@ -283,19 +220,8 @@ class Published:
 
 
 def load_since() -> list[Published]:
-    """Return the models of data/since.json, oldest first.
-
-    Raises and sources: as load_example("since").
-    """
-    since = load_example("since")
-    return [
-        Published(
-            since.meanings[key],
-            since.sources[key],
-            **dict(zip(since.rows[key], numbers.tolist(), strict=True)),
-        )
-        for key, numbers in since.tensors.items()
-    ]
+    """Return the models of data/since.toml, oldest first."""
+    return [Published(name=name, **model) for name, model in SINCE["models"].items()]
 
 
 def table_of_steps(models: Sequence[Published]) -> str:
