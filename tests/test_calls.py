@@ -320,6 +320,28 @@ class LoadsUnknown(Loads):
     order = "xyz"
 
 
+class LoadsTurned(Attention):
+    """A state of Conv1D's, (in, out), is known by its shapes."""
+
+    def _load_from_state_dict(self, state, prefix, *more):
+        for name in ("qkv.weight", "proj.weight"):
+            if state[prefix + name].shape != self.get_parameter(name).shape:
+                state[prefix + name] = state[prefix + name].mT
+        super()._load_from_state_dict(state, prefix, *more)
+
+
+class Checkpointed(Attention):
+    """As it is, but where gradients are made from checkpoints."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.gradient_checkpointing = False
+
+    def attend(self, *more, **named):
+        self.first = 10**6 if self.gradient_checkpointing and self.training else 1
+        return super().attend(*more, **named)
+
+
 class NotReset(Attention):
     """Keys of the last call stay in eval mode; train() forgets them."""
 
@@ -468,6 +490,8 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (NotInState, None, "A module that has loaded the `state_dict()` of another"),
         (SavedOnItself, None, "Where the module is called a second time before"),
         (LoadsOtherwise, None, "that its own load hook knows, such as"),
+        (LoadsTurned, None, "but leaves a square one as it is"),
+        (Checkpointed, None, "With `gradient_checkpointing = True` the output is another one"),
         (NotReset, None, "The same x a second time gives something else"),
         (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
         (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),

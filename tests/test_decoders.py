@@ -44,8 +44,8 @@ class Llama3(nn.Module):
         self.wo = nn.Linear(args.n_heads * self.head_dim, args.dim, bias=False)
 
     def turned(self, x, freqs_cis):
-        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-        return torch.view_as_real(pairs * freqs_cis[None, :, None]).flatten(3)
+        pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * freqs_cis[None, :, None]).flatten(3).to(x)
 
     def shared(self, x):
         return x.repeat_interleave(self.n_heads // self.n_kv_heads, dim=2)
@@ -340,7 +340,7 @@ class LikeHFSignLost(LikeHF):
 )
 def test_a_decoder_of_today_is_right(build, variant):
     verdict = check_attention(build, variant)
-    assert verdict.passed, (verdict.message, verdict.note)
+    assert verdict.passed and "it would fail" not in verdict.message, verdict
 
 
 @sampled(

@@ -228,4 +228,6 @@ def _whole(angles: torch.Tensor, head_dim: int) -> torch.Tensor:
 
 
 def _complex(angles: torch.Tensor) -> torch.Tensor:
+    # Of half precision there are no complex numbers.
+    angles = angles.to(torch.promote_types(angles.dtype, torch.float32))
     return torch.polar(torch.ones_like(angles), angles)

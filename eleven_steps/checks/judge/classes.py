@@ -224,24 +224,20 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
 
 
 def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
-    yield from _left_out(subject)
+    cases = subject.cases
     read = (replace(each, variant=subject.variant) for each in DROPPING)
-    cases = [*subject.cases.sized, *subject.cases.rare, *(e for e in read if takes(subject.cls, e))]
-    other = [each for each in cases if not close(subject.out(each), subject.right(each))]
+    every = [*cases.sized, *cases.rare, *(each for each in read if takes(subject.cls, each))]
+    # A class from elsewhere may have a limit of its own, such as that of a cache's sequences.
+    limited = hasattr(subject.cls, "places")
+    fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]
+    if fails:
+        where = f"b = {fails[0].b}, {letters(fails[0])}"
+        yield say("raises_there", error=subject.out(fails[0]).text, where=where)
+    subject.cases = replace(cases, sized=tuple(e for e in cases.sized if e not in fails))
+    tried = (each for each in every if each not in fails)
+    other = [each for each in tried if not close(subject.out(each), subject.right(each))]
     if other:
         subject.found.add("outputs")
         far = stressed(subject, STRESSED[0])
         yield from [far] if far and far.kind != "remark" else _why(subject, other)
     yield from probed(subject, RARER)
-
-
-def _left_out(subject: Subject) -> Iterator[Finding]:
-    cases = subject.cases
-    if not hasattr(subject.cls, "places"):
-        return
-    fails = [e for e in (*cases.sized, *cases.rare) if isinstance(subject.out(e), Failure)]
-    some = (tuple(e for e in each if e not in fails) for each in (cases.sized, cases.rare))
-    subject.cases = replace(cases, **dict(zip(("sized", "rare"), some, strict=True)))
-    if fails:
-        where = f"b = {fails[0].b}, {letters(fails[0])}"
-        yield say("raises_there", error=subject.out(fails[0]).text, where=where)

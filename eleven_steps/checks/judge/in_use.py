@@ -28,6 +28,7 @@ from eleven_steps.checks.run.making import build, construct
 
 OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
+PATHS = re.compile("checkpoint|flash|sdpa|fused|fast|xformers|efficient|eager")
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 Run = Callable[[torch.Tensor], Any]
 
@@ -37,11 +38,11 @@ def unlike_itself(subject: Subject, case: Case) -> Finding | None:
     if is_remote(subject.cls):
         return None
     changing = attempt(_changing, subject.cls, case, subject.other(case))
-    return say(changing) if type(changing) is str and changing else None
+    return None if isinstance(changing, Failure) else changing
 
 
-def _changing(cls: Any, case: Case, other: Case) -> str:
-    """The change after which the output of a module is another one, though it should not be.
+def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
+    """Say after which change the output of a module is another one, though it should not be.
 
     It is filled anew, also with what the lecture does not have, such as an update of low rank.
     """
@@ -54,7 +55,7 @@ def _changing(cls: Any, case: Case, other: Case) -> str:
         first = run(case.x)
         longer = known("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
         if not isinstance(first, torch.Tensor):
-            return ""
+            return None
         changes = {
             "kept_of_same": lambda: None,
             "eval_again": module.eval,
@@ -66,13 +67,19 @@ def _changing(cls: Any, case: Case, other: Case) -> str:
         for name, change in changes.items():
             change()
             if not close(run(case.x), first):
-                return name
+                return say(name)
+        if name := _switched(module, run, case.x, first):
+            return say("path_switched", name=name)
         if not _learns_of_first(module, run, case.x):
-            return "gradients_of_second"
-        torch.default_generator.manual_seed(1)  # what it draws besides is another
-        _, fresh, run = _made(cls, case)
-        fresh.eval().load_state_dict(_state(module))
-        return _hooked(made, module) if close(run(case.x), first) else "state_elsewhere"
+            return say("gradients_of_second")
+        for assigned, name in (False, "state_elsewhere"), (True, "parameter_replaced"):
+            torch.default_generator.manual_seed(1)  # what it draws besides is another
+            _, fresh, run = _made(cls, case)
+            fresh.eval().load_state_dict(_state(module), assign=assigned)
+            if not close(run(case.x), first):
+                return say(name)
+        name = _hooked(made, module)
+        return say(name) if name else None
 
 
 def _state(module: nn.Module) -> dict[str, Any]:
@@ -94,6 +101,19 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
         return output(attempt(made.called, x, hidden), case.d_out)
 
     return made, made.called.inner, run
+
+
+def _switched(module: nn.Module, run: Run, x: torch.Tensor, first: torch.Tensor) -> str:
+    """The attribute that chooses a path, by its name, on which the output is another one."""
+    switches = ((m, n) for m in module.modules() for n in [*vars(m)] if PATHS.search(n))
+    for owner, name in switches:
+        if type(was := getattr(owner, name)) is bool:
+            setattr(owner, name, not was)
+            outs = [run(x) for mode in (True, False) if module.train(mode)]
+            setattr(owner, name, was)
+            if any(not isinstance(e, Failure) and not close(e, first) for e in outs):
+                return f"{name} = {not was}"
+    return ""
 
 
 def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
@@ -165,6 +185,8 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
     own = type(module)._load_from_state_dict is not nn.Module._load_from_state_dict
     if not own and not module._load_state_dict_pre_hooks:
         return ""
+    if _turns_by_shape(module):
+        return "square_not_turned"
     ours = isinstance(made, Adapted) and made.lent() or dict(made.named_parameters())
     kept = {name.removeprefix("inner."): each for name, each in ours.items()}
     state = _Renamed(made, getattr(made, "width", made.W_query.in_features))
@@ -175,6 +197,20 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
         return "hook_not_tried" if others else ""
     same = (each.shape == kept[n].shape and close(each, kept[n]) for n, each in loaded.items())
     return "" if all(same) else "weights_renamed"
+
+
+def _turns_by_shape(module: nn.Module) -> bool:
+    """Whether a load hook turns a weight that comes as (in, out), but for a square one."""
+    for name, each in module.named_parameters():
+        turned, n = [], len(each) if each.dim() else 0
+        for rows in (n + 1, n) if tuple(each.shape) == (n, n) else ():
+            weight = known(name, (rows, n))
+            state = _state(module) | {name: weight}
+            attempt(module._load_from_state_dict, state, "", {}, False, [], [], [])
+            turned.append(torch.equal(state.get(name, weight), weight.mT))
+        if turned == [True, False]:
+            return True
+    return False
 
 
 # Another base, another window

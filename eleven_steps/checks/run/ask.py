@@ -299,8 +299,14 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
 def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
     watch = DeviceWatch()
+    swap = torch.__future__.set_swap_module_params_on_conversion
+    swap(True)  # parameters stay the same objects, as on the way to a GPU
+    try:
+        module.to("meta")
+    finally:
+        swap(False)
     with torch.no_grad(), torch.device("meta" if moved == "made" else "cpu"), watch:
-        called(module.to("meta"), case, x.to("meta"))
+        called(module, case, x.to("meta"))
     return Seen(torch.empty(0), met=watch.met)
 
 
