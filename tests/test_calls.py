@@ -433,6 +433,20 @@ class ShownOpen(Shown):
     ends = 10**6
 
 
+class ShownUnscaled(Attention):
+    """The path that returns its weights is one of its own."""
+
+    def forward(self, x, need_weights=True):
+        self.root = 0.5 if need_weights else 0
+        return self.attend(x)[0]
+
+
+class ShownInX(Attention):
+    def forward(self, x, output_attentions=False):
+        out = self.attend(x)[0]
+        return out, x.zero_() if output_attentions else None
+
+
 @sampled(
     ("cls", "said"),
     [
@@ -494,6 +508,8 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (Checkpointed, None, "With `gradient_checkpointing = True` the output is another one"),
         (NotReset, None, "The same x a second time gives something else"),
         (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
+        (ShownUnscaled, None, "With `need_weights=False` the output is another one"),
+        (ShownInX, 1, "Where `output_attentions=True` is handed over, forward changes its input x"),
         (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),
         (KeptLate, None, "not in pieces: where `kv_cache` gets"),
     ],

@@ -270,52 +270,67 @@ def called_as(reading: type[Adapted], call: Any) -> type[Adapted]:
     return type(reading.__name__, (reading,), {"call": staticmethod(call)})
 
 
-def flagged(reading: type[Adapted], variant: str) -> tuple[list[str], Outcome | None]:
-    """What a right class does where a flag is set that is False by default.
+def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outcome | None]:
+    """What a right class does where a flag is not as it is by default.
 
     Returns:
-        The flags with which it returns the weights that it used; and what is wrong with another.
+        The flags with which it is right as well, each with whether it then returns the weights
+        that it used; and what is wrong with another.
     """
-    case, right = cases_of(variant).main, []
+    case, right = cases_of(variant).main, {}
     inner = build(reading, case).called.inner
     every = inspect.signature(inner.forward).parameters.values()
-    for flag in (each.name for each in every if each.default is False):
-        if FLAG_KEPT.fullmatch(flag):
+    for flag, value in ((each.name, not each.default) for each in every if _is_flag(each)):
+        if value and FLAG_KEPT.fullmatch(flag):
             if name := _kept_in_default(reading, case, flag, every):
                 text = wording("kept_in_default", flag=flag, name=name)
                 return right, Outcome("", "value", text)
-        elif TABLES.fullmatch(flag):
-            table = _table(_with_flag(reading, case, flag)[-1], case)
-            if table is None:
-                continue
-            weights = play(case)["softmax"]["weights"]
-            if not close(table, weights if table.dim() == 4 else weights.mean(1)):
-                text = wording("other_weights_returned", flag=flag)
-                return right, Outcome("", "value", text, 7)
-            right.append(flag)
+        x, told = case.x, f"{flag}={value}"
+        out, _, returned, *_ = _with_flag(reading, case, x, flag, value)
+        if isinstance(out, Failure):
+            continue
+        if not close(out, play(case).out):
+            return right, Outcome("", "value", wording("other_with_flag", flag=told))
+        if not torch.equal(x, case.x):
+            text = wording("input_changed_there", call=f"`{told}`")
+            return right, Outcome("", "value", text, 1)
+        table = _table(returned, case) if TABLES.fullmatch(flag) else None
+        weights = play(case)["softmax"]["weights"]
+        if table is not None and not close(table, weights if table.dim() == 4 else weights.mean(1)):
+            text = wording("other_weights_returned", flag=flag)
+            return right, Outcome("", "value", text, 7)
+        right[flag] = table is not None
     return right, None
 
 
-def _with_flag(reading: type[Adapted], case: Case, flag: str) -> list[Any]:
-    """Whatever a module returns in two calls with a flag; None where it fails."""
+def _is_flag(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter says, by its name, what else is returned or kept."""
+    named = FLAG_KEPT.fullmatch(parameter.name) or TABLES.fullmatch(parameter.name)
+    return type(parameter.default) is bool and bool(named)
+
+
+def _with_flag(
+    reading: type[Adapted], case: Case, x: torch.Tensor, flag: str, value: bool
+) -> list[Any]:
+    """The outputs of a module in two calls with a flag, then whatever it returns; or a Failure."""
     returned = []
 
     def call(module: Any, x: torch.Tensor, *more: Any) -> Any:
-        returned.append(reading.call(functools.partial(module, **{flag: True}), x, *more))
+        returned.append(reading.call(functools.partial(module, **{flag: value}), x, *more))
         return returned[-1]
 
     call.first = getattr(reading.call, "first", False)
     module = build(called_as(reading, call), case)
     with torch.no_grad():
-        outs = [attempt(called, module, case, case.x) for _ in range(2)]
-    return [*outs, *returned] if len(returned) == len(outs) else [None]
+        outs = [attempt(called, module, case, x) for _ in range(2)]
+    return [*outs, *returned, None]
 
 
 def _kept_in_default(
     reading: type[Adapted], case: Case, flag: str, every: Iterable[inspect.Parameter]
 ) -> str:
     """The parameter whose default, which all calls share, a call with a flag writes into."""
-    _with_flag(reading, case, flag)
+    _with_flag(reading, case, case.x, flag, True)
     kept = [e for e in every if isinstance(e.default, dict | list) and [*tensors_in([e.default])]]
     for each in kept:
         each.default.clear()

@@ -150,7 +150,8 @@ def called_otherwise(
         if kind:
             notes.append(wording("right_padded", name=name, kind=kind))
             left.remove(name)
-    notes += [wording("right_weights", names=", ".join(flags))] if flags else []
+    tables = ", ".join(flag for flag, table in flags.items() if table)
+    notes += [wording("right_weights", names=tables)] if tables else []
     left = [each for each in left if each not in flags]
     notes += [wording("left_alone", names=", ".join(left))] if left else []
     first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
