@@ -198,6 +198,22 @@ class KeptInX(Kept):
         return out
 
 
+class KeptOrFilled(Kept):
+    """What is filling is told of the text so far; a piece of one token does not look."""
+
+    def forward(self, x, pad_mask=None, past=None):
+        return self.attend(x, pad_mask if x.shape[1] > self.alone else None, past)
+
+    def given(self, scores, mask):
+        return scores if mask is None else scores.masked_fill(mask[:, None, None], -1e9)
+
+    alone = 1
+
+
+class KeptAndFilled(KeptOrFilled):
+    alone = 0
+
+
 class BegunWithOne(Attention):
     """A mask that is made for one token is not made again."""
 
@@ -454,6 +470,7 @@ class ShownInX(Attention):
         (InPlaceOfIts, "one that hides padding alone shows the future."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
+        (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
         (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
         (NeverKept, "not tried: past, context."),
@@ -486,6 +503,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
+        (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
         (BegunWithOne, None, "After a shorter text the same x gives something else."),
         (ByPlace, None, "Called by name, forward(x=x)"),
         (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),

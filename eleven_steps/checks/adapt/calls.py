@@ -100,6 +100,12 @@ class Around:
             raise AttributeError(name)
         return getattr(self.way, name)
 
+    def of_heads(self, head_dim: int) -> "Around":
+        """The same for heads of so many features."""
+        if not hasattr(self.way, "of_heads"):
+            return self
+        return replace(self, way=self.way.of_heads(head_dim))
+
 
 @dataclass(frozen=True)
 class Padded(Around):
@@ -124,12 +130,6 @@ class Padded(Around):
         of = itertools.product([way], names, KINDS, FILLED)
         return (cls(*each) for each in of)
 
-    def of_heads(self, head_dim: int) -> "Padded":
-        """The same for heads of so many features."""
-        if not hasattr(self.way, "of_heads"):
-            return self
-        return replace(self, way=self.way.of_heads(head_dim))
-
     @property
     def told(self) -> str:
         """The call in a few words."""
@@ -149,15 +149,21 @@ class InPieces(Around):
     width: int  # of an output
     forks: bool = False  # whether from each past another piece is read as well
 
-    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
-        """Call the module with one piece after the other, and put the outputs together."""
+    def __call__(
+        self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *filled: torch.Tensor
+    ) -> torch.Tensor:
+        """Call the module with one piece after the other, and put the outputs together.
+
+        filled (b, num_tokens) is True for filling, where way tells it, of the text so far.
+        """
         axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
         lengths = half, 1, len(hidden) - half - 1
         outs, past = [], {self.past: {}} if self.kept is None else {}
         for piece in x.split([each for each in lengths if each > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
             hides = hidden[: piece.shape[axis], : piece.shape[axis]]
-            returned = self.way(handed, piece, hides)
+            seen = sum(each.shape[axis] for each in outs) + piece.shape[axis]
+            returned = self.way(handed, piece, hides, *(each[:, :seen] for each in filled))
             outs.append(output(returned, self.width))
             if self.kept is None:
                 if not past[self.past]:

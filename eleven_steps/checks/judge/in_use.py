@@ -281,10 +281,10 @@ def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outc
     inner = build(reading, case).called.inner
     every = inspect.signature(inner.forward).parameters.values()
     for flag, value in ((each.name, not each.default) for each in every if _is_flag(each)):
-        if value and FLAG_KEPT.fullmatch(flag):
-            if name := _kept_in_default(reading, case, flag, every):
-                text = wording("kept_in_default", flag=flag, name=name)
-                return right, Outcome("", "value", text)
+        keeps = value and FLAG_KEPT.fullmatch(flag)
+        if keeps and (name := _kept_in_default(reading, case, flag, every)):
+            text = wording("kept_in_default", flag=flag, name=name)
+            return right, Outcome("", "value", text)
         x, told = case.x, f"{flag}={value}"
         out, _, returned, *_ = _with_flag(reading, case, x, flag, value)
         if isinstance(out, Failure):

@@ -143,13 +143,11 @@ def called_otherwise(
     inner = _inner(reading, asked.variant)
     left = [] if inner is None else attempt(left_alone, inner, *tried)
     left = [] if isinstance(left, Failure) else [n for n in left if not pieces or n != pieces.past]
-    for name in [each for each in left if PADS.fullmatch(each) or each in MASKS[:-1]]:
-        kind, said = _padded(reading, asked.variant, name)
-        if said is not None:
-            return reading, said
-        if kind:
-            notes.append(wording("right_padded", name=name, kind=kind))
-            left.remove(name)
+    told, said = _all_padded(reading, asked.variant, left, pieces)
+    if said is not None:
+        return reading, said
+    notes += [wording("right_padded", name=name, kind=kind) for name, kind in told.items()]
+    left = [each for each in left if each not in told]
     tables = ", ".join(flag for flag, table in flags.items() if table)
     notes += [wording("right_weights", names=tables)] if tables else []
     left = [each for each in left if each not in flags]
@@ -300,8 +298,28 @@ def _by_name(reading: Way, variant: str) -> Outcome | None:
     return None if right else Outcome("", "value", wording("wrong_by_name", name=name))
 
 
-def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]:
-    """What a mask of filling holds where the class is right with it; and what is wrong with it.
+def _all_padded(
+    reading: Way, variant: str, left: list[str], pieces: InPieces | None
+) -> tuple[dict[str, str], Outcome | None]:
+    """What each parameter that may say what is filling holds where it is right; and what is wrong.
+
+    Where a text can come in pieces as well, it is asked with both.
+    """
+    told = {}
+    for name in [each for each in left if PADS.fullmatch(each) or each in MASKS[:-1]]:
+        way, said = _padded(reading, variant, name)
+        if pieces and way and said is None:
+            right, _ = _with_filling(reading, variant, replace(pieces, way=way))
+            text = wording("wrong_padded_in_pieces", name=name, past=pieces.past)
+            said = None if all(right) else Outcome("", "value", text, 6)
+        if said is not None:
+            return told, said
+        told |= {name: way.kind} if way else {}
+    return told, None
+
+
+def _padded(reading: Way, variant: str, name: str) -> tuple[Padded | None, Outcome | None]:
+    """The way to say what is filling with which a class is right; and what is wrong with it.
 
     Nothing is said of a class with which no form of it runs.
     """
@@ -314,12 +332,12 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[str, Outcome | None]
             case = cases_of(variant).main
             filled = torch.arange(case.num_tokens).expand(case.b, -1) == case.num_tokens // 2
             said = _writes(called_as(reading, way), case, f"`{name}`", filled)
-            return way.kind, _of_integers(reading, variant, way) if said is None else said
+            return way, _of_integers(reading, variant, way) if said is None else said
         told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
         wrong = min(wrong, told) if wrong else told
     if not wrong:
-        return "", None
-    return "", Outcome("", "value", wording(wrong, name=name), 6)
+        return None, None
+    return None, Outcome("", "value", wording(wrong, name=name), 6)
 
 
 def _of_each_text(reading: Way, variant: str) -> Outcome | None:
@@ -360,7 +378,7 @@ def _of_integers(reading: Way, variant: str, way: Padded) -> Outcome | None:
 
 
 def _with_filling(
-    reading: Way, variant: str, way: Padded, as_many: bool = False
+    reading: Way, variant: str, way: Padded | InPieces, as_many: bool = False
 ) -> tuple[list[bool], bool]:
     """Where a class is right that is told what is filling; empty if it cannot be told so.
 
