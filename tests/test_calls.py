@@ -463,81 +463,6 @@ class ShownInX(Attention):
         return out, x.zero_() if output_attentions else None
 
 
-@sampled(
-    ("cls", "said"),
-    [
-        (Attention, "Right where `attention_mask` is handed over, too."),
-        (InPlaceOfIts, "one that hides padding alone shows the future."),
-        (Open, "Right without a mask, too, where it hides nothing."),
-        (Alone, "not tried: attention_mask."),
-        (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
-        (Kept, "Right in pieces, too, where `kv_cache` gets"),
-        (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
-        (NeverKept, "not tried: past, context."),
-        (Filled, "`key_padding_mask` says what is filling, too: True where a key is hidden."),
-        (
-            FilledOtherwise,
-            "`key_padding_mask` says what is filling, too: True where a key is seen.",
-        ),
-        (ByName, "forward(x=x)"),
-        (FilledDictRight, "where `cache` gets one dict for all pieces of a text"),
-        (Shown, "The weights returned with return_attention are those that were used."),
-        (EitherOrder, "Built with batch_first True as well as with batch_first False."),
-        (TokensFirst, "forward((num_tokens, b, d_in))"),
-        (Loads, "Right where `attention_mask`"),
-        (LoadsUnknown, "Not tried: other names in a state"),
-    ],
-)
-def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(cls, said):
-    verdict = check_attention(cls)
-    assert verdict.passed and said in str(verdict), verdict
-    assert verdict.message.startswith("Right where tokens come first") is (cls is TokensFirst)
-
-
-@sampled(
-    ("cls", "step", "said"),
-    [
-        (FilledAlone, 6, "not with one that hides nothing"),
-        (FilledForNothing, 6, "not with one that hides a token"),
-        (FilledInverted, 6, "Without `key_padding_mask` it is right, but not with one"),
-        (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
-        (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
-        (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
-        (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
-        (BegunWithOne, None, "After a shorter text the same x gives something else."),
-        (ByPlace, None, "Called by name, forward(x=x)"),
-        (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
-        (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). Step 7"),
-        (OffByOne, 6, "Every token sees one token of its future"),
-        (Unscaled, 7, "The scores are not scaled"),
-        (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
-        (OpenUnscaled, None, "it is right, but not as forward(x). "),
-        (Ignores, 6, "what `attention_mask` holds changes nothing"),
-        (OtherText, 6, "not where it is (b, num_tokens, num_tokens) and hides more"),
-        (EitherMask, 6, "With as many texts as tokens filling is taken for the other"),
-        (FilledDict, None, "where `cache` gets one dict for all pieces of a text"),
-        (OneStore, None, "not where a text goes on in two ways from the same `past`"),
-        (Merged, None, "Where `eval()` is called a second time"),
-        (HeadsOfAll, None, "Once another module of the class was made"),
-        (NotInState, None, "A module that has loaded the `state_dict()` of another"),
-        (SavedOnItself, None, "Where the module is called a second time before"),
-        (LoadsOtherwise, None, "that its own load hook knows, such as"),
-        (LoadsTurned, None, "but leaves a square one as it is"),
-        (Checkpointed, None, "With `gradient_checkpointing = True` the output is another one"),
-        (NotReset, None, "The same x a second time gives something else"),
-        (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
-        (ShownUnscaled, None, "With `need_weights=False` the output is another one"),
-        (ShownInX, 1, "Where `output_attentions=True` is handed over, forward changes its input x"),
-        (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),
-        (KeptLate, None, "not in pieces: where `kv_cache` gets"),
-    ],
-)
-def test_no_way_to_call_a_class_hides_what_is_wrong_in_another(cls, step, said):
-    verdict = check_attention(cls)
-    assert not verdict and verdict.kind in ("mistake", "value") and said in verdict.message, verdict
-    assert step in (None, verdict.step)
-
-
 class Turned(Kept):
     """RoPE by positions of its own, which go on where keys are kept."""
 
@@ -563,6 +488,13 @@ class Turned(Kept):
 
     def angle(self, place, half):
         return place * self.theta ** (-torch.arange(half) / half)
+
+
+class Whole(Turned):
+    """Keeps nothing."""
+
+    def forward(self, x):
+        return self.attend(x)[0]
 
 
 class TurnedFromTheStart(Turned):
@@ -637,35 +569,95 @@ class CoarsePositions(Turned):
         return super().angle(place.to(self.qkv.weight.dtype), half)
 
 
-@pytest.mark.parametrize(
+def asked(cls):
+    """The verdict of a class, or of one with a change and the change's name."""
+    return check_attention(*cls) if isinstance(cls, tuple) else check_attention(cls)
+
+
+@sampled(
     ("cls", "said"),
     [
-        (OneTable, "a second module turns positions as the first does, at base 10,000"),
-        (GrowingBase, "After a text longer than `context_length` the x of before"),
-        (CoarsePositions, "In bfloat16 a text of 500 tokens gives another output"),
+        (Attention, "Right where `attention_mask` is handed over, too."),
+        (InPlaceOfIts, "one that hides padding alone shows the future."),
+        (Open, "Right without a mask, too, where it hides nothing."),
+        (Alone, "not tried: attention_mask."),
+        (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
+        (Kept, "Right in pieces, too, where `kv_cache` gets"),
+        (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
+        (NeverKept, "not tried: past, context."),
+        (Filled, "`key_padding_mask` says what is filling, too: True where a key is hidden."),
+        (
+            FilledOtherwise,
+            "`key_padding_mask` says what is filling, too: True where a key is seen.",
+        ),
+        (ByName, "forward(x=x)"),
+        (FilledDictRight, "where `cache` gets one dict for all pieces of a text"),
+        (Shown, "The weights returned with return_attention are those that were used."),
+        (EitherOrder, "Built with batch_first True as well as with batch_first False."),
+        (TokensFirst, "forward((num_tokens, b, d_in))"),
+        (Loads, "Right where `attention_mask`"),
+        (LoadsUnknown, "Not tried: other names in a state"),
+        (OwnMask, "Right"),
+        ((Whole, "rope"), ""),
+        ((Turned, "rope"), ""),
+        ((Turned, "cache"), ""),
     ],
 )
-def test_positions_that_turn_are_asked_at_another_base_and_far_on(cls, said):
-    assert said in check_attention(cls, "rope").message
+def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(cls, said):
+    verdict = asked(cls)
+    assert verdict.passed and said in str(verdict), verdict
+    assert verdict.message.startswith("Right where tokens come first") is (cls is TokensFirst)
 
 
-@pytest.mark.parametrize("cls", [OneMask, OwnMask])
-def test_a_mask_of_another_window_is_not_shared(cls):
-    verdict = check_attention(cls)
-    assert verdict.passed is (cls is OwnMask)
-    assert verdict.passed or "with another window, was called" in verdict.message
-
-
-def test_a_mask_of_positions_is_asked_far_on():
-    assert "In bfloat16 a text of 498 tokens lets a token" in check_attention(CoarseMask).message
-
-
-@sampled("variant", ["cache", "rope"], each=2)
-def test_a_cache_of_any_names_is_asked_for(variant):
-    assert check_attention(Turned, variant).passed
-    assert "not in pieces" in check_attention(TurnedFromTheStart, variant).message
-    without = type("Whole", (Turned,), {"forward": lambda self, x: self.attend(x)[0]})
-    assert check_attention(without, variant).kind == ("right" if variant == "rope" else "unread")
+@sampled(
+    ("cls", "step", "said"),
+    [
+        (FilledAlone, 6, "not with one that hides nothing"),
+        (FilledForNothing, 6, "not with one that hides a token"),
+        (FilledInverted, 6, "Without `key_padding_mask` it is right, but not with one"),
+        (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
+        (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
+        (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
+        (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
+        (BegunWithOne, None, "After a shorter text the same x gives something else."),
+        (ByPlace, None, "Called by name, forward(x=x)"),
+        (OneOrder, None, "It takes x with tokens first, (num_tokens, b, d_in)."),
+        (TokensFirstUnscaled, 7, "It takes x with tokens first, (num_tokens, b, d_in). Step 7"),
+        (OffByOne, 6, "Every token sees one token of its future"),
+        (Unscaled, 7, "The scores are not scaled"),
+        (MaskInstead, 6, "Called as forward(x) it is right, but not as forward(x, attention_mask"),
+        (OpenUnscaled, None, "it is right, but not as forward(x). "),
+        (Ignores, 6, "what `attention_mask` holds changes nothing"),
+        (OtherText, 6, "not where it is (b, num_tokens, num_tokens) and hides more"),
+        (EitherMask, 6, "With as many texts as tokens filling is taken for the other"),
+        (FilledDict, None, "where `cache` gets one dict for all pieces of a text"),
+        (OneStore, None, "not where a text goes on in two ways from the same `past`"),
+        (Merged, None, "Where `eval()` is called a second time"),
+        (HeadsOfAll, None, "Once another module of the class was made"),
+        (NotInState, None, "A module that has loaded the `state_dict()` of another"),
+        (SavedOnItself, None, "Where the module is called a second time before"),
+        (LoadsOtherwise, None, "that its own load hook knows, such as"),
+        (LoadsTurned, None, "but leaves a square one as it is"),
+        (Checkpointed, None, "With `gradient_checkpointing = True` the output is another one"),
+        (NotReset, None, "The same x a second time gives something else"),
+        (SharedDefault, None, "With `use_cache=True` forward writes into the default of `cache`"),
+        (ShownUnscaled, None, "With `need_weights=False` the output is another one"),
+        (ShownInX, 1, "Where `output_attentions=True` is handed over, forward changes its input x"),
+        (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),
+        (OneMask, None, "with another window, was called"),
+        (CoarseMask, None, "In bfloat16 a text of 498 tokens lets a token"),
+        ((OneTable, "rope"), None, "a second module turns positions as the first does, at base 10"),
+        ((GrowingBase, "rope"), None, "After a text longer than `context_length` the x of before"),
+        ((CoarsePositions, "rope"), None, "In bfloat16 a text of 500 tokens gives another output"),
+        ((TurnedFromTheStart, "rope"), None, "not in pieces"),
+        ((TurnedFromTheStart, "cache"), None, "not in pieces"),
+        (KeptLate, None, "not in pieces: where `kv_cache` gets"),
+    ],
+)
+def test_no_way_to_call_a_class_hides_what_is_wrong_in_another(cls, step, said):
+    verdict = asked(cls)
+    assert not verdict and verdict.kind in ("mistake", "value") and said in verdict.message, verdict
+    assert step in (None, verdict.step)
 
 
 @pytest.mark.parametrize("cls", [nn.Identity, nn.LSTM, nn.LayerNorm, nn.ReLU, nn.Bilinear])
@@ -704,24 +696,27 @@ def test_a_variant_that_hands_something_over_is_asked_for_by_name():
     right = check_attention(Filled, "padding")
     assert "Adapted" not in right.message + right.note
     assert check_attention(Attention, "padding").kind == "unread"
+    assert check_attention(Whole, "cache").kind == "unread"
 
 
-def test_the_shell_says_in_its_own_words_what_is_missing(tmp_path, capsys):
+@sampled(
+    ("name", "options", "verdict", "says"),
+    [
+        ("Concat", ["--full"], "right", ""),
+        ("NoOut", ["--full", "--layers", "out_proj=None"], "right", ""),
+        ("Greek", ["--full", "--layers", "out_proj=beta"], "right", ""),
+        ("Greek", ["--full"], "not judged", "out_proj is not clear: name them in `--layers LAYER="),
+        ("Concat", [], "wrong", "ask again with `--full`"),
+    ],
+)
+def test_the_shell_says_in_its_own_words_what_is_missing(
+    name, options, verdict, says, tmp_path, capsys
+):
     (tmp_path / "model.py").write_text(MODEL)
-
-    def said(name, *options):
-        shell.main([f"{tmp_path}/model.py:{name}", "--json", *options])
-        return json.loads(capsys.readouterr().out)
-
-    assert said("Concat", "--full")["verdict"] == "right"
-    wrong = said("Concat")
-    assert wrong["verdict"] == "wrong" and "ask again with `--full`" in wrong["message"]
-    assert (wrong["message"] + wrong["note"]).count("--full") == 1
-    assert said("NoOut", "--full", "--layers", "out_proj=None")["verdict"] == "right"
-    unclear = said("Greek", "--full")
-    assert unclear["verdict"] == "not judged"
-    assert "out_proj is not clear: name them in `--layers LAYER=NAME ...`" in unclear["message"]
-    assert said("Greek", "--full", "--layers", "out_proj=beta")["verdict"] == "right"
+    shell.main([f"{tmp_path}/model.py:{name}", "--json", *options])
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == verdict and says in told["message"]
+    assert (told["message"] + told["note"]).count("--full") == ("--full" in says)
 
 
 @pytest.mark.nightly

@@ -15,8 +15,6 @@ from eleven_steps.checks.run.contract import VARIANTS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-every = pytest.mark.parametrize
-
 
 @sampled(("style", "variant"), [(style, each) for each in VARIANTS for style in ("Plain", "Fused")])
 def test_a_right_class_passes_in_each_style(style, variant):
@@ -58,12 +56,12 @@ def test_two_mistakes_are_told_apart():
     assert verdict.mistakes == ("kv_heads_tiled", "no_scale"), verdict
 
 
-@every("variant", ["gqa", "norm", "rope", "padding", "cache"])
+@sampled("variant", ["gqa", "norm", "rope", "padding", "cache"])
 def test_the_lectures_class_is_not_one_with_a_change(variant):
     assert not check_attention(Plain, variant=variant).passed
 
 
-@every("variant", ["gqa", "latent", "gate"])
+@sampled("variant", ["gqa", "latent", "gate"])
 def test_a_class_with_a_change_is_not_the_lectures(variant):
     assert not check_attention(of_style("Plain")[variant]).passed
 
@@ -77,6 +75,6 @@ class Elsewhere(judging.StandIn):
         )
 
 
-@every("variant", ["other", "cache"])
+@sampled("variant", ["other", "cache"])
 def test_a_class_may_live_in_another_process(variant):
     assert check_attention(Elsewhere(of_style("Plain")[variant]), variant=variant).passed

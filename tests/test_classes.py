@@ -74,7 +74,7 @@ def test_what_is_said_of_parts_of_a_class_is_what_was_read(asked):
 WRONG = [answer for answer, told in answers("classes").items() if told.startswith("not yet")]
 
 
-@every("source", WRONG[::6])
+@every("source", WRONG[::12])
 def test_the_exercise_passes_no_class_that_check_attention_objects_to(source):
     outcome = check("your_class.1", typed_class(source), record=False)
     assert not outcome.passed and "constructor is right" not in outcome.message, outcome
@@ -103,7 +103,7 @@ def named(style, identifier):
     assert verdict.step == MISTAKES[identifier].step, verdict
 
 
-@every("identifier", MISTAKES)
+@sampled("identifier", [*MISTAKES], each=3)
 def test_every_known_mistake_is_named_in_classes_that_are_written_otherwise(identifier):
     named("functional", identifier)
 

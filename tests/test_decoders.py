@@ -368,7 +368,8 @@ def test_a_slip_in_it_is_found(build, variant):
     assert build is not HalfMillionUnscaled or verdict.mistake == "no_scale"
 
 
-@sampled(
+@pytest.mark.nightly
+@every(
     ("build", "how"),
     [(NoWindow, '`variant="rope"`'), (Qwen3, '`variant="norm,rope"`')],
 )

@@ -342,6 +342,7 @@ def test_what_cannot_be_read_says_why():
         check_attention(Fused, layers={"query": "c_attn"})
 
 
+@pytest.mark.nightly
 def test_a_class_without_out_proj_is_asked_up_to_step_10():
     class Inner(Fused):
         def __init__(self, config):
@@ -467,9 +468,7 @@ class NormedInPlace(Fused):
         return self.norm(q), self.norm(k), v
 
 
-@pytest.mark.parametrize(
-    ("build", "named"), [(Joined, "from x and from states"), (NormedInPlace, "it has norm,")]
-)
+@sampled(("build", "named"), [(Joined, "from x and from states"), (NormedInPlace, "it has norm,")])
 def test_what_the_lecture_does_not_have_is_named_and_not_called_wrong(build, named):
     verdict = check_attention(build)
     assert verdict.kind == "unread" and named in verdict.message, verdict
@@ -486,6 +485,7 @@ class HiddenTooLate(Fused):
         return self.c_proj(out.transpose(1, 2).flatten(2))
 
 
+@pytest.mark.nightly
 def test_a_call_that_hides_is_not_told_that_nothing_is_hidden():
     verdict = check_attention(HiddenTooLate, call=lambda module, x, hidden: module(x, hidden))
     assert verdict.step == 6 and "hides nothing" in verdict.message, verdict
@@ -508,12 +508,14 @@ class OneKey(Fused):
         return (each.unflatten(-1, (-1, dim)).transpose(1, 2) for each in three)
 
 
+@pytest.mark.nightly
 def test_one_head_of_keys_in_a_fused_weight_is_offered_and_read():
     assert '`variant="gqa:1"`' in check_attention(OneKey).message
     verdict = check_attention(OneKey, "gqa:1")
     assert verdict.passed and "W_value = v_bias" in verdict.note, verdict
 
 
+@pytest.mark.nightly
 def test_what_takes_part_besides_is_named_and_the_rest_is_judged():
     verdict = check_attention(AllHeadsNormed)
     assert verdict.kind == "unread" and "q_norm.weight" in verdict.message

@@ -11,6 +11,7 @@ from threading import Lock
 import pytest
 import torch
 from said import answers, as_read
+from sampled import sampled, sampled_answers
 from torch import nn
 from torch.nn import functional as F
 
@@ -72,8 +73,9 @@ def said(answer):
     return str(check("your_class.1", cls, record=False) if grows else check_attention(cls))
 
 
-def test_the_whole_message():
-    told = {answer: said(answer) for answer in answers("judged")}
+@sampled_answers("judged", each=3)
+def test_the_whole_message(asked):
+    told = {answer: said(answer) for answer in asked}
     assert told == as_read("judged", told)
 
 
@@ -84,7 +86,7 @@ def test_the_unedited_class_is_right():
 RAISING = [edits for edits, told in answers("judged").items() if "The constructor raises" in told]
 
 
-@pytest.mark.parametrize("edits", RAISING)
+@sampled("edits", RAISING)
 def test_without_its_source_a_constructor_is_put_at_the_same_step(edits):
     edits = eval(edits.removeprefix("grows "))
     bare, known = (check_attention(edited(edits, filed)) for filed in (False, True))
@@ -110,9 +112,9 @@ KEEPS = {
 }
 
 
-@pytest.mark.parametrize("edits", KEEPS.values(), ids=KEEPS)
-def test_a_right_class_may_keep_what_changes_no_output(edits):
-    verdict = check_attention(edited(edits))
+@sampled("kept", [*KEEPS], each=3)
+def test_a_right_class_may_keep_what_changes_no_output(kept):
+    verdict = check_attention(edited(KEEPS[kept]))
     assert verdict.passed, verdict
 
 

@@ -1,5 +1,6 @@
 """python -m eleven_steps.checks, as an engineer calls it: which file, status and words."""
 
+import io
 import json
 import os
 import re
@@ -79,27 +80,23 @@ def theirs(tmp_path_factory):
     return folder
 
 
-HAVE_OUR_NAMES = {  # of what the checks themselves import
-    "torch.py:Attention": "wrong",
+HAVE_OUR_NAMES = {  # of what the checks themselves import, and of each other
     "helpers.attention:MultiHeadAttention": "wrong",
-}
-MORE_OF_THEM = {
     "random.py:Attention": "wrong",
     "use.py:MultiHeadAttention": "wrong",
     "helpers/attention.py:MultiHeadAttention": "wrong",
     "numpy/model.py:Attention": "wrong",
     "numpy/__init__.py:Attention": "wrong",
     "torch.nn:MultiheadAttention": "right",
+    "right/model.py:Attention": "right",
+    "wrong/model.py:Attention": "wrong",
 }
 
 
-@pytest.mark.parametrize(
-    "named", [HAVE_OUR_NAMES, pytest.param(MORE_OF_THEM, marks=pytest.mark.nightly)]
-)
-def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs, named):
-    named = {"right/model.py:Attention": "right", "wrong/model.py:Attention": "wrong"} | named
-    said = verdicts(ask(theirs, "--json", *named))
-    assert [each["verdict"] for each in said] == [*named.values()], said
+@pytest.mark.nightly
+def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs):
+    said = verdicts(ask(theirs, "--json", *HAVE_OUR_NAMES))
+    assert [each["verdict"] for each in said] == [*HAVE_OUR_NAMES.values()], said
     assert {each["step"] for each in said} == {None, 6}
 
 
@@ -121,12 +118,15 @@ def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs):
         "torch.nowhere:A": "No module named 'torch.nowhere'",
         "model.py": "FILE.py:NAME or package.module:NAME is expected",
     }
-    said = ask(theirs, *why, "right/model.py:Attention", "random.py:Attention", "--json")
+    judged = [f"{file}:Attention" for file in ("right/model.py", "wrong/model.py", "torch.py")]
+    said = ask(theirs, *why, *judged, "--json")
     assert said.returncode == 2 and "Traceback" not in said.stderr + said.stdout
     assert "noise" not in said.stdout and "\x1b" not in said.stdout
     found = verdicts(said)
-    assert [each["target"] for each in found[:-2]] == list(why)
-    assert [each["verdict"] for each in found] == ["not judged"] * len(why) + ["right", "wrong"]
+    assert [each["target"] for each in found] == [*why, *judged]
+    assert {each["verdict"] for each in found[: len(why)]} == {"not judged"}
+    assert [each["step"] for each in found[len(why) :]] == [None, 6, 6]
+    assert [each["verdict"] for each in found[len(why) :]] == ["right", "wrong", "wrong"]
     for each, reason in zip(found, why.values(), strict=False):
         assert re.search(reason, each["message"]), each
 
@@ -165,11 +165,14 @@ def test_the_status_is_that_of_the_worst(targets, status, capsys, monkeypatch):
     assert capsys.readouterr().out.count("✗") == targets.count("wrong")
 
 
-def test_without_a_terminal_that_can_show_it_all_is_said(theirs):
-    targets = "boom.py:A", "right/model.py:Attention"
-    said = ask(theirs, *targets, PYTHONIOENCODING="ascii").stdout
-    assert said.startswith("? boom.py:A: not judged\n") and "\x1b" not in said
-    assert r"\u2713 right/model.py:Attention: right" in said
+def test_without_a_terminal_that_can_show_it_all_is_said(monkeypatch):
+    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept := io.BytesIO(), "ascii"))
+    shell.main(["neither", "right"])
+    sys.stdout.flush()
+    said = kept.getvalue().decode()
+    assert said.startswith("? neither: not judged\n") and "\x1b" not in said
+    assert r"\u2713 right: right" in said
 
 
 def test_colour_is_for_a_terminal(capsys, monkeypatch):
