@@ -22,7 +22,7 @@ ADDED = {
     "query_norm": r"(?:q|query)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
     "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
     "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
-    "W_gate": r"(?:w_?|attn_|to_)?(?:g|gates?)(?:_proj)?",
+    "W_gate": r"(?:w_?|attn_|to_|linear_)?(?:g|gates?)(?:_proj)?",
 }
 TURNED = ("W_query", "W_key", "query_norm", "key_norm")  # where positions turn queries and keys
 

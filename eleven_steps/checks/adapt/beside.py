@@ -49,7 +49,7 @@ PLAIN |= dict.fromkeys(ADDED, lambda b, n, x: x.new_zeros(1, 1, 1))
 MISSED = ("cu_seqlens", "position_ids", *ADDED)  # what a forward may not do without either
 
 OWN = "as its own rotary embedding makes them"
-IMAGE = "x (b, 1, num_tokens, d_in)"
+IMAGE, PACKED = "x (b, 1, num_tokens, d_in)", "x (1, b * num_tokens, d_in)"
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,17 @@ class Beside(Around):
     Args:
         way: the call itself.
         plain: the parameters that get something from PLAIN, or else None.
+        nones: those of them that get None all the same.
         turns: those that get cosines and sines: both in one, or one each.
         form: a name in FORMS, or OWN, as rotary makes them of the module's config.
         turning: whether they are those of positions; else cosines are 1 and sines 0.
         head_dim: features of a head.
-        image: whether x gets an axis more, a row of an image.
+        image: whether x gets an axis more, a row of an image, or a batch of one packed text.
     """
 
     way: Any
     plain: tuple[str, ...]
+    nones: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     form: str = ""
     turning: bool = False
@@ -78,19 +80,21 @@ class Beside(Around):
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns."""
         b, n = x.shape[self.first], len(hidden)
-        more = {name: PLAIN[name](b, n, x) if name in PLAIN else None for name in self.plain}
+        more = dict.fromkeys(self.plain)
+        more |= {e: PLAIN[e](b, n, x) for e in more if e in PLAIN and e not in self.nones}
         packed = "cu_seqlens" in more
         if self.turns:
             given = self._turning(module, b, n, x, packed)
             more |= zip(self.turns, given if len(self.turns) > 1 else (given,), strict=True)
-        given = x.flatten(0, 1) if packed else x[:, None] if self.image else x
+        given = x.flatten(0, 1) if packed else x
+        given = given.unsqueeze(int(not packed)) if self.image else given
         returned = self.way(functools.partial(module, **more), given, hidden, *other)
         if not (packed or self.image):
             return returned
         out = output(returned, x.shape[-1])
         if not isinstance(out, torch.Tensor):
             return out
-        return out.unflatten(0, (b, n)) if packed else out.squeeze(1)
+        return out.flatten(0, -2).unflatten(0, (b, n)) if packed else out.squeeze(1)
 
     def _turning(self, module: Any, b: int, n: int, x: torch.Tensor, packed: bool) -> Any:
         """Cosines and sines as they are handed over."""
@@ -111,7 +115,8 @@ class Beside(Around):
     @property
     def told(self) -> str:
         """The call in a few words."""
-        more = [*self.plain, *[IMAGE] * self.image]
+        image = PACKED if "cu_seqlens" in self.plain else IMAGE
+        more = [*self.plain, *[image] * self.image]
         if self.turns:
             what = "of positions" if self.turning else "1 and 0"
             more.append(f"{', '.join(self.turns)}, cosines and sines {what}, {self.form}")
@@ -154,12 +159,14 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
     own = [(OWN, each) for each in rotaries(module)]
     forms = [*own, *handed, ("", None)] if turning else [("", None), *handed, *own]
     besides = [("", False), *((name, False) for name in others), ("", True)]
-    for (also, image), (form, rotary) in product(besides, forms if turns else [("", None)]):
+    able = tuple(each.name for each in needed if each.name in names and _may_be_none(each))
+    forms = forms if turns else [("", None)]
+    for nones, (also, image), (form, rotary) in product({able: 1, (): 1}, besides, forms):
         turned, gets_x = turns if form else (), "" if also in MISSED else also
         plain = tuple(each for each in (*names, also) if each not in ("", gets_x))
         found = [*ways(module, causal, plain + turned, gets_x)]
         if plain or turned or image:
-            more = plain, turned, form, turning, head_dim, rotary, image
+            more = plain, nones, turned, form, turning, head_dim, rotary, image
             found = [Beside(each, *more) for each in found]
         yield found
 

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.cases import close
+from eleven_steps.checks.run.copies import tensors_in
 
 
 def norms(module: nn.Module, width: int) -> list[str]:
@@ -58,11 +59,11 @@ class Block:
         lasts += [each + x for each in lasts if each.shape == x.shape]
         return out if any(close(returned, each) for each in lasts) else returned
 
-    def _norm(self, norm: nn.Module, args: tuple, out: torch.Tensor) -> torch.Tensor | None:
+    def _norm(self, norm: nn.Module, args: tuple, out: Any) -> torch.Tensor | None:
         if self.out is not None:
-            self.normed.append((args[0], out))
+            self.normed.append((args[0], next(tensors_in([out]))))
         of_x = self.x is not None and args[0].shape == self.x.shape
         return args[0] if of_x and args[0].data_ptr() == self.x.data_ptr() else None
 
-    def _keep(self, layer: nn.Module, args: tuple, out: torch.Tensor) -> None:
-        self.out = out
+    def _keep(self, layer: nn.Module, args: tuple, out: Any) -> None:
+        self.out = next(tensors_in([out]))  # beside it there may be a scale

@@ -22,7 +22,8 @@ WORDS = {
     "d_in": "d_in dim_in in_dim input_dim d_input input_size in_features",
     "d_out": "d_out dim d_model n_embd embed_dim emb_dim embedding_dim embed_size emb_size emb "
     "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
-    "n_embed n_state hidden_size_output kv_in_dim c_q c_k c_v",
+    "n_embed n_state hidden_size_output kv_in_dim c_q c_k c_v qk_channels v_channels q_dim kv_dim "
+    "projection_dim",
     "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
     "num_attn_heads no_heads "
     "encoder_attention_heads decoder_attention_heads attention_heads",
@@ -54,6 +55,7 @@ WORDS = {
     # What the lecture's class does not have, and a class may do without.
     "one_key": "multi_query",
     "relative": "has_relative_attention_bias has_spatial_attention_bias use_rel_pos "
+    "relative_attention "
     "use_relative_position_embeddings use_relative_position_bias",
     "relative_kind": "position_embeddings_type",
     "rate": "downsample_rate attention_downsample_rate memory_attention_downsample_rate "
@@ -65,8 +67,9 @@ CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
-WITHOUT = {"one_key": False, "relative": False, "relative_kind": None, "rate": 1, "cross": False}
+WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
 CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
+LESS = {"window": 0}  # what is required, though no variant asks for it, and stands for nothing
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -112,7 +115,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     """
     sizes = _usual(sizes)
     of, configs, strange = _asked_for(build, sizes)
-    if strange:
+    sizes = {of[name]: LESS[of[name]] for name in strange if of[name] in LESS} | sizes
+    if strange := [name for name in strange if of[name] not in sizes]:
         are = "are none" if len(strange) > 1 else "is none"
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
     sized = [each for each in _parameters(build) if of[each.name] in sizes]
@@ -133,7 +137,8 @@ def _made(
         return build(**named)
     except AttributeError as error:
         lost, has = _field(error.name or ""), getattr(error.obj, "__dict__", None)
-        ours = any(error.obj is each for each in configs.values())
+        parts = (e for c in configs.values() for e in getattr(c, "__dict__", {}).values())
+        ours = any(error.obj is each for each in (*configs.values(), *parts))
         if lost not in sizes or not ours or has is None or error.name in has:
             raise
         has[error.name] = sizes[lost]
@@ -273,7 +278,8 @@ def _nearby(build: Build) -> type | None:
         return sum(each in _names(kind) for each in read), len(alike)
 
     best = max(some, key=nearness, default=None)
-    return best if best is None or nearness(best)[0] or not read else None
+    own = best is not None and name.startswith(best.__name__.removesuffix("Config"))
+    return best if own or best is None or nearness(best)[0] or not read else None
 
 
 def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
@@ -292,7 +298,9 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
     config = attempt(kind, **given)
     if isinstance(config, Failure):
         given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
-        config = kind(**_alike(names, given) | given)
+        config = attempt(kind, **_alike(names, given) | given)
+    if isinstance(config, Failure):  # what it refuses together it gets one by one
+        config, names = kind(), ()
     attempt(_set_all, config, names, sizes)
     has = getattr(config, "__dict__", {})
     parts = {n: e for n, e in has.items() if _is_config(type(e))}  # of vision and text
@@ -300,7 +308,12 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
         attempt(_set_all, part, (), sizes)
     if _said(build) & parts.keys():
         return config
-    return max((config, *parts.values()), key=lambda each: sum(hasattr(each, n) for n in read))
+    return max((config, *parts.values()), key=lambda each: sum(_has(each, n) for n in read))
+
+
+def _has(config: Any, name: str) -> bool:
+    """Whether a config has a field: one that differs from layer to layer may raise."""
+    return attempt(hasattr, config, name) is True
 
 
 def _is_one(field: inspect.Parameter) -> bool:
@@ -346,7 +359,7 @@ def _asked(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
     read = set().union(*(_read(kind) for kind in {type(each) for each in modules}))
-    has = {name for name in read if attempt(hasattr, config, name) is True}
+    has = {name for name in read if _has(config, name)}
     kind = type(config)
     return {_field(name) for name in has if not _is_so(_field(name), getattr(kind, name, ...))}
 

@@ -74,7 +74,8 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
             verdict = replace(verdict, message=together(text, verdict.message))
     if verdict.passed:
         return _with_few_heads(judge, every, ways[0], verdict, module, sized)
-    instead = _instead(judge, every, ways[0], verdict, _candidates(asked, module, sized))
+    way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
+    instead = _instead(judge, every, way, verdict, _candidates(asked, module, sized))
     if instead is not None:
         return instead
     return verdict if verdict.kind in ("unread", "failed") else _beyond(every, ways[0], verdict)
