@@ -198,6 +198,26 @@ class KeptInX(Kept):
         return out
 
 
+class OwnHeads(nn.Module):
+    """Heads as wide as the constructor is told."""
+
+    divided = False
+
+    def __init__(self, dim, heads, head_dim):
+        super().__init__()
+        self.heads, self.scale = heads, (dim // heads if self.divided else head_dim) ** -0.5
+        self.qkv, self.proj = nn.Linear(dim, 3 * heads * head_dim), nn.Linear(heads * head_dim, dim)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
+        return self.proj(out.transpose(1, 2).flatten(2))
+
+
+class OwnHeadsDivided(OwnHeads):
+    divided = True
+
+
 class KeptOrFilled(Kept):
     """What is filling is told of the text so far; a piece of one token does not look."""
 
@@ -581,6 +601,7 @@ def asked(cls):
         (InPlaceOfIts, "one that hides padding alone shows the future."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
+        (OwnHeads, "Read as"),
         (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
         (KeptAnyway, "Right in pieces, too, where `layer_past` gets"),
@@ -618,6 +639,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
+        (OwnHeadsDivided, 7, "but not with one of its own, 16 in place of 8"),
         (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
         (BegunWithOne, None, "After a shorter text the same x gives something else."),
         (ByPlace, None, "Called by name, forward(x=x)"),

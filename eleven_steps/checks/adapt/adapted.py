@@ -71,13 +71,14 @@ class Adapted(nn.Module):
     variant: ClassVar[str] = ""  # the changes since the lecture that it is read with
     around: ClassVar[bool] = False  # whether a block around attention is left aside
     paired: ClassVar[bool] = False  # whether neighbouring features of a head turn together
+    widened: ClassVar[int] = 1  # how many times as wide as d_out / num_heads its heads are
     aside: ClassVar[tuple[str, ...]] = ()  # parameters left aside: norms out, all else at 0
 
     def __init__(
         self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False, **more: Any
     ):
         super().__init__()
-        head_dim = d_out // num_heads
+        head_dim, wide = self.widened * d_out // num_heads, self.widened * d_out
         if dropout and "dropout" not in self.asked:
             raise ValueError("there is no dropout")
         given = {
@@ -91,10 +92,10 @@ class Adapted(nn.Module):
         if self.width < d_in:
             raise ValueError(f"x is {d_in} wide, and the module {self.width}")
         of_keys = more.get("num_kv_heads", num_heads) * head_dim
-        for name, rows in zip(LAYERS, (d_out, of_keys, of_keys), strict=False):
+        for name, rows in zip(LAYERS, (wide, of_keys, of_keys), strict=False):
             bias = qkv_bias and f"{name}.bias" not in self.lacks
             setattr(self, name, nn.Linear(d_in, rows, bias=bias))
-        self.out_proj = nn.Linear(d_out, d_out)
+        self.out_proj = nn.Linear(wide, d_out)
         self.head_dim, self.window = head_dim, more.get("window", context_length)
         names = dict(inner.named_parameters())
         some = [each.weight or each.bias for each in self.places]

@@ -17,7 +17,7 @@ from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.say import Finding, Outcome, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.turning import measured
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, is_remote, once
 from eleven_steps.checks.run.cases import Case, cases_of, close, known, split
@@ -213,7 +213,24 @@ def _turns_by_shape(module: nn.Module) -> bool:
     return False
 
 
-# Another base, another window
+# Another base, another window, wider heads
+
+
+def of_wider_heads(reading: type[Adapted], variant: str) -> Outcome | None:
+    """What is wrong where a constructor is told heads wider than d_out / num_heads."""
+    case = cases_of(variant).main
+    wide = replace(case, d_out=2 * case.d_out)
+    mine = attempt(build, type("Wide", (reading,), {"widened": 2}), case)
+    if isinstance(mine, Failure) or not {"head_dim", "d_out", "num_heads"} <= reading.asked:
+        return None
+    with torch.no_grad():
+        right = build(planted(variant=variant), wide)
+        right.out_proj = mine.out_proj  # back to d_out
+        out, wanted = attempt(called, mine, case, case.x), called(right, wide, case.x)
+    if isinstance(out, Failure) or close(out, wanted):
+        return None
+    sizes = {"head_dim": wide.head_dim, "usual": case.head_dim}
+    return Outcome("", "value", wording("wider_heads", **sizes), 7)
 
 
 def at_another_base(reading: type[Adapted]) -> Outcome | None:

@@ -25,6 +25,7 @@ from eleven_steps.checks.judge.in_use import (
     beside_another_window,
     called_as,
     flagged,
+    of_wider_heads,
 )
 from eleven_steps.checks.judge.say import Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
@@ -127,6 +128,7 @@ def called_otherwise(
     if said is not None:
         return reading, said
     said = at_another_base(reading)
+    said = of_wider_heads(reading, asked.variant) if said is None else said
     said = beside_another_window(reading, asked.variant) if said is None else said
     if said is not None:
         return reading, said
