@@ -22,7 +22,6 @@ replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
 import argparse
 import contextlib
 import functools
-import io
 import itertools
 import os
 import platform
@@ -34,7 +33,9 @@ import sys
 import time
 import timeit
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
 
 import bench_rows
@@ -149,6 +150,7 @@ def proven(
 
 def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace) -> float:
     """Return the most memory, in MiB, that building and running one row adds to this process."""
+    torch.set_num_threads(options.threads)
     b, on_gpu = size[0], options.device == "cuda"
     for num_tokens in (64, size[1]):  # the first to warm up
         if on_gpu:
@@ -167,16 +169,6 @@ def resident(key: str) -> int:
     """Return the memory this process holds, VmRSS, or has held at most, VmHWM, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 2**10 for line in lines if line.startswith(key))
-
-
-def measure_memory(
-    name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace
-) -> float:
-    """Call peak in a process of its own."""
-    how = f"--size {size[0]} {size[1]} --device {options.device} --threads {options.threads}"
-    how += f" --dtype {str(options.dtype).removeprefix('torch.')}" + " --backward" * backward
-    command = [sys.executable, __file__, *how.split(), "--peak", name]
-    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def show_times(found: dict[str, dict], name: str) -> list[str]:
@@ -214,11 +206,11 @@ def write(quartiles: tuple[float, float, float]) -> str:
     return f"{ms} ({low} to {high})"
 
 
-def print_table(title: str, columns: list[str], cells: dict[str, list[str]]) -> None:
-    """Print rows of cells as Markdown."""
-    print(f"\n### {title}\n\n| row | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
-    for name, row in cells.items():
-        print(f"| {name} | {' | '.join(row)} |", flush=True)
+def table(title: str, columns: list[str], cells: dict[str, list[str]]) -> str:
+    """Return rows of cells as Markdown."""
+    rows = [f"| {name} | {' | '.join(row)} |" for name, row in {"row": columns, **cells}.items()]
+    rows.insert(1, f"|---|{'--:|' * len(columns)}")
+    return "\n".join([f"\n### {title}\n", *rows])
 
 
 def limits(times: dict[str, list], counts: dict[str, float], backward: bool) -> list[float]:
@@ -252,21 +244,10 @@ def beside(found: dict, ours: dict) -> str:
     return "slower" if found["ms"] > ours["ms"] else "faster"
 
 
-class Twice(io.StringIO):
-    """What is printed, kept and shown."""
-
-    def write(self, text: str) -> int:
-        print(text, end="", file=sys.__stdout__, flush=True)
-        return super().write(text)
-
-
-@contextlib.contextmanager
-def into_page(page: Path, command: str) -> Iterator[None]:
-    """Put all that is printed meanwhile between the two marks of a page, and print it too."""
-    with contextlib.redirect_stdout(Twice()) as printed:
-        yield
+def into_page(page: Path, command: str, printed: str) -> None:
+    """Put what a command has printed between the two marks of a page."""
     before, _, rest = page.read_text("utf-8").partition(MARKS[0])
-    inside = f"## {date.today()}\n\n`{command}` printed:\n\n{printed.getvalue()}"
+    inside = f"## {date.today()}\n\n`{command}` printed:\n\n{printed}\n"
     page.write_text(before + MARKS[0] + f"\n\n{inside}\n" + MARKS[1] + rest.partition(MARKS[1])[2])
 
 
@@ -300,8 +281,6 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
     parser.add_argument("--page", action="store_true", help="write all to docs/benchmarks.md")
-    parser.add_argument("--peak", metavar="ROW", help="print only the MiB of one row at one size")
-    parser.add_argument("--backward", action="store_true", help="with --peak: forward and backward")
     options = parser.parse_args()
     options.size = options.size and [tuple(size) for size in options.size]
     options.rounds = max(2, options.rounds)  # else there are no quartiles
@@ -314,22 +293,22 @@ def parse_options() -> argparse.Namespace:
 def main() -> None:
     options = parse_options()
     torch.set_num_threads(options.threads)
-    if options.peak:
-        print(peak(options.peak, *options.size, options.backward, options))
-    elif options.page:
-        with into_page(PAGE, f"python bench/bench.py {shlex.join(sys.argv[1:])}"):
-            run_all(options)
-    else:
-        run_all(options)
+    printed = []
+    for lines in report(options):
+        print(lines, flush=True)
+        printed.append(lines)
+    if options.page:
+        command = f"python bench/bench.py {shlex.join(sys.argv[1:])}"
+        into_page(PAGE, command, "\n".join(printed))
 
 
-def run_all(options: argparse.Namespace) -> None:
-    """Measure all that options ask for, and print it as Markdown."""
+def report(options: argparse.Namespace) -> Iterator[str]:
+    """Measure all that options ask for, and yield it as Markdown."""
     began, load = time.monotonic(), os.getloadavg()[0]
     where = f"wall time, {options.device}, {options.dtype}, {options.threads} thread(s)"
     where += f", d_in = d_out = {D}, {NUM_HEADS} heads"
-    print(f"{machine()}, load {load:.1f} before it began.")
-    print(f"torch {torch.__version__}, {where}.")
+    yield f"{machine()}, load {load:.1f} before it began."
+    yield f"torch {torch.__version__}, {where}."
     names, timed = installed(options.quick), set()
     sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     columns = [*COLUMNS, "with backward, ms", *COLUMNS[1:]]
@@ -342,21 +321,25 @@ def run_all(options: argparse.Namespace) -> None:
             for name, row in cells.items():
                 row += show_times(found, name)
             alone.append(found[LIMIT])
-        print_table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
-        print(f"\n{warning(alone, load)}")
+        yield table(f"b = {size[0]}, num_tokens = {size[1]:,}", columns, cells)
+        yield f"\n{warning(alone, load)}"
         if options.quick and time.monotonic() - began > 30:
             break  # a busy machine: the minute would be over before the next size
-
-    sizes = [size for size in sizes if size[1] >= 1024 and not options.times]
-    cells = {name: [] for name in names}
-    for name, size, backward in itertools.product(names, sizes, (False, True)):
-        if (name, size, backward) in timed:
-            cells[name].append(f"{measure_memory(name, size, backward, options):,.0f}")
-        else:
-            cells[name].append("")
-    heads = [f"({b}, {n:,}){' with backward' * back}" for b, n in sizes for back in (False, True)]
-    if sizes:
-        print_table("Peak memory in MiB at (b, num_tokens)", heads, cells)
+    if sizes := [size for size in sizes if size[1] >= 1024 and not options.times]:
+        runs = list(itertools.product(sizes, (False, True)))
+        heads = [f"({b}, {n:,}){' with backward' * back}" for (b, n), back in runs]
+        new = {"max_workers": 1, "mp_context": get_context("spawn"), "max_tasks_per_child": 1}
+        with ProcessPoolExecutor(**new) as alone:  # each row in a process of its own
+            cells = {
+                name: [
+                    f"{alone.submit(peak, name, *run, options).result():,.0f}"
+                    if (name, *run) in timed
+                    else ""
+                    for run in runs
+                ]
+                for name in names
+            }
+        yield table("Peak memory in MiB at (b, num_tokens)", heads, cells)
 
 
 if __name__ == "__main__":
