@@ -127,7 +127,6 @@ def measure(
 
 
 def new(shape: tuple[int, int, int], options: argparse.Namespace) -> torch.Tensor:
-    """Return new random numbers to compute on."""
     return torch.randn(shape, device=options.device).to(options.dtype)
 
 

@@ -109,7 +109,6 @@ class ModelProof(Proof):
 
     @property
     def released(self) -> Released:
-        """The model's configuration."""
         return RELEASED[self.change]
 
     @property

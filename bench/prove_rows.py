@@ -73,7 +73,6 @@ class Proof:
 
     @property
     def module(self) -> str:
-        """The name of the module."""
         return f"transformers {self.model}Attention"
 
     @property
@@ -82,7 +81,6 @@ class Proof:
         return [(sizes, True) for sizes in CHUNKS] if self.cache else [([TOKENS], False)]
 
     def settings(self) -> dict:
-        """Return the settings of the model's configuration."""
         width = D // self.heads
         sizes = COMMON | {"hidden_size": D, "num_attention_heads": self.heads, "head_dim": width}
         sizes |= {"query_pre_attn_scalar": width}
@@ -113,7 +111,6 @@ class TorchProof:
     module = "torch nn.MultiheadAttention"
 
     def call(self, mha: nn.MultiheadAttention, x: torch.Tensor) -> torch.Tensor:
-        """Return torch's answer to x (b, num_tokens, D)."""
         keys = x if self.other is None else self.other.to(x)
         return mha(x, keys, keys, **self.how)[0]
 

@@ -40,7 +40,6 @@ FRESH = 1_000_000  # added to a seed: the seed of stories that training has not 
 
 
 def main() -> int:
-    """Train what the command line asks for; print a report or store the moments."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=SEED, help=f"default {SEED}")
     parser.add_argument(
@@ -111,7 +110,6 @@ def timed(
 
 
 def line(report: Report, seconds: float) -> str:
-    """Write a report in one line."""
     layer, head = report.best
     return (
         f"prefix {report.prefix[layer][head]:.2f} names {report.names:.2f} "
@@ -194,7 +192,6 @@ def store(seed: int, path: Path = MOMENTS) -> None:
 
 
 def today() -> str:
-    """Return the date, in UTC."""
     return datetime.now(UTC).date().isoformat()
 
 

@@ -127,7 +127,6 @@ def draw(graph: dict[str, set[str]]) -> Picture:
 
 
 def main() -> None:
-    """Write the drawing."""
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     DRAWING.write_text(draw(modules()).svg + "\n", encoding="utf-8", newline="\n")
     print(DRAWING)

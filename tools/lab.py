@@ -47,7 +47,6 @@ def copy(notebook: Path, mine: Path) -> None:
 
 
 def digest(notebook: Path) -> str:
-    """Return a short fingerprint of a notebook's text."""
     return hashlib.sha256(notebook.read_bytes()).hexdigest()[:16]
 
 
@@ -64,7 +63,6 @@ def outdated(course: Path, mine: Path) -> list[Path]:
 
 
 def main() -> None:
-    """Copy what is missing, trust the copies and open the first."""
     first, *_ = __doc__.partition("\n")
     parser = argparse.ArgumentParser(description=first, epilog="Other options are JupyterLab's.")
     _, options = parser.parse_known_args()

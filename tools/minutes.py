@@ -48,7 +48,6 @@ NAME = re.compile(r"\b\d\d_\w+")
 
 
 def main() -> None:
-    """Print the minutes of every notebook; write them down where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="into pages and headings")
     options, every = parser.parse_args(), both()
@@ -131,7 +130,6 @@ def words_of(text: str) -> list[str]:
 
 
 def seconds_of(output: NotebookNode) -> int:
-    """Return the seconds to look at an output."""
     data = output.get("data", {})
     text = output.get("text") or output.get("evalue") or data.get("text/plain", "")
     if text.partition("\n")[2].startswith("the stage:"):
@@ -142,7 +140,6 @@ def seconds_of(output: NotebookNode) -> int:
 
 
 def minutes_of(identifier: str, evening: bool = False) -> int:
-    """Return the minutes of an exercise."""
     group = identifier.partition(".")[0]
     if evening:
         return SHORT_CLASS if group == "your_class" else SHORT

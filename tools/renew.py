@@ -186,7 +186,6 @@ def is_measured(cell: NotebookNode) -> bool:
 
 
 def digest(cell: NotebookNode) -> str:
-    """Return a short fingerprint of a cell's source."""
     return hashlib.sha256(cell.source.encode()).hexdigest()[:16]
 
 

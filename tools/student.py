@@ -15,14 +15,12 @@ STUDENT = NOTEBOOKS.parent / "student"
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """Return a notebook without the cells tagged solution."""
     copy = nbformat.from_dict(notebook)
     copy.cells = [cell for cell in copy.cells if "solution" not in cell.metadata.get("tags", [])]
     return copy
 
 
 def main() -> None:
-    """Write a copy of each notebook named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="all of notebooks/ unless named")
     for path in parser.parse_args().notebooks or COURSE.values():

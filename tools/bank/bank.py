@@ -97,7 +97,6 @@ class Drawn(Case):
 
     @property
     def x(self) -> torch.Tensor:
-        """The input."""
         return whole(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
 
     @property
@@ -108,7 +107,6 @@ class Drawn(Case):
         return other
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
-        """The weight of a parameter."""
         return whole(f"{name}{self.seed}", shape)
 
 

@@ -34,7 +34,6 @@ def shape(scene: Scene, at: str) -> str:
 
 
 def last(scene: Scene, at: str) -> str:
-    """Return the size of the last axis."""
     return str(tensor_of(scene, at).shape[-1])
 
 
@@ -91,7 +90,6 @@ def changed(scene: Scene) -> str:
 
 
 def parameters(scene: Scene) -> str:
-    """Return how many parameters the class has."""
     return f"{sum(parameter.numel() for parameter in scene.module.parameters()):,}"
 
 

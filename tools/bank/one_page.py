@@ -47,14 +47,12 @@ def steps() -> list[tuple[str, str, str]]:
 
 
 def one_head() -> list[str]:
-    """Return the six lines of one head."""
     lines = inspect.getsource(CausalAttention.forward).splitlines()
     at = next(place for place, line in enumerate(lines) if "check_input" in line)
     return [line.strip().partition("  # ")[0] for line in lines[at + 1 :]]
 
 
 def draw(paper: str) -> Figure:
-    """Return the page on one kind of paper."""
     wide, high = PAPERS[paper]
     figure = Figure(figsize=(wide, high))
     left, top = (wide - WIDTH) / 2, (high + HEIGHT) / 2
@@ -101,7 +99,6 @@ def draw(paper: str) -> Figure:
 
 
 def main() -> None:
-    """Write the page for every paper."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--to", type=Path, default=Path(__file__).parents[2] / "sheet", metavar="FOLDER"

@@ -54,7 +54,6 @@ def questions_page(steps: dict[str, list[list[Question]]]) -> NotebookNode:
 
 
 def html_cell(html: str, words: str) -> NotebookNode:
-    """Return a cell whose output is HTML."""
     data = {"text/html": html, "text/plain": words}
     return new_code_cell(outputs=[new_output("display_data", data)])
 

@@ -31,7 +31,6 @@ def names() -> list[str]:
 
 
 def step_of(name: str) -> str:
-    """Return the step that a kind is about."""
     return name.partition(".")[0]
 
 
@@ -66,7 +65,6 @@ def tests(seed: int) -> dict[str, list[Question]]:
 
 
 def main() -> None:
-    """Write all files, and say how many questions they hold."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0, help="of all numbers (%(default)s)")
     parser.add_argument("--variants", type=int, default=10, help="of each kind (%(default)s)")

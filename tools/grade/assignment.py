@@ -189,7 +189,6 @@ def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode
 
 
 def identifiers(cells: list[NotebookNode]) -> list[str]:
-    """Return the exercises that cells ask for."""
     return [about[0] for about in map(asks, cells) if about]
 
 
@@ -330,7 +329,6 @@ def for_otter(asking: dict[Path, NotebookNode], top: Path) -> None:
 
 
 def path_of(notebook: str) -> Path:
-    """Return the path of a notebook of the course, by its name or path."""
     path = Path(notebook)
     return COURSE.get(path.name.removesuffix(".ipynb"), path)
 

@@ -218,7 +218,6 @@ def replacing(path: Path) -> Iterator[Any]:
 def write_json(
     path: Path, exercises: list[str], people: dict[str, Person], found: list[Result]
 ) -> None:
-    """Write all results, and what is known of the students."""
     content = {
         "exercises": {name: course_exercises().get(name, "") for name in exercises},
         "students": {student: asdict(person) for student, person in people.items()},

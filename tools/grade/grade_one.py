@@ -27,7 +27,6 @@ class Limits:
 
     @property
     def answer(self) -> float:
-        """Seconds for the answer to one exercise."""
         return min(ANSWER, self.cell)
 
 

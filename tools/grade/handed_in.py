@@ -159,7 +159,6 @@ def is_left(name: str, names: Iterable[str]) -> bool:
 
 
 def is_notebook(name: str) -> bool:
-    """Say whether a file is called a notebook."""
     return name.lower().endswith(".ipynb")
 
 

@@ -223,7 +223,6 @@ class Judge:
         return self.pipe.recv_bytes()
 
     def close(self) -> None:
-        """End the process."""
         if self.process is not None:
             self.process.kill()
             self.process.join()

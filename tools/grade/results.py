@@ -51,7 +51,6 @@ def course_exercises() -> dict[str, str]:
 
 
 def possible(identifier: str) -> int:
-    """Return how many points an exercise is worth."""
     return POINTS.get(identifier.partition(".")[0], 1)
 
 

@@ -96,7 +96,6 @@ class Rename(ast.NodeTransformer):
     """Let every check("scores.1", ...) in a cell's source collect, whatever check is by then."""
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
-        """Give a call of check another name."""
         self.generic_visit(node)
         name = getattr(node.func, "id", getattr(node.func, "attr", None))
         first = getattr(node.args[0], "value", None) if node.args else None

@@ -52,7 +52,6 @@ UNANSWERED = re.compile("not (answered|repaired) yet")
 
 
 def main() -> int:
-    """Write the pages of the notebooks named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
     parser.add_argument("--without-solutions", action="store_true", help="leave them out")
@@ -73,7 +72,6 @@ def begin(site: Path) -> None:
 
 
 def load_into(assets: Path) -> None:
-    """Write what all pages load."""
     assets.mkdir(parents=True, exist_ok=True)
     for name in ("alive.js", "pages.css", "questions.js", "stills.js"):
         shutil.copy(ASSETS / name, assets)
@@ -182,7 +180,6 @@ def around(name: str) -> dict[str, str]:
 
 
 def tags(cell: NotebookNode) -> list[str]:
-    """Return the tags of a cell."""
     return cell.metadata.get("tags", [])
 
 
@@ -201,7 +198,6 @@ def to_read(cell: NotebookNode) -> NotebookNode:
 
 
 def words(output: NotebookNode) -> str:
-    """Return an output's text."""
     return output.get("text", "") or output.get("data", {}).get("text/plain", "")
 
 

@@ -32,7 +32,6 @@ NUMBERS = count()
 
 
 def main() -> None:
-    """Write the slides and what they load."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, default=build_site.ROOT / "slides", metavar="FOLDER")
     parser.add_argument("--reveal", type=Path, required=True, metavar="FOLDER")

@@ -83,5 +83,4 @@ def card(name: str, minutes: str) -> str:
 
 
 def title_of(path: Path) -> str:
-    """Return the title of a notebook."""
     return TITLE.search(read(path).cells[0].source)[1]
