@@ -92,9 +92,7 @@ def fresh(seed: int) -> Stories:
 
 
 def timed(
-    seed: int,
-    num_heads: tuple[int, ...],
-    at_step: Callable[[int, TinyModel], None] | None = None,
+    seed: int, num_heads: tuple[int, ...], at_step: Callable[[int, TinyModel], None] | None = None
 ) -> tuple[TinyModel, float]:
     """Train the model of a seed under a progress bar; return it, and the seconds it took."""
     start = time.perf_counter()

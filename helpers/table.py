@@ -57,9 +57,7 @@ class Table:
 
 
 def show_table(
-    columns: Mapping[str, Iterable],
-    digits: int | Mapping[str, int] = 2,
-    share: Iterable[str] = (),
+    columns: Mapping[str, Iterable], digits: int | Mapping[str, int] = 2, share: Iterable[str] = ()
 ) -> Table:
     """Write columns of values as a table: numbers and "48 MiB" to the right, texts to the left.
 

@@ -191,10 +191,7 @@ class Published(Numbers):
         )
 
     def build(
-        self,
-        context_length: int,
-        in_window: bool = False,
-        lender: variants.Lends | None = None,
+        self, context_length: int, in_window: bool = False, lender: variants.Lends | None = None
     ) -> VariantAttention:
         """Return the attention of one layer, of the other kind or of this one, untrained."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)

@@ -63,8 +63,7 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str]) -> svg.Picture:
     )
     return svg.picture(
         svg.beside(
-            [svg.labelled(head.name, sentence(head, words)) for head in heads],
-            gap=2 * svg.GAP,
+            [svg.labelled(head.name, sentence(head, words)) for head in heads], gap=2 * svg.GAP
         ),
         f"{told.name.capitalize()}: {reads(told, words, len(words) - 1)[0]}",
         f"The words: {' '.join(words)}. What each attends to most, "

@@ -9,13 +9,7 @@ from eleven_steps.beyond.tiny import patterns
 from eleven_steps.beyond.variants import Cache, VariantAttention
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import trace
-from eleven_steps.pictures import (
-    Picture,
-    Shown,
-    draw_map,
-    draw_patterns,
-    draw_tensors,
-)
+from eleven_steps.pictures import Picture, Shown, draw_map, draw_patterns, draw_tensors
 from eleven_steps.sliders.film import Film, film
 
 

@@ -170,10 +170,7 @@ def misplaced(step: Any) -> Iterator[dict[str, Any]]:
     if step.state != "wrong" or fits(step) or reshaped(step):
         return
     for name, tensor in step.tensors.items():
-        yield {
-            "title": f"{name} {tuple(tensor.shape)}",
-            "all": tables(tensor, step.right[name]),
-        }
+        yield {"title": f"{name} {tuple(tensor.shape)}", "all": tables(tensor, step.right[name])}
 
 
 def spoken(cls: type) -> Iterator[dict[str, Any]]:

@@ -6,14 +6,7 @@ from functools import partial
 import torch
 
 from eleven_steps.beyond import variants
-from eleven_steps.pictures import (
-    Picture,
-    Shown,
-    draw_dials,
-    draw_product,
-    draw_running,
-    draw_walk,
-)
+from eleven_steps.pictures import Picture, Shown, draw_dials, draw_product, draw_running, draw_walk
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
 

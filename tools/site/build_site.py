@@ -151,11 +151,7 @@ def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> s
 @functools.cache
 def exporter() -> HTMLExporter:
     """Return what all pages are written with: its templates take as long to read as a page."""
-    return HTMLExporter(
-        extra_template_paths=[str(ASSETS)],
-        template_file="page.html.j2",
-        **BARE,
-    )
+    return HTMLExporter(extra_template_paths=[str(ASSETS)], template_file="page.html.j2", **BARE)
 
 
 def close_folds(cells: list[NotebookNode]) -> None:

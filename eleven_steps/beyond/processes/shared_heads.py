@@ -6,11 +6,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from eleven_steps.beyond.variants import GroupedHeads, VariantAttention
 from eleven_steps.helpers.attention import MultiHeadAttention, check_sizes, record_nothing
