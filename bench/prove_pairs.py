@@ -4,13 +4,14 @@ ours = theirs + offset. Each theirs is a view into the module's own weights, so 
 in both directions; bench/prove.py asks that all weights of both are paired, each once.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 Pairs = Iterator[tuple[torch.Tensor, torch.Tensor, float]]
-LAYERS = ("W_query", "W_key", "W_value")
+LAYERS = "W_query W_key W_value"
 # Layers and weights, ours=theirs.
 KEYS = "W_key=k_proj W_value=v_proj out_proj=o_proj sinks=sinks"
 LLAMA = f"W_query=q_proj {KEYS}"
@@ -46,15 +47,15 @@ def by_name(ours: nn.Module, theirs: nn.Module, names: str, offset: float = 0) -
 
 def three(ours: nn.Module, weights, biases=None) -> Pairs:
     """Pair the three layers of step 2 with three weights each."""
-    for name, weight in zip(LAYERS, weights, strict=True):
+    for name, weight in zip(LAYERS.split(), weights, strict=True):
         yield getattr(ours, name).weight, weight, 0
-    for name, bias in zip(LAYERS, biases or (), strict=False):
+    for name, bias in zip(LAYERS.split(), biases or (), strict=False):
         yield getattr(ours, name).bias, bias, 0
 
 
-def head_by_head(ours: nn.Module, layer: nn.Linear, names: Sequence[str]) -> Pairs:
+def head_by_head(ours: nn.Module, layer: nn.Linear, layers: str) -> Pairs:
     """Pair several layers of ours with one that holds them head by head."""
-    by_head = ours.num_heads, -1
+    names, by_head = layers.split(), (ours.num_heads, -1)
     widths = [getattr(ours, name).out_features // ours.num_heads for name in names]
     for kind, whole in layer.named_parameters():
         for name, part in zip(names, whole.unflatten(0, by_head).split(widths, 1), strict=True):
@@ -67,105 +68,87 @@ def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
     yield from by_name(ours, theirs, "out_proj=out_proj")
 
 
-def gpt2_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with GPT-2: three weights side by side, stored as (d_in, d_out)."""
+@dataclass(frozen=True)
+class Paired:
+    """How the weights of a module are paired with ours, which are called with both.
+
+    names: layers and weights, ours=theirs. plus_one: norms that multiply by 1 + weight. by_head: a
+    layer of theirs with several of ours head by head, theirs=ours. more: what has a way of its own.
+    """
+
+    names: str = ""
+    plus_one: str = ""
+    by_head: str = ""
+    more: Callable[[nn.Module, nn.Module], Pairs] | None = None
+
+    def __call__(self, ours: nn.Module, theirs: nn.Module) -> Pairs:
+        yield from by_name(ours, theirs, self.names)
+        yield from by_name(ours, theirs, self.plus_one, 1)
+        if self.by_head:
+            layer, layers = self.by_head.split("=")
+            yield from head_by_head(ours, getattr(theirs, layer), layers)
+        yield from self.more(ours, theirs) if self.more else ()
+
+
+def gpt2(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair three weights that lie side by side, stored as (d_in, d_out)."""
     yield from three(ours, theirs.c_attn.weight.T.chunk(3), theirs.c_attn.bias.chunk(3))
     yield ours.out_proj.weight, theirs.c_proj.weight.T, 0
     yield ours.out_proj.bias, theirs.c_proj.bias, 0
 
 
-def llama_pairs(ours: nn.Module, theirs: nn.Module, norm_offset: float = 0) -> Pairs:
-    """Pair with Llama and those built alike, with norms, sinks and indexer where there are some."""
-    yield from by_name(ours, theirs, f"{LLAMA} {BLOCKS}")
-    yield from by_name(ours, theirs, f"{NORMS} {BLOCK_NORMS}", norm_offset)
-
-
-def one_plus(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Gemma 3 and MiniMax-M3, whose norms multiply by 1 + weight."""
-    return llama_pairs(ours, theirs, norm_offset=1)
-
-
-def difference_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with DiffLlama: as Llama, and four vectors that the shares are made of."""
-    yield from llama_pairs(ours, theirs)
+def shares(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair the four vectors that DiffLlama's shares are made of."""
     for place, name in enumerate(("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")):
         yield ours.shares[place], getattr(theirs, name), 0
 
 
-def bloom_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Bloom: head by head a query, a key and a value."""
-    yield from head_by_head(ours, theirs.query_key_value, LAYERS)
-    yield from by_name(ours, theirs, "out_proj=dense")
-
-
-def falcon_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Falcon: all queries, then the one key and the one value."""
-    sizes = [ours.d_out, ours.head_dim, ours.head_dim]
-    yield from three(ours, theirs.query_key_value.weight.split(sizes))
-    yield from by_name(ours, theirs, "out_proj=dense")
-
-
-def lightning_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with MiniMax's linear attention: head by head three, a norm and a gate."""
-    yield from head_by_head(ours, theirs.qkv_proj, LAYERS)
-    yield from by_name(ours, theirs, "context_norm=norm W_gate=output_gate out_proj=out_proj")
-
-
-def mpt_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with MPT: three weights below each other, no biases."""
-    yield from three(ours, theirs.Wqkv.weight.chunk(3))
-    yield from by_name(ours, theirs, "out_proj=out_proj")
-
-
-def gated_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Qwen3-Next: head by head a query and a gate, norms that multiply by 1 + weight."""
-    yield from head_by_head(ours, theirs.q_proj, ("W_query", "W_gate"))
-    yield from by_name(ours, theirs, KEYS)
-    yield from by_name(ours, theirs, NORMS, 1)
-
-
-def latent_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with DeepSeek: head by head, what makes a key and a value out of a latent."""
-    queries = QUERY_LATENT if hasattr(ours, "W_query_up") else "W_query=q_proj"
-    yield from by_name(ours, theirs, f"{queries} {LATENT} {INDEXER}")
-    yield from head_by_head(ours, theirs.kv_b_proj, ("W_key", "W_value"))
-
-
-def delta_layer_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with Kimi Linear's layers without a softmax: one convolution for all three."""
-    yield from by_name(ours, theirs, f"{LLAMA} {DELTA}")
-    mixes = theirs.conv1d.weight.chunk(3)
-    for name, mix in zip(("query_mix", "key_mix", "value_mix"), mixes, strict=True):
+def mixes(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair Kimi Linear's one convolution for queries, keys and values."""
+    parts = theirs.conv1d.weight.chunk(3)
+    for name, mix in zip(("query_mix", "key_mix", "value_mix"), parts, strict=True):
         yield getattr(ours, name).weight, mix, 0
 
 
-def pool_pairs(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair with DeepSeek-V4: one key that is its value, pools, an indexer, two last layers."""
-    return by_name(ours, theirs, POOLS)
+def falcon(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair all queries, then the one key and the one value."""
+    sizes = [ours.d_out, ours.head_dim, ours.head_dim]
+    return three(ours, theirs.query_key_value.weight.split(sizes))
 
 
+def latent_queries(ours: nn.Module, theirs: nn.Module) -> Pairs:
+    """Pair what makes DeepSeek's queries, of a latent or not."""
+    return by_name(ours, theirs, QUERY_LATENT if hasattr(ours, "W_query_up") else "W_query=q_proj")
+
+
+BLOOM = Paired("out_proj=dense", by_head=f"query_key_value={LAYERS}")
+PLUS_ONE = Paired(f"{LLAMA} {BLOCKS}", f"{NORMS} {BLOCK_NORMS}")
+GATED = Paired(KEYS, NORMS, "q_proj=W_query W_gate")
+DELTA_LAYER = Paired(f"{LLAMA} {DELTA}", more=mixes)
 PAIRS = {
-    "GPT2": gpt2_pairs,
-    "Bloom": bloom_pairs,
-    "Mpt": mpt_pairs,
-    "Gemma3": one_plus,
-    "Qwen3Next": gated_pairs,
-    "Falcon": falcon_pairs,
-    "GPTNeoX": bloom_pairs,
-    "MiniMaxLightning": lightning_pairs,
-    "Qwen3_5": gated_pairs,
-    "DiffLlama": difference_pairs,
-    "MiniMaxM3VL": one_plus,
-    "KimiLinearDelta": delta_layer_pairs,
-    "Glm5NextTextLinear": delta_layer_pairs,
-    "DeepseekV4": pool_pairs,
+    "GPT2": Paired(more=gpt2),
+    "Bloom": BLOOM,
+    "GPTNeoX": BLOOM,
+    "Falcon": Paired("out_proj=dense", more=falcon),
+    "Mpt": Paired("out_proj=out_proj", more=lambda o, t: three(o, t.Wqkv.weight.chunk(3))),
+    "Gemma3": PLUS_ONE,
+    "MiniMaxM3VL": PLUS_ONE,
+    "Qwen3Next": GATED,
+    "Qwen3_5": GATED,
+    "MiniMaxLightning": Paired(
+        "context_norm=norm W_gate=output_gate out_proj=out_proj", by_head=f"qkv_proj={LAYERS}"
+    ),
+    "DiffLlama": Paired(LLAMA, more=shares),
+    "KimiLinearDelta": DELTA_LAYER,
+    "Glm5NextTextLinear": DELTA_LAYER,
+    "DeepseekV4": Paired(POOLS),
 }
 PAIRS |= dict.fromkeys(
     ["DeepseekV2", "DeepseekV3", "DeepseekV32", "GlmMoeDsa", "KimiLinear", "Glm5NextText"],
-    latent_pairs,
+    Paired(f"{LATENT} {INDEXER}", by_head="kv_b_proj=W_key W_value", more=latent_queries),
 )
 PAIRS |= dict.fromkeys(
     ["Llama", "Cohere", "Qwen3", "Gemma2", "Mistral", "GptOss", "SmolLM3", "Llama4Text"]
     + ["Gemma4Text"],
-    llama_pairs,
+    Paired(f"{LLAMA} {BLOCKS} {NORMS} {BLOCK_NORMS}"),
 )
