@@ -1,6 +1,6 @@
 // The stage as a picture of its own.
 
 export default answering(({ model, el }) => {
-  const stage = mount(el, model.get("data"));
+  const stage = new Stage(el, model.get("data"));
   return () => stage.leave();
 });

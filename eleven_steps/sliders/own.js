@@ -9,7 +9,7 @@ function render({ model, el }) {
   el.classList.add("live", "own");
   el.replaceChildren(told, place);
   if (voice) speak(place, voice, stage.colours);
-  const shown = mount(el, stage);
+  const shown = new Stage(el, stage);
   el.append(...instead.map(({ title, all }) => tables(title, all)));
   return () => shown.leave();
 }

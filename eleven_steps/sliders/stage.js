@@ -4,7 +4,7 @@
 
 // What the stage shows, and what was changed: other modules put it on the page, say it and move it.
 class Stage {
-  constructor(el, data) {
+  constructor(el, data) { // in an element of any page: data as eleven_steps.sliders.stage hands it over
     this.data = data; this.own = data.own; // of a class of one's own: how far it has come
     this.frame = this.waiting = null; // what will be painted: soon, and a little later
     this.pointed = this.kin = null; // the number under the pointer, and where its relatives are
@@ -285,6 +285,3 @@ class Stage {
     this.leave = () => { this.playhead.stop(); room.disconnect(); sight.disconnect(); };
   }
 }
-
-// Put the stage into an element of any page: data as eleven_steps.sliders.stage hands it over.
-function mount(el, data) { return new Stage(el, data); }

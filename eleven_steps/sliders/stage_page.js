@@ -1,5 +1,7 @@
 // The stage's page: what is around the numbers, and an element over each of them.
 
+const PLACES = ["title", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all", "strip",
+  "handle", "board", "field", "cells", "call", "card"]; // parts of the page by their class
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
 class StagePage {
@@ -35,12 +37,8 @@ class StagePage {
       <div class="card" aria-live="off"></div><svg class="thread" aria-hidden="true"><path/></svg></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
-    this.title = part("title"); this.choices = part("choices"); this.back = part("back");
-    this.pull = part("pull"); this.steps = part("steps"); this.row = part("row"); this.code = part("code"); this.knobs = part("knobs"); this.words = part("words");
-    this.one = part("one"); this.all = part("all");
-    this.strip = part("strip"); this.handle = part("handle"); this.tiles = [...root.querySelectorAll(".tile")];
-    this.board = part("board"); this.field = part("field"); this.cells = part("cells");
-    this.call = part("call"); this.card = part("card"); [this.small, this.canvas] = root.querySelectorAll("canvas");
+    for (const name of PLACES) this[name] = part(name);
+    this.tiles = [...root.querySelectorAll(".tile")]; [this.small, this.canvas] = root.querySelectorAll("canvas");
     this.lever = this.cells.nextElementSibling; this.line = root.querySelector(".thread path");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
