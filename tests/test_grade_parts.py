@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sampled import sampled
 from served import reply
 from serving import serve
 from sizes import steady
@@ -178,18 +179,18 @@ def forging(reply):
     return Box(json.dumps({"reply": {"reply": reply}}).encode())
 
 
-def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed():
+@sampled("forged", [LISTS, LAYER], ids=["lists", "layer"])
+def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed(forged):
     judges = judging.Judge(300_000_000)
     try:
         for name in ("practice.columns." + "1" * 5000, "nothing", "practice.columns.3"):
             start = judges.judge(name, Box(), 9.0, asked=False)["start"]
             assert bool(start["given"]) is (name == "practice.columns.3")
         right = Box(answer=lambda q, k: q @ k.transpose(2, 3))
-        for forged in LAYER, LISTS:
-            assert not judges.judge("by_hand.7", forging(forged), 9.0)["said"]["passed"]
-            assert judges.judge("scores.1", right, 9.0)["said"]["passed"]
-            used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
-            assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 900_000  # kB, torch included
+        assert not judges.judge("by_hand.7", forging(forged), 9.0)["said"]["passed"]
+        assert judges.judge("scores.1", right, 9.0)["said"]["passed"]
+        used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
+        assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 900_000  # kB, torch included
     finally:
         judges.close()
 

@@ -10,6 +10,8 @@ from itertools import accumulate
 
 import pytest
 import torch
+from kernels import FORKS, PRELOADED, Started
+from kernels import processes as forks
 from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate
@@ -29,8 +31,13 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.nightly)])
 def group(request):
-    """Processes, started once for all tests of this file: each start costs seconds."""
-    with Processes(request.param) as group:
+    """Processes, started once for all tests of this file, and forked as those of a notebook."""
+    with pytest.MonkeyPatch.context() as patch:
+        if FORKS:
+            forks.set_forkserver_preload([*PRELOADED, "torch.distributed.tensor"])
+            patch.setattr("subprocess.Popen", Started)
+        group = Processes(request.param)
+    with group:
         yield group
 
 

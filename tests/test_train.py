@@ -240,6 +240,7 @@ def test_ten_seeds_are_stored_in_little_room_and_hold_what_is_said():
     assert seeds["prefix_random"].max() < 0.35 < 0.65 < seeds["prefix_random_names"].min()
 
 
+@pytest.mark.nightly
 def test_the_stored_seed_is_the_stored_model(stored):
     seeds, stories = examples.load_example("seeds"), train.fresh(train.SEED)
     answers = ablate.look_at(stored[-1].model, stories, train.SEED)
