@@ -1,6 +1,7 @@
 """How a constructor of somebody else's is called: which of our sizes each parameter asks for."""
 
 import contextlib
+import dis
 import functools
 import inspect
 import itertools
@@ -8,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import NoneType
+from types import CodeType, NoneType
 from typing import Any, get_args
 
 from torch import nn
@@ -358,7 +359,7 @@ def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any
 def _asked(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
-    read = set().union(*(_read(kind) for kind in {type(each) for each in modules}))
+    read = set().union(*(_fields(kind) for kind in {type(each) for each in modules}))
     has = {name for name in read if _has(config, name)}
     kind = type(config)
     return {_field(name) for name in has if not _is_so(_field(name), getattr(kind, name, ...))}
@@ -372,13 +373,24 @@ def _is_so(size: str, default: Any) -> bool:
 @functools.cache
 def _said(kind: Any) -> frozenset[str]:
     """The names that stand in the code of a class; none in that of a function."""
+    said = (name for code in _codes(kind) for name in (*code.co_names, *code.co_consts))
+    return frozenset(each for each in said if isinstance(each, str))
+
+
+def _codes(kind: Any) -> list[CodeType]:
     kinds = kind.__mro__ if isinstance(kind, type) else ()
     own = (vars(each).values() for each in kinds if not each.__module__.startswith("torch."))
-    codes = [each.__code__ for values in own for each in values if inspect.isfunction(each)]
-    said = (name for code in codes for name in (*code.co_names, *code.co_consts))
-    return frozenset(each for each in said if isinstance(each, str))
+    return [each.__code__ for values in own for each in values if inspect.isfunction(each)]
 
 
 def _read(kind: Any) -> frozenset[str]:
     """The names of sizes that stand in the code of a class."""
     return frozenset(filter(_field, _said(kind)))
+
+
+@functools.cache
+def _fields(kind: Any) -> frozenset[str]:
+    """Those that are read of a config: what comes next after its name."""
+    steps = (itertools.pairwise(dis.get_instructions(each)) for each in _codes(kind))
+    named = (e.argval for a, e in itertools.chain(*steps) if _called(str(a.argval).rstrip("')")))
+    return frozenset(each for each in named if isinstance(each, str)) & _read(kind)

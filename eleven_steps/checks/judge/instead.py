@@ -75,7 +75,9 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     if verdict.passed:
         return _with_few_heads(judge, every, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
-    instead = _instead(judge, every, way, verdict, _candidates(asked, module, sized))
+    others = _candidates(asked, module, sized)
+    here = verdict.mistakes and _fits(every, way)  # it is right as asked but for these
+    instead = None if here else _instead(judge, every, way, verdict, others)
     if instead is not None:
         return instead
     return verdict if verdict.kind in ("unread", "failed") else _beyond(every, ways[0], verdict)
