@@ -257,10 +257,10 @@ def shapes_of(variant: str, *mistakes: str) -> dict[bool, Shapes]:
 
 def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure) -> Finding:
     """Say what a constructor raises in its own line, at the step of what that line builds."""
+    if names := ", ".join(in_other_order(cls)):
+        return say("other_order", names=names)
     names = ask(cls, "parameters")
     names = [] if isinstance(names, Failure) else names
-    if len(names) > 4 and any(n in names and names.index(n) != i for i, n in enumerate(ORDER)):
-        return say("other_order", names=", ".join(names[:5]))
     if not failure.number:  # none of its lines had begun
         return say("other_signature", signature=signature(case.variant), error=failure.text)
     at = ask(cls, "statement", case, bias)
@@ -270,6 +270,14 @@ def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure
     step = step_of(at["builds"])
     hint = _hint(failure, at, names, case)
     return say("constructor_raises", step, error=failure.text, line=in_line(failure), hint=hint)
+
+
+def in_other_order(cls: Any) -> list[str]:
+    """The first parameters of a constructor, if the lecture's come in another order; else none."""
+    names = ask(cls, "parameters")
+    names = [] if isinstance(names, Failure) else names
+    other = any(n in names and names.index(n) != i for i, n in enumerate(ORDER))
+    return names[:5] if other and len(names) > 4 else []
 
 
 def step_of(builds: Iterable[str]) -> int:

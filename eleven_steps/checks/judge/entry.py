@@ -17,6 +17,7 @@ from eleven_steps.checks.adapt.built import built, given, unknown
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.constructor import in_other_order
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.in_use import base_unused
 from eleven_steps.checks.judge.instead import Unread, in_turn
@@ -94,7 +95,8 @@ def check_attention(
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
-        return honestly("", _judged_alone, cls, asked.variant)
+        verdict = honestly("", _judged_alone, asked)
+        return _by_name(asked, verdict) if in_other_order(cls) else verdict
     return honestly("", in_turn, _judged, _every, asked)
 
 
@@ -111,23 +113,43 @@ def _elsewhere(cls: Any) -> bool:
 
 def _of_another_form(cls: type) -> bool:
     own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
+    names, called = inspect.signature(cls), attempt(inspect.signature(cls).bind, *range(5))
+    if isinstance(called, Failure) and not {"d_in", "d_out"} <= names.parameters.keys():
+        return True
     codes = [each.__code__ for each in own]
     said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
     said += [each for consts in said for each in consts if isinstance(each, tuple)]
     return not {*chain(*said)} & {*LAYERS[:3]}
 
 
-def _judged_alone(cls: Any, variant: str) -> Outcome:
+def _judged_alone(asked: Asked) -> Outcome:
     """Say of a class that is built and called as the lecture's is whether it is right."""
-    verdict = judged(cls, variant)
+    cls, verdict = asked.build, judged(asked.build, asked.variant)
     function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
-    if not inspect.isfunction(function) or "cache" in variant:
+    if not inspect.isfunction(function) or "cache" in asked.variant:
         return verdict
     every = inspect.signature(function).parameters.values()
     # A function by default, such as one that listens to the steps, is no input.
     inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
     names = ", ".join(each.name for each in inputs)
-    return replace(verdict, note=wording("left_alone", names=names)) if names else verdict
+    if not names:
+        return verdict
+    try:
+        with isolated(READING):
+            reading, *_ = _readings(asked)
+            return called_otherwise(asked, False, _every, _best, reading, verdict)[1]
+    except (TimeUp, Unread):
+        return replace(verdict, note=wording("left_alone", names=names))
+
+
+def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
+    """Say of a class whose constructor has another order what it is besides."""
+    other = honestly("", in_turn, _judged, _every, asked)
+    if other.kind in ("unread", "failed"):
+        return verdict
+    more = wording("right_by_name") if other.passed else other.message
+    other = verdict if other.passed else other
+    return replace(other, message=together(verdict.message, more))
 
 
 def _judged(asked: Asked) -> Outcome:

@@ -316,7 +316,8 @@ def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outc
         if table is not None and not close(table, weights if table.dim() == 4 else weights.mean(1)):
             text = wording("other_weights_returned", flag=flag)
             return right, Outcome("", "value", text, 7)
-        right[flag] = table is not None
+        if TABLES.fullmatch(flag):  # of what is kept the next call is to be asked, too
+            right[flag] = table is not None
     return right, None
 
 
