@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from attention_variants import Base
 from sampled import sampled
 from test_shell import ROOT
 from torch import nn
@@ -196,6 +197,18 @@ class KeptInX(Kept):
         if past is not None:
             x.zero_()
         return out
+
+
+class LecturesLayers(Base):
+    """The lecture's names and another constructor."""
+
+    def __init__(self, dim, heads, block_size):
+        super().__init__(dim, dim, block_size, 0.0, heads)
+
+
+class LecturesIgnores(Base):
+    def forward(self, x, attention_mask=None):
+        return super().forward(x)
 
 
 class OwnHeads(nn.Module):
@@ -601,6 +614,7 @@ def asked(cls):
         (InPlaceOfIts, "one that hides padding alone shows the future."),
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
+        (LecturesLayers, "Read as"),
         (OwnHeads, "Read as"),
         (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
@@ -639,6 +653,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledOrAdded, 6, "but not where it holds integers, 1 and 0"),
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
+        (LecturesIgnores, 6, "what `attention_mask` holds changes nothing"),
         (OwnHeadsDivided, 7, "but not with one of its own, 16 in place of 8"),
         (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
         (BegunWithOne, None, "After a shorter text the same x gives something else."),
