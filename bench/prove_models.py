@@ -48,12 +48,8 @@ def config_of(model: str) -> str:
     return (text | other).get(model, model) + "Config"
 
 
-RELEASED = {
-    name: Released(**entry)
-    for name, entry in tomllib.loads(
-        Path(__file__).with_name("released.toml").read_text("utf-8")
-    ).items()
-}
+TABLE = tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))
+RELEASED = {name: Released(**entry) for name, entry in TABLE.items()}
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 DIVISORS = {
     "heads": ("num_attention_heads", "num_key_value_heads", "index_n_heads", "o_groups")

@@ -34,9 +34,7 @@ class _Causal(nn.Module):
     def _apply(self, fn, recurse=True):
         mask = getattr(self, "mask", None)
         super()._apply(fn, recurse)
-        if (
-            mask is not None and mask.is_meta
-        ):  # to_empty has given the mask memory, and nobody would fill it
+        if mask is not None and mask.is_meta:  # to_empty gave it memory, and nobody would fill that
             self.mask = future_mask(self.context_length, self.mask.device)
         return self
 

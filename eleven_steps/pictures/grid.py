@@ -81,9 +81,8 @@ class Cell:
         if not self.full:
             return svg.NEUTRAL, 0.4, 0.0
         line = 1 if written else 0.2
-        step = (
-            svg.STEP if written else 2 * svg.STEP
-        )  # with nothing to read through it a shade may be deep
+        # With nothing to read through it a shade may be deep.
+        step = svg.STEP if written else 2 * svg.STEP
         if self.value == -math.inf:
             return self.colour, line, svg.FAINT
         opacity = svg.TINT if self.shade is None else svg.FAINT + step * round(self.shade * 10)

@@ -138,9 +138,8 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
     )
     low, end = max(a.height, c.height), max(drawing.width for drawing in planes[1:])
     end_of_rows = b.height + svg.GAP + low
-    x, y = (
-        a.width + 2 * svg.GAP + end - drawing.width for drawing in planes[1:]
-    )  # columns below columns
+    # Columns stand below columns.
+    x, y = (a.width + 2 * svg.GAP + end - drawing.width for drawing in planes[1:])
     together = svg.Drawing(
         svg.at(0, end_of_rows - a.height, a)
         + svg.at(x, 0, b)

@@ -103,9 +103,7 @@ def cut(texts: list[str]) -> dict[str, Any]:
     before = os.path.commonprefix(texts)
     before = before[: max(before.rfind(mark) for mark in " .(") + 1]
     rest = [text[len(before) :] for text in texts]
-    for k in range(
-        min(map(len, rest)) + 1, -1, -1
-    ):  # the longest end that no bracket begins before
+    for k in range(min(map(len, rest)) + 1, -1, -1):  # the longest end that leaves no bracket open
         own = [text[: len(text) - k] for text in rest]
         same = len({text[len(text) - k :] for text in rest}) == 1
         if same and all(text.count("(") == text.count(")") for text in own):

@@ -62,9 +62,7 @@ class Own(Live):
         if reading.whole:
             try:
                 voice = list(spoken(reading.cls))
-            except (
-                Exception
-            ) as error:  # theirs: it passes the checks, and may do anything elsewhere
+            except Exception as error:  # it passes the checks, and may do anything elsewhere
                 says += f" It cannot read a sentence: {type(error).__name__}: {error}"
         super().__init__(
             data={

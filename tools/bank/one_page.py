@@ -23,6 +23,7 @@ LINE, SMALL, LARGE = 0.21, 7.5, 10  # inches from line to line; points
 CODE, SHAPE = 0.95, 5.0  # inches from the left
 # Of those that stand in public code again and again (21_in_the_wild, and the questions people ask).
 COMMON = ("view_straight", "scale_sqrt_d_out", "mask_inverted", "no_transpose_back", "no_scale")
+MADE = re.compile(r"(b|queries|split|scores|future|masked|scaled|weights|context|out)\b.* = ")
 LETTERS = (
     "b sequences of num_tokens tokens; d_in features of each token come in, and d_out go out; "
     "num_heads heads share them, head_dim = d_out / num_heads each. "
@@ -37,9 +38,7 @@ def steps() -> list[tuple[str, str, str]]:
         code, _, shape = line.strip().partition("  # ")
         if heading := re.fullmatch(r"# (\d+ \w+)", code):
             name = heading[1]
-        elif re.match(
-            r"(b|queries|split|scores|future|masked|scaled|weights|context|out)\b.* = ", code
-        ):
+        elif MADE.match(code):
             rows.append((name, code, shape))
             name = ""
     assert [row[0].partition(" ")[2] for row in rows if row[0]] == list(STEPS)
