@@ -73,8 +73,7 @@ class Cell:
 
     def outline(self, size: tuple[float, float]) -> str:
         """Return the path around the cell."""
-        width, height = size
-        return f"M{self.x:g} {self.y:g}h{width:g}v{height:g}h-{width:g}z"
+        return svg.outline(self.x, self.y, *size)
 
     def look(self, written: bool) -> tuple[str, float, float]:
         """Return the colour, the width of the line around it, and how opaque the cell is."""

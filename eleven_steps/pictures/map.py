@@ -195,7 +195,7 @@ def box(
     """Draw a box in a head's colour, or only its lower triangle filled."""
     colour = svg.head_colour(head)
     shape = f"M{x:g} {y:g}l{width:g} {height:g}h-{width:g}z"
-    whole = f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+    whole = svg.outline(x, y, width, height)
     return (
         f'<path d="{shape if triangle else whole}" fill="{colour}" fill-opacity="{svg.TINT}"/>'
         f'<path d="{whole}" fill="none" stroke="{colour}"/>'

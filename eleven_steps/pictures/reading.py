@@ -56,7 +56,8 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str]) -> svg.Picture:
             do not sum to 1, or there are more than 20 words.
     """
     check_reading(heads, words)
-    told = max(heads, key=lambda head: most_of_another(head.weights))
+    # The head whose last word gives another the most.
+    told = max(heads, key=lambda head: max(head.weights[-1, :-1].tolist(), default=0))
     every = "; ".join(
         f"{head.name}: " + ", ".join(reads(head, words, i)[0] for i in range(len(words)))
         for head in heads
@@ -140,11 +141,6 @@ def per_cent(share: float) -> int:
     return round(100 * share)
 
 
-def most_of_another(weights: torch.Tensor) -> float:
-    """Return the largest of weights (num_tokens, num_tokens) that the last word gives another."""
-    return max(weights[-1, :-1].tolist(), default=0)
-
-
 def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
     """Draw arcs, the words below them, and the weights of the last word below those.
 
@@ -153,12 +149,14 @@ def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
     wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = ""
+    colour = svg.head_colour(head.number)
     for i, word in enumerate(words):
         off, faded = ("", "") if i == len(words) - 1 else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
-        frame = f'<path d="{box(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
+        frame = f'<path d="{svg.outline(i * wide, high, wide, WORD_HEIGHT)}" {FRAME}/>'
         numbers += f'<g class="shares" data-word="{i}"{off}>{row}{frame}</g>'
-        drawn = in_colour(arcs_of(head.weights[i], i, wide, high), head.number)
+        drawn = arcs_of(head.weights[i], i, wide, high)
+        drawn = f'<g fill="{colour}" stroke="{colour}">{drawn}</g>'
         arcs += f'<g class="reads" data-word="{i}"{faded}>{drawn}</g>'
         written += svg.text(word, (i + 0.5) * wide, high + 16, "middle")
     unit = svg.text("%", len(words) * wide + 4, tall - 6)
@@ -169,11 +167,6 @@ def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
 def width_of(words: Sequence[str]) -> float:
     """Return how wide the place of a word is, in pixels, the same for all words."""
     return max(NARROWEST, svg.CHARACTER * max(map(len, words)) + 12)
-
-
-def box(x: float, y: float, width: float, height: float) -> str:
-    """Return the outline of a rectangle."""
-    return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
 
 
 def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
@@ -215,12 +208,6 @@ def arc(start: float, end: float, foot: float, rise: float, share: float) -> str
         f'{tip:g} {foot - TIP + 1:g}" fill="none" stroke-width="{1 + 4 * share:.2f}"/>'
         f'<path d="M{tip - half:g} {foot - TIP:g}h{2 * half:g}L{tip:g} {foot:g}z"/>'
     )
-
-
-def in_colour(drawn: str, head: int) -> str:
-    """Draw paths in a head's colour."""
-    colour = svg.head_colour(head)
-    return f'<g fill="{colour}" stroke="{colour}">{drawn}</g>'
 
 
 def check_reading(heads: Sequence[Head], words: Sequence[str]) -> None:

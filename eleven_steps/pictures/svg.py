@@ -108,6 +108,11 @@ def text(content: str, x: float, y: float, anchor: str = "start", style: str = "
     return f'<text x="{x:g}" y="{y:g}"{where}{look}>{escape(content)}</text>'
 
 
+def outline(x: float, y: float, width: float, height: float) -> str:
+    """Return the path around a rectangle."""
+    return f"M{x:g} {y:g}h{width:g}v{height:g}h-{width:g}z"
+
+
 def number(value: float) -> str:
     """Write a number in at most five characters, as the cells of a grid do."""
     if isinstance(value, int):

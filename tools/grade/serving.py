@@ -50,11 +50,8 @@ def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
             return _plain(out)
         if "gradient" not in wanted:
             return _plain((out, torch.get_rng_state()))
-        return _plain(_gradients(out, inputs, decode(wanted["gradient"])))
-
-
-def _gradients(out: torch.Tensor, inputs: Sequence[torch.Tensor], given: torch.Tensor) -> tuple:
-    return torch.autograd.grad(out, inputs, given, allow_unused=True, materialize_grads=True)
+        given, zeros = decode(wanted["gradient"]), {"allow_unused": True, "materialize_grads": True}
+        return _plain(torch.autograd.grad(out, inputs, given, **zeros))
 
 
 def _plain(came: Any) -> Any:

@@ -51,7 +51,8 @@ def slides() -> str:
     made, kept, start = new_notebook(metadata={"title": TITLE}), {}, 0
     for name, (evening, _) in minutes.both().items():
         if evening:
-            cells = takewhile(above_fold, read(COURSE[name]).cells)
+            cells = read(COURSE[name]).cells
+            cells = takewhile(lambda cell: not cell.source.startswith(minutes.FOLD), cells)
             made.cells += row([*cells], f"Minutes {start} to {start + evening}.", kept)
             start += evening
     made.metadata.widgets = {STATE: {"state": kept}}
@@ -63,11 +64,6 @@ def slides() -> str:
         **build_site.BARE,
     )
     return exporter.from_notebook_node(made, {"metadata": {"name": "index"}})[0]
-
-
-def above_fold(cell: NotebookNode) -> bool:
-    """Return whether the evening goes on after this cell."""
-    return not cell.source.startswith(minutes.FOLD)
 
 
 def row(cells: list[NotebookNode], when: str, kept: dict) -> list[NotebookNode]:
