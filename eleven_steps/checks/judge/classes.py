@@ -214,8 +214,7 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
     again = blame and other and blamed(subject.cls, other, subject.out(other))
     if not again or not again.found or holds(blame, again):
         return ""
-    one, two = blame.found, again.found
-    if one and (one.step, one.reason) == (two.step, two.reason):  # whatever the line
+    if blame.found and blame.found.step == again.found.step:  # whatever the line
         return ""
     return say("so_here", where=letters(case)).text
 

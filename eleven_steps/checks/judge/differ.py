@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import of_another, ordered, skipped
+from eleven_steps.checks.judge.meeting import of_another, of_other_heads, ordered, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
@@ -188,24 +188,22 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
         for i in range(len(trace.tensors))
         if walked.makers.get(i) and i not in used and not _piece(walked, i, places)
     ]
-    best = max(made, key=progress, default=None)
+    best = max(made, key=lambda index: (progress(index), index), default=None)
     if best is None or progress(best) <= reached:
         return None
-    maker = walked.makers[best][0]
+    maker, step = walked.makers[best][0], progress(best)
     if dropped_call(trace.ops[maker].place):
-        step = min(max(progress(best), 1), 11)
-        return Difference(step, "idle", maker, trace.ops[maker].place, start[0], best)
-    following = [number for number in sorted(full) if number > maker]
-    if not following:  # the last line names something else
-        step = max(progress(best), 1)
-        return Difference(min(step, 11), "idle", maker, None, start[0], best)
-    number = following[0]
-    op = trace.ops[number]
-    came = next((i for i in op.given if walked.readings[i].family in FAMILIES[1:]), None)
-    # The step that the line is for, were it given what is right.
-    given = [walked.readings[best if i == came else i] for i in op.given]
-    step = role_of(op, given, walked.phases[number], progress(best) > 6)
-    return Difference(step, "idle", number, op.place, came, best)
+        return Difference(step, "idle", maker, trace.ops[maker].place, None, best)
+    for number in sorted(n for n in full if n > maker and walked.roles[n] >= step):
+        op = trace.ops[number]
+        real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
+        came = min(real, key=lambda i: walked.readings[i].who == "values", default=None)
+        if came is not None:
+            # The step that the line is for, were it given what is right.
+            given = [walked.readings[best if i == came else i] for i in op.given]
+            step = role_of(op, given, walked.phases[number], step > 6)
+            return Difference(step, "idle", number, op.place, came, best)
+    return Difference(step, "idle", maker, None, None, best)  # the last line names something else
 
 
 def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
@@ -223,7 +221,10 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.roles[number]
     if found := of_another(walked, number, op, step, start):
         return found
-    for question in (capped_late, ordered, skipped, wrong_size, _weighed, _of_another_family):
+    for question in (
+        *(capped_late, ordered, skipped, of_other_heads),
+        *(wrong_size, _weighed, _of_another_family),
+    ):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):
@@ -231,11 +232,10 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     gave = op.gave[0] if op.gave else None
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.roles)) if not walked.inside(n))
-        step, gave = max(step, 5), walked.trace.ops[last].gave[0]
+        step = max(step, 5 * any(kind(e) in MEET for e in walked.trace.ops[number : last + 1]))
+        gave = walked.trace.ops[last].gave[0]
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
-    scaled = any(
-        kind(o) in SCALE and p > 2 for o, p in zip(walked.trace.ops, walked.phases, strict=True)
-    )
+    scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
     if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
         step = 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
@@ -251,7 +251,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     hides = bool(walked.right.hidden.any())
 
     def found(step: int, reason: str, which: int | None = None, **values: Any) -> Difference:
-        return Difference(step, reason, number, op.place, which, None, values)
+        place = walked.trace.ops[number].place
+        return Difference(step, reason, number, place, which, None, values)
 
     if step == 8 and kind(op) in MEET and (state := before.state):
         if not state.grown:
@@ -281,9 +282,17 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
         return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
     if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
-        unscaled = state.grown and abs(before.state.scale - state.scale) < 1e-9
-        return found(7, "scale", op.gave[0], factor=state.scale, before=unscaled)
+        scales = [n for n in range(number + 1) if _scales(walked, n)]
+        number = scales[-1] if scales else number
+        return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
     return None
+
+
+def _scales(walked: Walk, number: int) -> bool:
+    """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
+    op, given = walked.trace.ops[number], walked.of(walked.trace.ops[number])
+    grown = any(each.state and each.state.grown for each in given)
+    return kind(op) in SCALE and walked.roles[number] == 7 and not grown
 
 
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
@@ -291,7 +300,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         return None
     if step == 2 and kind(op) != "linear":  # what is made of a projection is what is wrong
         return None
-    if step == 7 and kind(op) in SCALE:  # of queries or keys, before they meet
+    if step == 7 and kind(op) in SCALE and walked.phases[number] < 3:  # before they meet
         return None
     if (
         step == 8

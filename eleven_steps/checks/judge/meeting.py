@@ -57,6 +57,22 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     )
 
 
+def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Two heads that meet, one of which is the same head each time."""
+    heads = {i: dict(walked.readings[i].fixed).get("h") for i in op.given if kind(op) in MEET}
+    for index, head in heads.items():
+        others = {*heads.values()} - {head, None}
+        if head is None or not others or index not in walked.makers:
+            continue
+        at = walked.makers[index][0]
+        place = walked.trace.ops[at].place
+        same = (e.gave[0] for e in walked.trace.ops if e.place == place and e.gave)
+        if {dict(walked.readings[i].fixed).get("h") for i in same} == {head}:
+            values = {"head": head, "other": others.pop()}
+            return Difference(3, "heads", at, place, index, None, values)
+    return None
+
+
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.trace.ops[n].given} | {*start}
@@ -77,7 +93,8 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     for own in op.given:
         index = _unturned(walked, own, step)
         if lost := _lost(walked, op, kind(op), step, families, index, own):
-            return Difference(lost, "skipped", number, op.place, index, None, {"for_step": step})
+            values = {"for_step": max(step, 3)}
+            return Difference(lost, "skipped", number, op.place, index, None, values)
     return None
 
 
@@ -121,7 +138,8 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     projected, context = reading.family == "projected", reading.family == "context"
     if step == 8 and "scores" not in families:
         return 0
-    if reading.family == "x" and step in (3, 4, 5, 8):
+    cut = step == 2 and op.failed and name in JOINING
+    if reading.family == "x" and (cut or step in (3, 4, 5, 8)):
         return 2
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
         return 3

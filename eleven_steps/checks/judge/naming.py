@@ -189,7 +189,10 @@ def pair(played: Played, blame: Blame) -> tuple[str, ...]:
     case, mistakes = blame.walked.right.case, played.mistakes
     kept = (each for each in blame.walked.trace.tensors if each.device.type == "cpu")
     made = [each.float() for each in kept if each.is_floating_point()]
-    for one in (name for name in mistakes if blame.found.step in mistakes[name].steps):
+    step, own = blame.found.step, blame.found.reason in OWN_PLACE
+    for one in (name for name, each in mistakes.items() if step in each.steps):
+        if own and mistakes[one].step != step:  # no other line than that of the wrong tensor
+            continue
         shown = _shown(made, play(case, one), play(case), mistakes[one].step)
         for other in (name for name in mistakes if mistakes[name].step in shown):
             agrees = _conceivable(played, one, other) and makes(played, one, other)

@@ -27,6 +27,7 @@ from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
+OVER_KEYS = {"sum": "sum", "max": "amax", "amax": "amax", "logsumexp": "logsumexp"}
 APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 
 
@@ -117,7 +118,13 @@ class Walk:
     def known(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
         reading = self.readings[index]
-        return reading.family in ("const", "layer") or reading.part or self.fits(index)
+        part = reading.part and not self.across(index)
+        return reading.family in ("const", "layer") or part or self.fits(index)
+
+    def across(self, index: int) -> bool:
+        """Whether an axis is as long as a head's features, and holds those of several heads."""
+        axes = zip(self.readings[index].axes or (), self.trace.tensors[index].shape, strict=False)
+        return ("hd", self.right.case.head_dim) in axes
 
 
 def same(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
@@ -192,7 +199,7 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
         given = [*given[:1], *[Reading("const")] * len(given[1:])]
     if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
         return given[0]
-    if under_way := _under_way(made, name, given, index):
+    if under_way := _under_way(made, op, name, given, index):
         return under_way
     layers = [each for each in given if each.family == "layer"]
     real = [each for each in given if each.family in FAMILIES[1:]]
@@ -229,9 +236,25 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     return Reading(family, who)
 
 
-def _under_way(made: Walk, name: str, given: list[Reading], index: int) -> Reading | None:
-    """What stands between two right tensors: a product not yet summed, key heads expanded."""
-    right = made.right
+def _under_way(made: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
+    """What stands between two right tensors: a product not yet summed, a sum over the keys."""
+    right, first = made.right, given[0] if given else Reading("const")
+    if name in OVER_KEYS and first.state and fits(first, right) and "j" in first.axes:
+        along = first.axes.index("j")
+        over = getattr(made.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
+        if torch.equal(over.flatten(), made.trace.tensors[index].flatten()):
+            return Reading("scores", first.who, part=True)
+    mine = made.trace.tensors[index]
+    real = any(each.family in FAMILIES[2:] for each in given)
+    if (
+        name in MEET | SCALE
+        and real
+        and right.product is not None
+        and any(
+            same(mine, right.product * scale, 1e-7) for scale in (1.0, right.case.head_dim**-0.5)
+        )
+    ):
+        return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
     summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
@@ -286,9 +309,16 @@ def _as_laid(
 # The source
 
 
-def own_text(index: int, walked: Walk) -> str:
-    """A tensor in the learner's words: the name it was given, else the call that made it."""
-    for number in reversed(walked.makers.get(index, [])):
+def own_text(index: int, walked: Walk, before: int | None = None) -> str:
+    """A tensor in the learner's words: the name it was given, else the call that made it.
+
+    Args:
+        index: of the tensor.
+        walked: where it is.
+        before: a call, where only names count that stand above it.
+    """
+    makers = [n for n in walked.makers.get(index, []) if before is None or n < before]
+    for number in reversed(makers):
         if walked.inside(number):
             return ""
         place = walked.trace.ops[number].place

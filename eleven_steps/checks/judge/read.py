@@ -241,8 +241,17 @@ class Right:
         if self.find(combined) is None and combined.shape[-1] == case.d_out:
             self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
         self._add("out", "out", steps["out_proj"]["out"], "bno")
+        # queries @ keys where a change makes other scores of it, as ALiBi does; None elsewhere
+        grouped = steps["transpose"]
+        product = grouped["queries"] @ grouped["keys"].mT if self._alike(grouped) else None
+        self.product = None if product is None or self.find(product) else product
         # (b, num_heads, num_tokens, num_keys), True where the right class hides
         self.hidden = steps["mask"]["masked"] == -torch.inf
+
+    def _alike(self, grouped: dict[str, torch.Tensor]) -> bool:
+        """Whether queries and keys of a case have as many heads and features."""
+        shapes = [tuple(grouped[name].shape) for name in ("queries", "keys")]
+        return shapes[0][1] == shapes[1][1] and shapes[0][3] == shapes[1][3]
 
     def _sized(self, stages: dict[str, int]) -> dict[str, int]:
         """The same without the letters of axes that are 1 long, which no number tells of."""

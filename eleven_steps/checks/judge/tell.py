@@ -28,7 +28,7 @@ from eleven_steps.checks.judge.syntax import (
     set_in,
 )
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -72,7 +72,8 @@ def tell(blame: Blame, error: str = "") -> Finding:
     found, walked = blame.found, blame.walked
     error = error.rstrip(".")  # the sentence has a full stop of its own
     values = {"at": line_of(found.place), **_values(found, walked)}
-    name = f"differs_{found.reason}"
+    idle = found.reason == "idle" and found.index is None
+    name = "differs_unused" if idle else f"differs_{found.reason}"
     given = _given(found, walked) if found.reason in ("torch", "made") else ""
     if found.reason == "torch":
         given = given and f"; {given}"
@@ -134,14 +135,16 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         reading = walked.readings[found.index]
         values["came"] = quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
-        values["is_what"] = wording("holds", what=noun(reading))
+        whole = walked.known(found.index)
+        values["is_what"] = wording("holds" if whole else "made_of", what=noun(reading))
         tensor = walked.trace.tensors[found.index]
         values["shape"] = tuple(tensor.shape)
         values["letters"] = in_letters(reading, tensor, walked.right.case)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
         what = noun(walked.readings[found.wanted])
-        values["what"] = what
+        name = own_text(found.wanted, walked, found.op)
+        values["what"], values["called"] = what, "" if name in ("", what) else f" `{name}`"
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
         place = walked.trace.ops[maker[0]].place if maker else None
@@ -221,29 +224,53 @@ def _given(found: Difference, walked: Walk) -> str:
 def _made(found: Difference, walked: Walk) -> str:
     """What came out of a call that is no tensor of the eleven steps."""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
-    shape, right = tuple(tensor.shape), STEPS[found.step - 1]
+    shape, step = tuple(tensor.shape), STEPS[found.step - 1]
+    what = _part(walked.trace.ops[found.op].place)
     if tensor.device.type == "cpu" and tensor.isnan().any():
-        return wording("made_nan", shape=shape)
+        return wording("made_nan", what=what, shape=shape)
     if tensor.dtype in (torch.float16, torch.bfloat16):
-        return wording("made_rounded", shape=shape, dtype=tensor.dtype)
+        return wording("made_rounded", what=what, shape=shape, dtype=tensor.dtype)
     op = walked.trace.ops[found.op]
     if kind(op) not in USUAL and op.place and f"{kind(op)}(" in op.place.expression:
         return wording("made_by", call=kind(op))
+    scores = [i for i in op.given if walked.readings[i].family == "scores"]
+    along = next((n for n in op.numbers if type(n) is int), None)
+    if kind(op) in REDUCE and scores and along not in (None, -1, tensor.dim() - 1):
+        name = quoted(scores[0], walked, found.op)
+        return wording("made_along", what=what, name=name, dim=along)
+    if walked.across(found.index):
+        return wording("made_across", what=what, shape=shape)
     letters = in_letters(reading, tensor, walked.right.case)
     moves = kind(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
     if letters and usual.isdisjoint(SHAPES.values()) and moves:
-        return wording("made_axes", shape=shape, letters=letters)
-    mixed = reading.axes and any("?" in axis for axis in reading.axes[:2])
+        return wording("made_axes", what=what, shape=shape, letters=letters)
     if kind(op) in ("view", "reshape", "unflatten"):
         heads = walked.right.scene["view"]["queries"]
         if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
-            wanted = tuple(heads.shape)
-            return wording("made_sizes", shape=shape, wanted=wanted, letters=SHAPES["view"])
-        if mixed:
-            return wording("made_mixed", shape=shape)
-    return wording("made_other", shape=shape, step=found.step, name=right)
+            values = {"what": what, "wanted": tuple(heads.shape), "letters": SHAPES["view"]}
+            return wording("made_sizes", shape=shape, **values)
+        before = walked.readings[op.given[0]].axes or ()
+        mixed = [
+            LETTERS[each] for each in "".join(before) if each not in "".join(reading.axes or ())
+        ]
+        if reading.axes and "?" in reading.axes and len(mixed) > 1:
+            mixed = f"{', '.join(mixed[:-1])} and {mixed[-1]}"
+            return wording("made_mixed", what=what, shape=shape, mixed=mixed)
+    numbers = tensor.detach().double().flatten().sort().values
+    own = (e.values for e in walked.right.tables if e.family == reading.family)
+    right = [e for e in map(torch.from_numpy, own) if len(e) == len(numbers)]
+    if reading.axes and "?" not in reading.axes and any(close(numbers, each) for each in right):
+        return wording("made_unordered", what=what, shape=shape)
+    return wording("made_other", what=what, shape=shape, step=found.step, name=step)
+
+
+def _part(place: Place | None) -> str:
+    """What a call makes, as it is called: by its own code where that is part of its line alone."""
+    nodes = around(place)
+    alone = not nodes or getattr(nodes[-1], "value", None) is nodes[0]
+    return wording("comes_out") if alone else f"`{place.expression}`"
 
 
 def _scale(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
@@ -297,7 +324,8 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
         at = call.given.index(index) if index in call.given else len(texts)
         if len(texts) == len(call.given) > at:
             return texts[at]
-    return own_text(index, walked)
+        op = op if index in call.given else None
+    return own_text(index, walked, op)
 
 
 def quoted(index: int, walked: Walk, op: int | None = None) -> str:
@@ -346,7 +374,22 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
     op = walked.trace.ops[-1] if walked and walked.trace.ops else None
     if hint or not op or not op.failed:
         return hint
-    return _axis_lost(walked)
+    return _axis_lost(walked) or _sizes_expected(walked)
+
+
+def _sizes_expected(walked: Walk) -> str:
+    """Say which sizes a view takes that raises where heads are cut or joined."""
+    op, last = walked.trace.ops[-1], len(walked.trace.ops) - 1
+    sizes = sum(type(each) is int for each in op.numbers)
+    step = {(3, 4): "view", (10, 3): "combine"}.get((walked.roles[last], sizes), "")
+    if kind(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
+        return ""
+    wanted = {tuple(each.shape) for each in walked.right.scene[step].values()}
+    return (
+        wording("wants_sizes", letters=SHAPES[step], wanted=wanted.pop())
+        if len(wanted) == 1
+        else ""
+    )
 
 
 def _axis_lost(walked: Walk) -> str:
