@@ -244,16 +244,9 @@ def _under_way(made: Walk, op: Op, name: str, given: list[Reading], index: int) 
         over = getattr(made.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
         if torch.equal(over.flatten(), made.trace.tensors[index].flatten()):
             return Reading("scores", first.who, part=True)
-    mine = made.trace.tensors[index]
-    real = any(each.family in FAMILIES[2:] for each in given)
-    if (
-        name in MEET | SCALE
-        and real
-        and right.product is not None
-        and any(
-            same(mine, right.product * scale, 1e-7) for scale in (1.0, right.case.head_dim**-0.5)
-        )
-    ):
+    of_scores = name in MEET | SCALE and any(each.family in FAMILIES[2:] for each in given)
+    scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
+    if any(same(made.trace.tensors[index], right.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
     summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
@@ -310,13 +303,7 @@ def _as_laid(
 
 
 def own_text(index: int, walked: Walk, before: int | None = None) -> str:
-    """A tensor in the learner's words: the name it was given, else the call that made it.
-
-    Args:
-        index: of the tensor.
-        walked: where it is.
-        before: a call, where only names count that stand above it.
-    """
+    """A tensor in the learner's words: the name it was given before a call, else what made it."""
     makers = [n for n in walked.makers.get(index, []) if before is None or n < before]
     for number in reversed(makers):
         if walked.inside(number):

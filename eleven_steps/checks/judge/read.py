@@ -242,16 +242,11 @@ class Right:
             self._add("context", "context", combined.unflatten(-1, heads), "bnhd")
         self._add("out", "out", steps["out_proj"]["out"], "bno")
         # queries @ keys where a change makes other scores of it, as ALiBi does; None elsewhere
-        grouped = steps["transpose"]
-        product = grouped["queries"] @ grouped["keys"].mT if self._alike(grouped) else None
-        self.product = None if product is None or self.find(product) else product
+        queries, keys = steps["transpose"]["queries"], steps["transpose"]["keys"].mT
+        alike = queries.shape[1] == keys.shape[1] and queries.shape[3] == keys.shape[2]
+        self.product = queries @ keys if alike and not self.find(queries @ keys) else None
         # (b, num_heads, num_tokens, num_keys), True where the right class hides
         self.hidden = steps["mask"]["masked"] == -torch.inf
-
-    def _alike(self, grouped: dict[str, torch.Tensor]) -> bool:
-        """Whether queries and keys of a case have as many heads and features."""
-        shapes = [tuple(grouped[name].shape) for name in ("queries", "keys")]
-        return shapes[0][1] == shapes[1][1] and shapes[0][3] == shapes[1][3]
 
     def _sized(self, stages: dict[str, int]) -> dict[str, int]:
         """The same without the letters of axes that are 1 long, which no number tells of."""
@@ -327,6 +322,12 @@ class Right:
                     and (scale == 1 or table.family in ("projected", "scores") and scale > 0),
                 )
         return part
+
+    def holds(self, tensor: torch.Tensor, family: str) -> bool:
+        """Whether the numbers of a tensor are all those of a family's, in whatever order."""
+        mine = np.sort(tensor.detach().double().numpy(), None)
+        tables = (each.values for each in self.tables if each.family == family)
+        return any(len(e) == len(mine) and np.allclose(e, mine, 1e-4, 1e-5) for e in tables)
 
     def state(self, tensor: torch.Tensor, like: Reading) -> State | None:
         """How far a tensor that lies like scores has come; None where it is none of them.

@@ -28,7 +28,7 @@ from eleven_steps.checks.judge.syntax import (
     set_in,
 )
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import Case, close
+from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -233,10 +233,10 @@ def _made(found: Difference, walked: Walk) -> str:
     op = walked.trace.ops[found.op]
     if kind(op) not in USUAL and op.place and f"{kind(op)}(" in op.place.expression:
         return wording("made_by", call=kind(op))
-    scores = [i for i in op.given if walked.readings[i].family == "scores"]
-    along = next((n for n in op.numbers if type(n) is int), None)
-    if kind(op) in REDUCE and scores and along not in (None, -1, tensor.dim() - 1):
-        name = quoted(scores[0], walked, found.op)
+    along = next((n for n in op.numbers if type(n) is int), -1)
+    first = walked.readings[op.given[0]] if op.given else reading
+    if kind(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
+        name = quoted(op.given[0], walked, found.op)
         return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
         return wording("made_across", what=what, shape=shape)
@@ -251,17 +251,12 @@ def _made(found: Difference, walked: Walk) -> str:
         if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
             values = {"what": what, "wanted": tuple(heads.shape), "letters": SHAPES["view"]}
             return wording("made_sizes", shape=shape, **values)
-        before = walked.readings[op.given[0]].axes or ()
-        mixed = [
-            LETTERS[each] for each in "".join(before) if each not in "".join(reading.axes or ())
-        ]
-        if reading.axes and "?" in reading.axes and len(mixed) > 1:
+        before, left = ("".join(each.axes or ()) for each in (first, reading))
+        mixed = [LETTERS[letter] for letter in before if letter not in left]
+        if "?" in left and len(mixed) > 1:
             mixed = f"{', '.join(mixed[:-1])} and {mixed[-1]}"
             return wording("made_mixed", what=what, shape=shape, mixed=mixed)
-    numbers = tensor.detach().double().flatten().sort().values
-    own = (e.values for e in walked.right.tables if e.family == reading.family)
-    right = [e for e in map(torch.from_numpy, own) if len(e) == len(numbers)]
-    if reading.axes and "?" not in reading.axes and any(close(numbers, each) for each in right):
+    if reading.axes and "?" not in reading.axes and walked.right.holds(tensor, reading.family):
         return wording("made_unordered", what=what, shape=shape)
     return wording("made_other", what=what, shape=shape, step=found.step, name=step)
 
@@ -384,12 +379,8 @@ def _sizes_expected(walked: Walk) -> str:
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.roles[last], sizes), "")
     if kind(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
         return ""
-    wanted = {tuple(each.shape) for each in walked.right.scene[step].values()}
-    return (
-        wording("wants_sizes", letters=SHAPES[step], wanted=wanted.pop())
-        if len(wanted) == 1
-        else ""
-    )
+    wanted, *others = {tuple(each.shape) for each in walked.right.scene[step].values()}
+    return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
 
 
 def _axis_lost(walked: Walk) -> str:
