@@ -211,6 +211,12 @@ class LecturesIgnores(Base):
         return super().forward(x)
 
 
+class OpenWithoutGrad(Attention):
+    def attend(self, *more):
+        self.first = 1 if torch.is_grad_enabled() else 10**6
+        return super().attend(*more)
+
+
 class OwnHeads(nn.Module):
     """Heads as wide as the constructor is told."""
 
@@ -654,6 +660,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
         (LecturesIgnores, 6, "what `attention_mask` holds changes nothing"),
+        (OpenWithoutGrad, 6, "Where gradients are on it is right; under `torch.no_grad()`"),
         (OwnHeadsDivided, 7, "but not with one of its own, 16 in place of 8"),
         (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),
         (BegunWithOne, None, "After a shorter text the same x gives something else."),

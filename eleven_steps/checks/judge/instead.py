@@ -76,7 +76,8 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
         return _with_few_heads(judge, every, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
-    here = verdict.mistakes and _fits(every, way)  # it is right as asked but for these
+    # It is right as asked but for these, or where gradients are on.
+    here = wording("right_with_grad") in verdict.message or verdict.mistakes and _fits(every, way)
     instead = None if here else _instead(judge, every, way, verdict, others)
     if instead is not None:
         return instead
