@@ -212,9 +212,9 @@ class LecturesIgnores(Base):
 
 
 class OpenWithoutGrad(Attention):
-    def attend(self, *more):
+    def forward(self, x):
         self.first = 1 if torch.is_grad_enabled() else 10**6
-        return super().attend(*more)
+        return self.attend(x)[0]
 
 
 class OwnHeads(nn.Module):
