@@ -34,6 +34,16 @@ def test_a_wrong_row_is_refused(build):
         prove(build(source), x, expected)
 
 
+def test_the_page_gets_what_is_printed_between_its_marks(tmp_path):
+    page, (begin, end) = tmp_path / "page.md", bench.MARKS
+    page.write_text(f"above\n{begin}\nold\n{end}\nbelow")
+    for _ in range(2):
+        bench.into_page(page, "python bench.py", "new")
+        text = page.read_text()
+        assert text.startswith(f"above\n{begin}") and text.endswith(f"{end}\nbelow")
+        assert text.count("new") == text.count("python bench.py") == 1 and "old" not in text
+
+
 # The limit
 
 

@@ -34,6 +34,12 @@ def differs(prove, proof):
         return True
 
 
+def test_what_is_no_number_is_not_equal(prove, monkeypatch):
+    monkeypatch.setattr(prove, "difference", lambda *_: float("nan"))
+    ((line, equal),) = prove.rows(PROOFS[:1])
+    assert not equal and line.endswith("NOT EQUAL")
+
+
 # The table of models
 
 

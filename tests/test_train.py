@@ -186,6 +186,23 @@ def test_what_is_no_number_is_not_stored(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_stored_is_read_again(tmp_path, monkeypatch, model):
+    def timed(seed, heads, keep=lambda *_: None):
+        for step in train.STORED:
+            keep(step, model)
+        return model, 1.0
+
+    monkeypatch.setattr(train, "timed", timed)
+    monkeypatch.setattr(train, "fresh", lambda seed: make_stories(5, seed))
+    monkeypatch.setattr(moments, "MOMENTS", tmp_path / "moments.safetensors")
+    train.store(0, moments.MOMENTS)
+    found = moments.load_moments()
+    assert [moment.step for moment in found] == [*train.STORED]
+    weight = model.unembedding.weight.half().float()
+    assert all(torch.equal(each.model.unembedding.weight, weight) for each in found)
+    assert moments.load_facts()["seed"] == "0"
+
+
 def test_moments_that_are_missing_say_who_writes_them(tmp_path, monkeypatch):
     monkeypatch.setattr(moments, "MOMENTS", tmp_path / "none.safetensors")
     with pytest.raises(FileNotFoundError, match=r"python bench/train\.py writes it"):
