@@ -25,13 +25,6 @@ def test_a_file_holds_what_it_says(path):
         assert len(example.rows.get(name, tensor)) == len(tensor)
 
 
-def test_the_whiteboard_is_three_tokens_of_six_features():
-    x = load_whiteboard()
-    assert (x.shape, x.dtype) == ((1, 3, 6), torch.float32)
-    assert x[0, 2].tolist() == pytest.approx([0.77, 0.25, 0.10, 0.05, 0.80, 0.55])
-    assert load_example("whiteboard").rows["W"] == ("token 0", "token 1", "token 2")
-
-
 def test_the_lectures_prints_keep_their_float64_and_shape():
     example = load_example("whiteboard")
     for key in ("queries_after_view", "context_after_reformat"):
@@ -44,12 +37,6 @@ def test_loading_works_from_any_folder_and_gives_fresh_tensors(tmp_path, monkeyp
     assert examples.DATA.is_absolute()
     load_whiteboard().zero_()
     assert load_whiteboard().any()
-
-
-def test_journey_names_its_six_words():
-    rows = load_example("journey").rows
-    assert rows["J"] == ("Your", "journey", "starts", "with", "one", "step")
-    assert load_example("journey")["J"].shape == (6, 3)
 
 
 def test_batched_product_is_each_head_times_its_own_transpose():
@@ -76,17 +63,3 @@ def test_multi_head_by_hand():
     for name in "QKVH":
         assert torch.equal(torch.cat([t[f"{name}0"], t[f"{name}1"]], dim=1), t[name])
     assert torch.equal(t["H"] @ t["W_o"], t["Y"])
-
-
-def test_intuition_products_and_rows():
-    t = load_example("intuition")
-    assert torch.equal(t["Q"] @ t["K"].T, t["scores"])
-    torch.testing.assert_close(t["weights"].sum(dim=1), torch.ones(4))
-    assert t.rows["weights"] == ("Hello", "I", "love", "you")
-
-
-def test_the_smallest_gpt2_has_its_published_counts():
-    t = load_example("models")
-    assert t["attention_parameters"][0] == 2_360_064
-    assert t["parameters_published"][0] == 117_000_000
-    assert t["parameters_counted"][0] // 1_000_000 == 124

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from eleven_steps.checks.know.catalogue import MISTAKES, show_lines, wrong_class
+from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES, show_lines, wrong_class
+from eleven_steps.checks.run.contract import VARIANTS
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
@@ -81,21 +82,20 @@ def test_all_eleven_steps_have_mistakes_in_order():
     steps = [mistake.step for mistake in MISTAKES.values()]
     assert steps == sorted(steps)
     assert set(steps) == set(range(1, len(STEPS) + 1))
-    for identifier, mistake in MISTAKES.items():
+    made_in = [mistake.variant for mistake in VARIANT_MISTAKES.values()]
+    assert made_in == sorted(made_in, key=list(VARIANTS).index)
+    for identifier, mistake in (MISTAKES | VARIANT_MISTAKES).items():
         assert identifier == mistake.identifier
-        assert set(mistake.steps) <= set(range(1, 12)) and len(set(mistake.steps)) == len(
-            mistake.steps
-        )
+        assert set(mistake.steps) <= set(range(1, 12))
+        assert len(set(mistake.steps)) == len(mistake.steps)
         assert mistake.sentence.endswith(".") and mistake.why.endswith(".")
+        assert "+ " in show_lines(identifier)
 
 
 def test_the_lines_are_shown_side_by_side():
     assert show_lines("no_scale") == (
         "- scaled = masked.div_(self.head_dim**0.5)\n+ scaled = masked"
     )
-    for identifier in MISTAKES:
-        lines = show_lines(identifier).splitlines()
-        assert any(line.startswith("+ ") for line in lines), identifier
 
 
 def test_two_mistakes_can_be_planted_at_once():

@@ -23,12 +23,6 @@ from helpers.trace import trace
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 
 
-def test_models_stand_in_order_of_years_and_each_has_a_source():
-    years = [model.year for model in MODELS.values()]
-    assert years == sorted(years)
-    assert all(str(model.year) in model.source for model in MODELS.values())
-
-
 def test_only_gpt2_is_the_lectures_class():
     same = [name for name, model in MODELS.items() if not model.parts() and not model.window]
     assert same == ["GPT-2 smallest"]
