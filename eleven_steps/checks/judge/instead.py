@@ -21,7 +21,16 @@ from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import ADDED, Case, cases_of, close, numbers, split, turned
+from eleven_steps.checks.run.cases import (
+    ADDED,
+    Case,
+    cases_of,
+    close,
+    known,
+    numbers,
+    split,
+    turned,
+)
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
@@ -277,7 +286,18 @@ def _with_few_heads(
         elif not said.passed:
             text = wording("few_heads_wrong", how=how)
             return replace(said, message=together(text, said.message))
-    return replace(verdict, note=together(verdict.note, note))
+    return replace(verdict, note=together(verdict.note, note, _begins(every, asked)))
+
+
+def _begins(every: Every, asked: Any) -> str:
+    """Say which parameters beside our layers take part in a right class, as they begin."""
+    reading = _fitting(every, asked)
+    if reading is None:
+        return ""
+    main = cases_of(asked.variant).main
+    module = build(reading, main)
+    names = _moving(_left(module), module(main.x))
+    return wording("begins", names=", ".join(names)) if names else ""
 
 
 def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
@@ -292,10 +312,13 @@ def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
             module = attempt(build, reading, main)
             if isinstance(module, Failure):
                 continue
-            norms = _norms_called(module)
+            left, norms = _left(module), _norms_called(module)
+            with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
+                for name, each in left.items():
+                    each.copy_(known(name, each.shape))
             out = attempt(module, main.x)
             if isinstance(out, torch.Tensor) and out.requires_grad:
-                if names := [*_moving(module, out), *norms]:
+                if names := [*_moving(left, out), *norms]:
                     return "takes_part", names
                 return ("joined", [*reading.call.names[1:]]) if joins(reading, main) else None
     return None
@@ -325,12 +348,17 @@ def _right_without(every: Every, asked: Any, names: list[str]) -> str:
     return ""
 
 
-def _moving(module: Adapted, out: torch.Tensor) -> list[str]:
-    inner = dict(module.called.inner.named_parameters())
+def _left(module: Adapted) -> dict[str, nn.Parameter]:
+    """The parameters of a module that no layer of ours is lent to."""
     lent = {name.removeprefix("inner.") for name in module.lent()}
-    left = {n: p for n, p in inner.items() if n not in lent and p.requires_grad}
+    inner = module.called.inner.named_parameters()
+    return {n: p for n, p in inner if n not in lent and p.requires_grad}
+
+
+def _moving(left: dict[str, nn.Parameter], out: torch.Tensor) -> list[str]:
+    """Those on which what comes out depends."""
     if not left:
         return []
-    some = (out + 1).square().sum()  # a gain that begins at 0 is moved by it, too
+    some = (out + 1).square().sum()  # a gain of 0 is moved by it, too
     grads = torch.autograd.grad(some, [*left.values()], allow_unused=True)
     return [name for name, grad in zip(left, grads, strict=True) if grad is not None and grad.any()]
