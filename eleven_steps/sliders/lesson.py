@@ -4,7 +4,7 @@ import torch
 
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.examples import load_whiteboard
-from eleven_steps.helpers.trace import SHAPES, Step, trace
+from eleven_steps.helpers.trace import SHAPES, trace
 from eleven_steps.pictures import Shown
 
 Run = tuple[MultiHeadAttention, dict[str, dict[str, torch.Tensor]]]
@@ -15,18 +15,10 @@ def run(d_out: int = 6, num_heads: int = 2, num_tokens: int = 3) -> Run:
 
     At the sizes of the whiteboard its numbers are those of the notebooks (seed 123).
     """
-    mha, every = traced(d_out, num_heads, num_tokens)
-    return mha, {step.name: step.tensors for step in every}
-
-
-def traced(
-    d_out: int = 6, num_heads: int = 2, num_tokens: int = 3
-) -> tuple[MultiHeadAttention, list[Step]]:
-    """Build the lesson's module as run does, and return it with its trace."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(123)
         mha = MultiHeadAttention(6, d_out, 6, 0.0, num_heads)
-    return mha, trace(mha, tokens(num_tokens))
+    return mha, {step.name: step.tensors for step in trace(mha, tokens(num_tokens))}
 
 
 def tokens(num_tokens: int = 3) -> torch.Tensor:
