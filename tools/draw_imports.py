@@ -40,9 +40,9 @@ TIP = (
 ARROW = f'fill="none" style="stroke:{LINE}" marker-end="url(#tip)"'
 
 
-def name_of(path: Path, root: Path = ROOT) -> str:
-    """Return the dotted name that a file below root is imported by."""
-    parts = path.relative_to(root).with_suffix("").parts
+def name_of(path: Path) -> str:
+    """Return the dotted name that a file is imported by."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
     return plain(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
 
 
@@ -60,10 +60,10 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from (plain(f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def modules(root: Path = ROOT) -> dict[str, set[str]]:
+def modules() -> dict[str, set[str]]:
     """Return every module of ours with the modules of ours that it imports, anywhere."""
-    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
-    files = {name_of(path, root): path for path in paths}
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    files = {name_of(path): path for path in paths}
     found = {}
     for module, path in files.items():
         names = imported(ast.walk(ast.parse(path.read_text("utf-8"))))

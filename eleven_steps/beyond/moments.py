@@ -137,19 +137,17 @@ def metadata() -> dict[str, str]:
         return stored.metadata()
 
 
-def look(sentence: str, layer: int, head: int, model: TinyModel | None = None) -> Picture:
+def look(sentence: str, layer: int, head: int) -> Picture:
     """Draw where a head looks in a sentence of yours: weights in per cent, words at both sides.
 
     Args:
         sentence: words of the model's vocabulary (eleven_steps.beyond.grammar.WORDS), at most 24.
-        layer, head: which head.
-        model: the trained model, if none is given.
+        layer, head: which head of the trained model.
 
     Raises:
         ValueError: words are unknown (all of them are listed), the sentence is empty or too long,
             or there is no such head.
     """
-    tokens = read(sentence)
-    model = model or load_trained()
+    tokens, model = read(sentence), load_trained()
     check_head(model, layer, head)
     return draw_weights(patterns(model, tokens)[layer][0, head], write(tokens[0]), head)
