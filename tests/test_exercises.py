@@ -19,8 +19,7 @@ from eleven_steps.checks import check
 from eleven_steps.checks.judge.related import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Write
-from eleven_steps.checks.know.exercises.questions import QUIZZES
-from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example

@@ -12,7 +12,7 @@ from torch import nn
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.questions import QUIZZES, RIGHT, WRONG, source_of
+from eleven_steps.checks.know.exercises.tasks import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import built
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close

@@ -14,8 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from eleven_steps.checks.know.exercises.paper import SHEET
-from eleven_steps.checks.know.exercises.questions import QUIZZES
-from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture

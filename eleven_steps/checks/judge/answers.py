@@ -22,8 +22,14 @@ from eleven_steps.checks.judge.written import judge_written
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Quiz, Task, Write
 from eleven_steps.checks.know.exercises.paper import FRESH, SHEET, Paper, papers, practised
-from eleven_steps.checks.know.exercises.questions import QUIZZES, REDRAWN, RIGHT, WRONG, source_of
-from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import (
+    QUIZZES,
+    REDRAWN,
+    RIGHT,
+    TASKS,
+    WRONG,
+    source_of,
+)
 from eleven_steps.checks.know.right import Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, ask, is_remote, kind_of, used_by

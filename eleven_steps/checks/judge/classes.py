@@ -64,7 +64,7 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
         yield built
         return
     yield from faults(built, variant, lacks=lacking(cls))
-    if lost := absent(built, variant):
+    if lost := absent(built[True], variant):
         yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
         return
     subject = Subject(cls, built, variant)

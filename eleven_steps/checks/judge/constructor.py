@@ -21,6 +21,7 @@ from eleven_steps.checks.run.cases import (
     BIASED,
     LAYERS,
     Case,
+    added,
     cases_of,
     close,
     lecture_parameters,
@@ -84,19 +85,15 @@ def faults(
             yield from stored(facts)
 
 
-def absent(built: ByBias, variant: str = "") -> list[str]:
+def absent(facts: Facts, variant: str = "") -> list[str]:
     """The layers that are not there under their names, those of the variant last."""
-    shapes = built[True].shapes
+    shapes = facts.shapes
     lost = [name for name in LAYERS if f"{name}.weight" not in shapes]
-    return lost + [name for name in _added(variant) if not shapes.keys() & {name, f"{name}.weight"}]
-
-
-def _added(variant: str) -> list[str]:
-    return [layer for change in variant.split(",") for layer in ADDED.get(change, ())]
+    return lost + [name for name in added(variant) if not shapes.keys() & {name, f"{name}.weight"}]
 
 
 def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
-    lost, found = absent({True: facts}, variant), ", ".join(facts.parameters[:12]) or "none"
+    lost, found = absent(facts, variant), ", ".join(facts.parameters[:12]) or "none"
     if not lost:
         return None
     if local := next((name for name in lost if name in facts.unkept), ""):
@@ -113,8 +110,8 @@ def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
 
 def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
     if not (layers := [name for name in lost if name in LAYERS]):
-        added = " and ".join(_added(variant))
-        return say("added_lost", lost=" and ".join(lost), layers=added, found=found)
+        layers = " and ".join(added(variant))
+        return say("added_lost", lost=" and ".join(lost), layers=layers, found=found)
     step = 11 if layers == ["out_proj"] else 2
     finding = say("layers_lost", step, lost=", ".join(layers), found=found)
     return finding if facts.parameters else replace(finding, kind="unfinished")

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.adapted import Adapted, adapted, refusal
+from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms, refusal
 from eleven_steps.checks.adapt.beside import runs, ways_beside
-from eleven_steps.checks.adapt.block import norms
 from eleven_steps.checks.adapt.built import built, given, unknown
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places

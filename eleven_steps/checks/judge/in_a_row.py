@@ -166,9 +166,8 @@ def drawn(subject: Subject, case: Case) -> Finding | None:
 def written(subject: Subject, case: Case) -> Finding | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
     subject.seen(case)
-    seen = subject.every_seen
-    seen += once(subject.cls, subject.plain(case), Pass(), _x(case))
-    changed = {name for each in seen for name in each.changed}
+    again = once(subject.cls, subject.plain(case), Pass(), _x(case))
+    changed = {name for each in (*subject.seen_in.values(), *again) for name in each.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}
     return next((say(said) for name, said in names.items() if name in changed), None)
 

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.adapted import Adapted, named_as
+from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.block import is_norm
 from eleven_steps.checks.adapt.built import built, choices, given
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.other_calls import joins

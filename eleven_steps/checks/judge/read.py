@@ -7,7 +7,7 @@ that lay the same numbers out alike are read alike.
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -220,6 +220,8 @@ class Right:
         self.case, self.dtype = case, torch.float64 if double else torch.float32
         self.scene = play(case, dtype=self.dtype)
         steps, heads = self.scene.steps, (case.num_heads, case.head_dim)
+        sizes = case.letters
+        self.sizes = {name: sizes[each] for name, each in LETTERS.items() if each in sizes}
         self.tables: list[Table] = []
         self.stages = {family: self._sized(stages) for family, stages in STAGES.items()}
         self._add("x", "x", steps["shape"]["x"], "bne")
@@ -250,12 +252,9 @@ class Right:
 
     def _sized(self, stages: dict[str, int]) -> dict[str, int]:
         """The same without the letters of axes that are 1 long, which no number tells of."""
-        sizes = {"b": self.case.b, "n": self.case.num_tokens, "h": self.case.num_heads}
-        sizes |= {"d": self.case.head_dim, "e": self.case.d_in, "o": self.case.d_out}
-        sizes |= {"i": self.case.num_tokens, "j": self.case.num_tokens}
         kept: dict[str, int] = {}
         for axes, stage in stages.items():
-            parts = ("".join(c for c in part if sizes.get(c, 2) > 1) for part in axes.split("|"))
+            parts = ("".join(filter(self._long, part)) for part in axes.split("|"))
             kept.setdefault("|".join(filter(None, parts)), stage)
         return kept
 
@@ -274,19 +273,14 @@ class Right:
 
     def find(self, tensor: torch.Tensor) -> Reading | None:
         """Read a tensor by its numbers alone; None where they are of no right tensor."""
-        plain = tensor.is_floating_point() and tensor.device.type == "cpu"
-        if not plain or tensor.dim() == 0 or tensor.numel() < 2:
+        if tensor.dtype not in NEAR or tensor.device.type != "cpu" or tensor.dim() == 0:
             return None
         numbers = tensor.detach().to(torch.float64).numpy()
         at = np.nonzero(telling(numbers))
         values = numbers[at]
         if len(values) < 2:
             return None
-        near, part = NEAR.get(tensor.dtype, 1e-2) if self.dtype == torch.float64 else 3e-6, None
-        if tensor.dtype not in NEAR:
-            return None
-        near = max(near, NEAR[self.dtype])
-        d = self.case.head_dim
+        near, part, d = max(NEAR[tensor.dtype], NEAR[self.dtype]), None, self.case.head_dim
         for table in self.tables:
             if not len(table.values):
                 continue
@@ -306,21 +300,11 @@ class Right:
                 whole, ordered = whole and full, ordered and every
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
                 who = table.who or who_of(found, table)
-                stage = stage if whole and scale > 0 else None
+                scaled = scale > 0 and (scale == 1 or table.family in ("projected", "scores"))
                 reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
-                if reading.right and (scale == 1.0 or table.family in ("projected", "scores")):
+                if whole and scaled and stage:
                     return reading
-                part = part or Reading(
-                    table.family,
-                    who,
-                    axes,
-                    None,
-                    float(scale),
-                    None,
-                    fixed,
-                    ordered
-                    and (scale == 1 or table.family in ("projected", "scores") and scale > 0),
-                )
+                part = part or replace(reading, stage=None, part=bool(ordered and scaled))
         return part
 
     def holds(self, tensor: torch.Tensor, family: str) -> bool:
@@ -342,11 +326,11 @@ class Right:
         if not tensor.is_floating_point() or tensor.device.type != "cpu":
             return None
         letters, fixed = "".join(like.axes), dict(like.fixed)
-        wanted = [c for c in "bhij" if c not in fixed and self._size(c) > 1]
+        wanted = [c for c in "bhij" if c not in fixed and self._long(c)]
         if sorted(letters) != sorted(wanted) or not {*"ij"} <= {*letters}:
             return None
         scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
-        at = tuple(fixed.get(c, slice(None) if self._size(c) > 1 else 0) for c in "bhij")
+        at = tuple(fixed.get(c, slice(None) if self._long(c) else 0) for c in "bhij")
         scores, hidden = scores[at].to(torch.float64), hidden.expand_as(scores)[at]
         sizes = [scores.shape[wanted.index(c)] for c in letters]
         if tensor.numel() != math.prod(sizes):
@@ -354,9 +338,8 @@ class Right:
         mine = tensor.detach().to(torch.float64).reshape(sizes)
         return mine.permute([letters.index(c) for c in wanted]), scores, hidden
 
-    def _size(self, letter: str) -> int:
-        sizes = {"b": self.case.b, "h": self.case.num_heads}
-        return sizes.get(letter, self.case.num_tokens)
+    def _long(self, letter: str) -> bool:
+        return self.sizes.get(letter, 2) > 1
 
 
 @functools.cache

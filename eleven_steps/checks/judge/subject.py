@@ -32,7 +32,7 @@ class Subject:
         self.shapes: Shapes = built[True].shapes
         self.cases = cases_for(cls, variant)
         self.found: set[str] = set()  # names of probes, or outputs
-        self._seen: dict[Case, Seen] = {}
+        self.seen_in: dict[Case, Seen] = {}
 
     def plain(self, case: Case) -> Case:
         """The case with biases that only this class or only the right one has set to 0."""
@@ -41,9 +41,9 @@ class Subject:
 
     def seen(self, case: Case) -> Seen:
         """What is seen of the class in a case."""
-        if case not in self._seen:
-            self._seen[case] = once(self.cls, self.plain(case), Pass())[0]
-        return self._seen[case]
+        if case not in self.seen_in:
+            self.seen_in[case] = once(self.cls, self.plain(case), Pass())[0]
+        return self.seen_in[case]
 
     def right(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
         """Output of the right class, or of one with these mistakes."""
@@ -52,11 +52,6 @@ class Subject:
     def fits(self, name: str) -> bool:
         """Whether the layers have the shapes that they have with a mistake."""
         return alike_in_shape(name, self.shapes, self.variant)
-
-    @property
-    def every_seen(self) -> list[Seen]:
-        """What was seen so far, in all cases."""
-        return [*self._seen.values()]
 
     def out(self, case: Case) -> torch.Tensor | Failure:
         """Output of the class."""

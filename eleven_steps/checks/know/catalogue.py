@@ -174,7 +174,7 @@ def edited_source(*identifiers: str, variant: str = "") -> str:
         if reason := cannot(identifier, variant):
             raise ValueError(f"{identifier} cannot be made in variant {variant!r}: {reason}")
     return with_edits(
-        _variant_source() if variant else _right_source(),
+        _BETWEEN.join(_pieces()) if variant else _right_source(),
         {identifier: edits_of(identifier, variant) for identifier in identifiers},
     )
 
@@ -204,7 +204,7 @@ def edits_of(identifier: str, variant: str = "") -> dict[str, str]:
         return {OTHER_LINES.get(old, old): new for old, new in mistake.edits.items()}
     if not variant:
         return {LINES.get(old, old): new for old, new in mistake.edits.items()}
-    return in_variants(mistake.edits, LINES, _variant_source())
+    return in_variants(mistake.edits, LINES, _BETWEEN.join(_pieces()))
 
 
 def named(identifier: str) -> Mistake:
@@ -242,10 +242,6 @@ def _variant_of(identifiers: tuple[str, ...]) -> str:
 def _right_source() -> str:
     source = inspect.getsource(attention)  # of the file: Python parses it whole to find one class
     return source[source.index("class _Causal") : source.index("class CausalAttention")].rstrip()
-
-
-def _variant_source() -> str:
-    return _BETWEEN.join(_pieces())
 
 
 @functools.cache

@@ -59,6 +59,7 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     kept = list(dict.fromkeys(name for some in parts for name in some))
     code = attempt(lambda: cls.__init__.__code__)
     made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
+    sorts = {name: type_name(getattr(module, name)) for name in kept if not name.startswith("_")}
     return Facts(
         {name: tuple(each.shape) for name, each in own.items()},
         tuple(everything),
@@ -67,7 +68,7 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
         _mask(module, case.context_length),
         dropout,
         {name: each for name, each in stored.items() if isinstance(each, int | float)},
-        {name: _sort(module, name) for name in kept if not name.startswith("_")},
+        sorts | dict.fromkeys(sorts.keys() & module._buffers.keys(), "buffer"),
         tuple(name for name in made if name not in kept),
         len({*layers}) == len(layers),
         tuple(name for name in weights if not own[f"{name}.weight"].any()),
@@ -104,10 +105,6 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     module = construct(cls, case, case.qkv_bias, dropout)
     fill(module, case)
     return module.eval()
-
-
-def _sort(module: nn.Module, name: str) -> str:
-    return "buffer" if name in module._buffers else type_name(getattr(module, name))
 
 
 def _mask(module: nn.Module, context_length: int) -> str:

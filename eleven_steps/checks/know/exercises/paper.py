@@ -16,8 +16,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.exercises.kinds import Explain
-from eleven_steps.checks.know.exercises.questions import question
-from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.know.exercises.tasks import TASKS, question
 from eleven_steps.checks.know.sentences import read
 from eleven_steps.helpers.examples import load_example
 
