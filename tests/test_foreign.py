@@ -431,9 +431,59 @@ class Refused(Fused):
         super().__init__(config)
 
 
+class RefusedTogether(Fused):
+    """Its config can be made in no size but its own."""
+
+    class Config:
+        def __init__(self, n_embd=768, n_head=12, bias=True):
+            if n_embd != 768:
+                raise ValueError("n_embd is 768")
+            self.n_embd, self.n_head, self.bias, self.attn_pdrop = n_embd, n_head, bias, 0.0
+
+    def __init__(self, config: Config):
+        super().__init__(config)
+
+
+class Packed(Fused):
+    """All texts come one after the other, (1, b * num_tokens, d_in), and where each begins."""
+
+    def forward(self, x, cu_seqlens, alibi: torch.Tensor | None):
+        if alibi is not None or len(x) != 1:
+            raise NotImplementedError
+        texts = x.split(cu_seqlens.diff().tolist(), 1)
+        return torch.cat([super(Packed, self).forward(each) for each in texts], 1)
+
+
+class ScaledLinear(nn.Linear):
+    def forward(self, x):
+        return super().forward(x), 1.0
+
+
+class ScaledNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x), 1.0
+
+
+class LayerNormAfter(Fused):
+    """A sum with x and a norm around attention, and each layer returns a number besides."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.c_proj = ScaledLinear(config.n_embd, config.n_embd)
+        self.norm, self.gain = ScaledNorm(config.n_embd), nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        q, k, v = self.cut(self.c_attn(x))
+        out = attend(q * self.gain, k, v, future(x), self.drop)
+        return self.norm(self.c_proj(out.transpose(1, 2).flatten(2))[0] + x), 1.0
+
+
 @sampled(
     ("build", "causal", "read"),
     [
+        (RefusedTogether, True, "qkv = c_attn"),
+        (Packed, True, "cu_seqlens, alibi, x (1, b * num_tokens, d_in)"),
+        (LayerNormAfter, True, "It has gain besides"),
         (Image, False, "with x (b, 1, num_tokens, d_in)"),
         (NeedsAnother, True, "forward(x=x, encoder_states=x)"),
         (Summed, True, "with residual, gates"),
