@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from lab_page import CHROMIUM, NOTEBOOKS, QUIET, close, jupyterlab, put, write
+from lab_page import CHROMIUM, QUIET, close, jupyterlab, put, write
 from playwright.sync_api import sync_playwright
 from waits import visit
 
@@ -41,8 +41,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def lab(folder):
-    """The address of a JupyterLab that serves copies of all notebooks."""
-    with jupyterlab(folder, NOTEBOOKS) as address:
+    """The address of a JupyterLab that serves what is put into the folder."""
+    with jupyterlab(folder, ()) as address:
         yield address
 
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 import torch
 from axe import ask_axe
-from lab_page import NOTEBOOKS, check_film, make_dark, open_7, open_notebook, run_all, unfold
+from lab_page import NOTEBOOKS, check_film, make_dark, open_7, open_notebook, put, run_all, unfold
 from look import check_whole, see
 from playwright.sync_api import expect
 from waits import resize, soon, until
@@ -52,10 +52,10 @@ EVERY = [
 
 
 @pytest.mark.parametrize("path", EVERY)
-def test_notebook(lab, page, path):
+def test_notebook(lab, folder, page, path):
     notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    open_notebook(page, lab, path.name)
+    open_notebook(page, lab, put(folder, path))
     # It opens in the theme that the notebook before it was left in.
     dark = page.locator("body").get_attribute("data-jp-theme-light") == "false"
     unfold(page)
@@ -82,9 +82,9 @@ def test_notebook(lab, page, path):
 
 
 @pytest.mark.nightly
-def test_hints_and_solutions_in_notebook_7(lab, page):
+def test_hints_and_solutions_in_notebook_7(lab, folder, page):
     (path,) = (each for each in NOTEBOOKS if each.stem == "05_scores")
-    open_7(page, lab, path.name)
+    open_7(page, lab, put(folder, path))
     unfold(page)
     check_hints_and_formulas(page, nbformat.read(path, as_version=4).cells)
 

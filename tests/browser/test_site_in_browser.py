@@ -19,12 +19,9 @@ from test_notebooks_in_browser import (
 )
 from waits import resize, settle, until
 
-# One with films and one with a stage. WHOLE_SITE=1 takes all, and minutes.
-SOME = [
-    path
-    for path in NOTEBOOKS
-    if path.stem in {"00_why_attention", "01_shape"} or "WHOLE_SITE" in os.environ
-]
+# One with a stage and one with a film; WHOLE_SITE=1 takes all, and minutes.
+SOME = ["00_start_here", "00_tensors"]
+MORE = ["01_shape", "00_why_attention"]
 # Without the questions, which take as long as the rest: test_questions_in_browser.py has them.
 BUILD = """import build_site
 build_site.by_step = dict
@@ -32,24 +29,26 @@ build_site.main()"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The address of a folder with the pages of some notebooks."""
+@pytest.fixture(scope="module", params=[SOME, pytest.param(MORE, marks=pytest.mark.nightly)])
+def site(request, tmp_path_factory):
+    """The address of a folder with the pages of some notebooks, and these."""
+    every = "WHOLE_SITE" in os.environ
+    paths = [path for path in NOTEBOOKS if every or path.stem in request.param]
     folder = tmp_path_factory.mktemp("site")
     own = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", BUILD, "--to", folder, *SOME]
+    command = [sys.executable, "-c", BUILD, "--to", folder, *paths]
     subprocess.run(command, check=True, env=own)
-    return folder.as_uri()
+    return folder.as_uri(), paths
 
 
 def test_site(site, page):
-    faults = []
+    (site, paths), faults = site, []
     page.context.set_offline(True)
     page.on("request", lambda r: r.url.startswith((site, "data:", "blob:")) or faults.append(r.url))
     page.on("requestfailed", lambda request: faults.append(request.url))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(f"{site}/index.html")
-    for path in SOME:
+    for path in paths:
         cells = nbformat.read(path, as_version=4).cells
         cells = [cell for cell in cells if "lab" not in cell.metadata.get("tags", [])]
         code = [cell for cell in cells if cell.cell_type == "code"]
