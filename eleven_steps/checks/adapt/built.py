@@ -267,6 +267,7 @@ def _names(kind: type) -> frozenset[str]:
     return frozenset((*names, *dir(kind)))
 
 
+@functools.cache
 def _nearby(build: Build) -> type | None:
     """The config beside a class that has most of what its code reads; None where none has any."""
     beside = vars(sys.modules.get(getattr(build, "__module__", "")) or object).values()
@@ -337,6 +338,7 @@ def _set_all(config: Any, but: Iterable[str], sizes: dict[str, Any]) -> None:
                 setattr(config, name, sizes[_field(name)])
 
 
+@functools.cache
 def _field(name: str) -> str:
     """The size that a config's field holds, by its name or the end of it; "" if it holds none."""
     parts = name.split("_")
@@ -383,6 +385,7 @@ def _codes(kind: Any) -> list[CodeType]:
     return [each.__code__ for values in own for each in values if inspect.isfunction(each)]
 
 
+@functools.cache
 def _read(kind: Any) -> frozenset[str]:
     """The names of sizes that stand in the code of a class."""
     return frozenset(filter(_field, _said(kind)))
