@@ -57,23 +57,21 @@ class Table:
 
 
 def show_table(
-    columns: Mapping[str, Iterable], digits: int | Mapping[str, int] = 2, share: Iterable[str] = ()
+    columns: Mapping[str, Iterable], digits: int = 2, share: Iterable[str] = ()
 ) -> Table:
     """Write columns of values as a table: numbers and "48 MiB" to the right, texts to the left.
 
     Args:
         columns: values by the name that stands above them; a tensor counts as its numbers.
-        digits: behind the point, where numbers are not whole; for all columns, or by name (2 for
-            a column that is not named).
+        digits: behind the point, where numbers are not whole.
         share: names of columns with shares from 0 to 1, to be written in per cent.
 
     Raises:
-        ValueError: there is no column, two differ in length, or share or digits name none.
+        ValueError: there is no column, two differ in length, or share names none.
     """
     lists = {name: [_plain(value) for value in values] for name, values in columns.items()}
     share = set(share)
-    by_name = digits if isinstance(digits, Mapping) else dict.fromkeys(lists, digits)
-    if unknown := (share | by_name.keys()) - lists.keys():
+    if unknown := share - lists.keys():
         raise ValueError(f"there is no column {sorted(unknown)[0]!r}: they are {', '.join(lists)}")
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) != 1:
@@ -81,7 +79,7 @@ def show_table(
             f"columns are {lengths or 'none'}: one or more of equal length are expected"
         )
     texts = (
-        tuple(_written(value, by_name.get(name, 2), name in share) for value in values)
+        tuple(_written(value, digits, name in share) for value in values)
         for name, values in lists.items()
     )
     sides = (RIGHT if all(map(_is_amount, values)) else LEFT for values in lists.values())

@@ -21,8 +21,8 @@ def test_numbers_stand_to_the_right_and_texts_to_the_left():
 
 def test_digits_and_shares():
     columns = {"a": torch.tensor([0.126, 1234.5]), "b": [0.126, 2.0], "part": [0.126, 1]}
-    table = show_table(columns, digits={"a": 1}, share=["part"])
-    assert table.columns == (("0.1", "1,234.5"), ("0.13", "2.00"), ("13%", "100%"))
+    table = show_table(columns, digits=1, share=["part"])
+    assert table.columns == (("0.1", "1,234.5"), ("0.1", "2.0"), ("13%", "100%"))
     assert show_table({"a": [0.126]}, digits=3).columns == (("0.126",),)
 
 

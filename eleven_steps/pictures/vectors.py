@@ -30,14 +30,12 @@ class Arrow:
         name: written at its tip; "" for none.
         end: the vector's two numbers.
         look: plain, strong or dashed.
-        start: where it begins, if not at the origin.
         colour: of its line and its head; its name is in INK.
     """
 
     name: str
     end: Sequence[float]
     look: str = "plain"
-    start: Sequence[float] = (0.0, 0.0)
     colour: str = svg.INK
 
     def __post_init__(self):
@@ -114,7 +112,7 @@ def axis_lines(axes, corners, place) -> str:
 
 def arrow_line(arrow: Arrow, place) -> str:
     """Draw an arrow with its head."""
-    (x0, y0), (x, y) = place(*arrow.start), place(*arrow.end)
+    (x0, y0), (x, y) = place(0, 0), place(*arrow.end)
     long = math.hypot(x - x0, y - y0)
     if long < 1:
         return f'<circle cx="{x:g}" cy="{y:g}" r="3" style="fill:{arrow.colour}"/>'
@@ -138,8 +136,8 @@ def arrow_names(arrows: Sequence[Arrow], place) -> str:
     body, taken = "", [tip(arrow, place) for arrow in arrows]
     for arrow in (arrow for arrow in arrows if arrow.name):
         (x, y), long = place(*arrow.end), svg.CHARACTER * len(arrow.name)
-        aside = arrow.end[0] < arrow.start[0] and x - FAR >= long
-        y += 18 if arrow.end[1] < arrow.start[1] else -1 - FAR / 2
+        aside = arrow.end[0] < 0 and x - FAR >= long
+        y += 18 if arrow.end[1] < 0 else -1 - FAR / 2
         y = free(y, x - FAR - long if aside else x + FAR, long, taken)
         style = HALO + (";font-weight:700" if arrow.look == "strong" else "")
         x, anchor = (x - FAR, "end") if aside else (x + FAR, "start")
