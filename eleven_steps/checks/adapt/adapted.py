@@ -239,17 +239,15 @@ class Adapted(nn.Module):
             mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
             if not mine:
                 raise ValueError(f"there is no {layer}")
-            shapes = {part: self._ours(layer, parameters[n].shape) for n, part in mine.items()}
+            shapes = {part: tuple(parameters[n].shape) for n, part in mine.items()}
+            if layer == "W_gate":  # which reads x, and that is not filled up
+                wide = self.W_query.in_features
+                shapes |= {part: (s[0], wide) for part, s in shapes.items() if len(s) == 2}
             setattr(self, layer, _of_shapes(shapes))
             for name, part in mine.items():
                 less = "norm" in layer and part == ".weight" and not parameters[name].any()
                 adds[layer + part] = name, float(less)
         return adds
-
-    def _ours(self, layer: str, shape: torch.Size) -> tuple[int, ...]:
-        """The shape of a parameter as ours is, x not filled up."""
-        reads_x = layer == "W_gate" and len(shape) == 2
-        return (shape[0], self.W_query.in_features) if reads_x else tuple(shape)
 
     def dropped_last(self, given: dict[str, Any]) -> dict[str, int]:
         """Which nn.Dropout of the module acts on what it returns, and how often each is called.
@@ -284,7 +282,9 @@ class Adapted(nn.Module):
                 biases = [
                     zeros(len(e.weight)) if e.bias is None else e.bias for e in named.values()
                 ]
-                weights = [self._of_heads(each) for each in named.values()]
+                filled_up = 0, self.width - self.W_query.in_features  # with zeros, as x is
+                weights = [nn.functional.pad(each.weight, filled_up) for each in named.values()]
+                weights = [each.unflatten(0, (-1, self.head_dim)) for each in weights]
                 biases = [each.view(-1, self.head_dim) for each in biases]
                 weights, biases = (map(self._in_pairs, named, some) for some in (weights, biases))
             lent |= place.filled([*weights], theirs) | place.filled([*biases], theirs, bias=True)
@@ -303,11 +303,6 @@ class Adapted(nn.Module):
         many = round(self.head_dim * turned(self.variant)[1])
         first, still = tensor.tensor_split([many], dim=1)
         return torch.cat([first.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2), still], 1)
-
-    def _of_heads(self, layer: nn.Linear) -> torch.Tensor:
-        """(heads, head_dim, width) of a layer's weight, zeros where x is filled up."""
-        padded = nn.functional.pad(layer.weight, (0, self.width - layer.in_features))
-        return padded.unflatten(0, (-1, self.head_dim))
 
 
 def named_as(layer: str, name: str) -> re.Match | None:
@@ -345,12 +340,6 @@ def takes(cls: Any, case: Case) -> bool:
     return not refusal(cls, case)
 
 
-def _is_plain(cls: Any, case: Case) -> bool:
-    """Whether the output of an adapted class is told from a table of weights by its shape."""
-    ours = not (isinstance(cls, type) and issubclass(cls, Adapted))
-    return ours or case.num_tokens != case.d_out
-
-
 @functools.cache
 def refusal(cls: Any, case: Case) -> str:
     """Why an adapted class cannot have the sizes of a case; "" if it can."""
@@ -365,8 +354,7 @@ def cases_for(cls: Any, variant: str) -> Cases:
     """The cases of a variant whose sizes a class can have."""
     cases = cases_of(variant)
     lists = {name: getattr(cases, name) for name in ("every", "simpler", "sized", "rare")}
-    held = {
-        name: tuple(e for e in some if takes(cls, e) and _is_plain(cls, e))
-        for name, some in lists.items()
-    }
+    held = {name: tuple(e for e in some if takes(cls, e)) for name, some in lists.items()}
+    if isinstance(cls, type) and issubclass(cls, Adapted):  # whose output may be a table's shape
+        held = {n: tuple(e for e in some if e.num_tokens != e.d_out) for n, some in held.items()}
     return replace(cases, **held)

@@ -67,8 +67,10 @@ def dropout(subject: Subject, case: Case) -> Finding | None:
     finding = _read(subject, case)
     if finding and not _right_without(subject, _which(subject, case)):
         return None
-    if finding and finding.name == "dropout_missing" and _drops_at_first(subject, case):
-        return say("dropout_off_after_eval")
+    if finding and finding.name == "dropout_missing":  # or only once it was in eval mode
+        passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
+        if not close(*subject.outs(case, *passes, dropout=rate_of(case))):
+            return say("dropout_off_after_eval")
     if finding or "gradients" in subject.found or _linear_in_values(subject, case):
         return finding
     return say("gradients_of_other_drops")
@@ -92,12 +94,6 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
     slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
     predicted = [(each * slope).sum() for each, slope in slopes if slope is not None]
     return not predicted or close(moved, sum(predicted), LOOSE)
-
-
-def _drops_at_first(subject: Subject, case: Case) -> bool:
-    """Whether a module that was never in eval mode drops something."""
-    passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
-    return not close(*subject.outs(case, *passes, dropout=rate_of(case)))
 
 
 # What is read

@@ -217,7 +217,8 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
             return [reading]
         if hides is None and not (masked or isinstance(out, Failure)):
             hides = hides_by_itself(reading, main)
-        if not any(_same(out, other) for _, other in every):  # no other function of x
+        tensors = (other for _, other in every if isinstance(other, torch.Tensor))
+        if isinstance(out, Failure) or not any(torch.equal(out, e) for e in tensors):
             every.append((reading, out))
     if not every:
         told = "" if asked.layers else wording("unread_not_told")
@@ -242,11 +243,6 @@ def _readings(asked: Asked) -> list[type[Adapted]]:
 
 def _tokens_first(reading: type[Adapted]) -> bool:
     return getattr(reading.call, "first", False)
-
-
-def _same(out: Any, other: Any) -> bool:
-    tensors = isinstance(out, torch.Tensor) and isinstance(other, torch.Tensor)
-    return tensors and torch.equal(out, other)
 
 
 def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:

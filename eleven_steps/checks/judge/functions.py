@@ -309,7 +309,6 @@ def _like(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> s
 
 
 def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
-    """The first wrong tensor beside the right one."""
     every = zip(parts, task.answer(scene), task.letters, strict=False)
     wrong = (e for e in every if all(map(is_tensor, e[:2])) and not agree(*e[:2]))
     part, right, letters = next(wrong, (None, None, ""))

@@ -107,13 +107,19 @@ def _begun(cls: Any) -> Finding:
 
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     returned = [each.parts or (each.out,) for each in seen]
-    right = _steps_like(returned)
+    right = [
+        number
+        for number, step in NUMBERED
+        if same_everywhere(returned, (play(case).at(step) for case in TASK_CASES))
+    ]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
     if late and (finite := hidden_by(blame.walked.trace.tensors)):  # mask.1 lets none pass either
         return Finding(6, finite)
     if right and right[-1] == len(STEPS):
-        return _finished(cls)
+        findings = list(examine(cls))
+        whole = together(say("all_right").text, *(each.text for each in findings))
+        return next(iter(in_order(findings)), replace(say("all_right"), text=whole))
     if all(each.kind == "none" for each in seen):
         finding = _nothing(blame)
     elif right:
@@ -157,23 +163,6 @@ def _some_of(returned: Sequence[Parts]) -> Finding | None:
     return None
 
 
-def _steps_like(returned: Sequence[Parts]) -> list[int]:
-    return [
-        number
-        for number, step in NUMBERED
-        if same_everywhere(returned, (play(case).at(step) for case in TASK_CASES))
-    ]
-
-
-def _finished(cls: Any) -> Finding:
-    findings = list(examine(cls))
-    if wrong := in_order(findings):
-        return wrong[0]
-    right = say("all_right")
-    rest = (each.text for each in findings)
-    return replace(right, text=together(right.text, *rest))
-
-
 def _nothing(blame: Blame | None) -> Finding:
     finding = say("nothing", what="forward")
     number = blame.walked.steps_reached() if blame else 1
@@ -186,9 +175,14 @@ def _nothing(blame: Blame | None) -> Finding:
 def _wrong(
     cls: Any, facts: Facts, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
 ) -> Finding:
-    wrong = [i for i in range(len(seen)) if not _as_some_step(returned[i], i)]
+    scenes = [play(case) for case in TASK_CASES]
+    wrong = [
+        i
+        for i, (parts, each) in enumerate(zip(returned, scenes, strict=True))
+        if not any(same_parts(parts, each.at(step)) for step in STEPS)
+    ]
     at = SIZED if SIZED in wrong else wrong[0]
-    scene, here = play(TASK_CASES[at]), seen[at]
+    scene, here = scenes[at], seen[at]
     if at != SIZED:
         blame = blamed(cls, scene.case, here.out)
     blame = under_way(blame)
@@ -209,11 +203,6 @@ def _wrong(
 
 def _with_why(name: str, step: int | None) -> Finding:
     return replace(say(name, step, case=None), text=MISTAKES[name].told)
-
-
-def _as_some_step(parts: Parts, at: int) -> bool:
-    scene = play(TASK_CASES[at])
-    return any(same_parts(parts, scene.at(step)) for step in STEPS)
 
 
 def _unlike(here: Seen, scene: Scene) -> Finding:

@@ -213,7 +213,6 @@ def _drops(every: Every, asked: Any, other: Any) -> bool:
 
 
 def _fits(every: Every, asked: Any) -> bool:
-    """Whether a class, read in some way, gives what is right in the main case."""
     return _fitting(every, asked) is not None
 
 

@@ -176,7 +176,7 @@ def _masked_or_not(asked: Any, every: Callable, reading: Way) -> Iterator[tuple[
         return
     case, runs = cases_of(variant).main, []
     for each in every(replace(asked, variant=variant), case):
-        alike = all(_field(each, name) == _field(reading, name) for name in ("places", "paired"))
+        alike = each.places == reading.places and each.paired == reading.paired
         first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
         if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:
             continue
@@ -230,10 +230,6 @@ def _told_another(reading: Way, variant: str, mask: Callable) -> list[torch.Tens
         return []
     other.first, case = way.first, cases_of(variant).main
     return _outs(called_as(reading, other), case, case.x)
-
-
-def _field(reading: Way, name: str) -> Any:
-    return getattr(reading, name, None)
 
 
 def _writes(reading: Way, case: Case, call: str, *beside: torch.Tensor) -> Outcome | None:

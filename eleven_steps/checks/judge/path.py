@@ -357,7 +357,8 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
         return 7
     if name == "setitem" and real:
-        return _placing_step(real[-1], at)
+        placed = {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}
+        return placed.get(real[-1].family, 4)
     if (
         name in MASK
         or given
@@ -373,10 +374,6 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 8
     furthest = max(real, key=lambda each: FAMILIES.index(each.family), default=first)
     return _elementwise_step(name, furthest, phase, at)
-
-
-def _placing_step(what: Reading, at: str) -> int:
-    return {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}.get(what.family, 4)
 
 
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:

@@ -112,12 +112,6 @@ def _in_order(shape, at, found, axes, table) -> bool:
     return True
 
 
-def who_of(found: np.ndarray, table: Table) -> str:
-    """Whether numbers are queries, keys, values, or of several of them."""
-    which = np.unique(found[:, table.letters.index("w")])
-    return " and ".join(THREE[k] for k in which)
-
-
 # The letters of each axis: sequence, token, feature of x, which of the three, head, feature of a
 # head, query token, key token, feature of out.
 LETTERS = {
@@ -299,7 +293,8 @@ class Right:
                 every = len(values) == tensor.numel() or one
                 whole, ordered = whole and full, ordered and every
                 stage = self.stages[table.family].get("|".join(filter(None, axes)))
-                who = table.who or who_of(found, table)
+                three = np.unique(found[:, table.letters.index("w")]) if not table.who else ()
+                who = table.who or " and ".join(THREE[k] for k in three)
                 scaled = scale > 0 and (scale == 1 or table.family in ("projected", "scores"))
                 reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
                 if whole and scaled and stage:

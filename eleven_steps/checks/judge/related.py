@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,17 +239,19 @@ def _turned(pair: Pair) -> str:
 
 def _product(pair: Pair) -> str:
     """A product of two that were given, either of them turned or not."""
-    sides = [side for name, each, _ in pair.given for side in _sides(name, each)]
+    sides = [
+        side
+        for name, each, _ in pair.given
+        for side in (
+            (name, each),
+            (f"{name}.transpose(-2, -1)", each.mT if each.dim() > 1 else each),
+        )
+    ]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
         if not isinstance(made, Failure) and agree(pair.part, made):
             return say("it_is", code=f"{one} @ {other}").text
     return ""
-
-
-def _sides(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    yield name, tensor
-    yield f"{name}.transpose(-2, -1)", tensor.mT if tensor.dim() > 1 else tensor
 
 
 def _one_axis_less(pair: Pair) -> str:

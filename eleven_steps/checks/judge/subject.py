@@ -124,7 +124,11 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     main = subject.cases.main
     if main in wrong:
         return ""
-    changes = [each for each, moved in _moved(case, main) if _right(subject, moved)]
+    changes = [
+        name
+        for name, each in _moved(case, main)
+        if takes(subject.cls, each) and close(subject.out(each), subject.right(each))
+    ]
     if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
         changes = [each for each in changes if each in ("qkv_bias", "d_in")]
     if changes == ["qkv_bias"]:
@@ -144,7 +148,3 @@ def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
             sizes["d_out"] = sizes["num_heads"] * sizes.pop("head_dim")
             sizes["context_length"] = max(sizes["context_length"], sizes["num_tokens"])
             yield name, replace(case, **sizes)
-
-
-def _right(subject: Subject, case: Case) -> bool:
-    return takes(subject.cls, case) and close(subject.out(case), subject.right(case))

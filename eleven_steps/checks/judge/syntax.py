@@ -100,14 +100,12 @@ def operands(place: Place | None) -> Iterator[str]:
         given = [*node.args, *(each.value for each in node.keywords)]
         for each in given:
             parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
-            yield from (ast.unparse(e) for e in parts if not _is_number(e))
+            signed = ((e, e.operand if isinstance(e, ast.UnaryOp) else e) for e in parts)
+            yield from (
+                ast.unparse(e) for e, plain in signed if not isinstance(plain, ast.Constant)
+            )
     elif isinstance(node, ast.Attribute | ast.Subscript):
         yield ast.unparse(node.value)
-
-
-def _is_number(node: ast.AST) -> bool:
-    node = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(node, ast.Constant)
 
 
 # A whole source
@@ -122,13 +120,9 @@ def parsed(source: str) -> ast.AST:
         return ast.Module([], [])
 
 
-def set_in(tree: ast.AST, name: str) -> list[tuple[int, ast.AST]]:
-    """The lines at which a name is set, and what it is set to."""
-    return _assigned(tree).get(name, [])
-
-
 @functools.lru_cache(64)
-def _assigned(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
+def set_in(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
+    """The lines at which each name is set, and what it is set to."""
     found: dict[str, list[tuple[int, ast.AST]]] = {}
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.Assign)):
         for each in ast.walk(node.targets[0]):

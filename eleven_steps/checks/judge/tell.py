@@ -186,8 +186,8 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
 
 def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     """The shape that a call takes, where something here has it, and what was left out."""
-    at = found.values["for_step"]
-    needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if _is(found, walked, "scores") else 4}
+    at, family = found.values["for_step"], walked.readings[found.index].family
+    needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if family == "scores" else 4}
     shape = SHAPES[STEPS[needs.get(at, at - 1) - 1]]
     usual = any(
         each.right and in_letters(each, tensor, walked.right.case) == shape
@@ -201,10 +201,6 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
         "needed": wording("is_needed", shape=shape) if said else "",
         "cause": wording(f"not_{found.step}"),
     }
-
-
-def _is(found: Difference, walked: Walk, family: str) -> bool:
-    return found.index is not None and walked.readings[found.index].family == family
 
 
 def _given(found: Difference, walked: Walk) -> str:
@@ -405,7 +401,9 @@ def unbound(error: str, walked: Walk) -> str:
         return several
     if not lost or not stop or not stop.place:
         return hint_of(error)
-    lines = [n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source), lost[1])]
+    lines = [
+        n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source)).get(lost[1], ())
+    ]
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"
         return wording(name, name=lost[1], line=min(lines))

@@ -102,7 +102,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
-            for line, value in set_in(tree, node.id):
+            for line, value in set_in(tree).get(node.id, ()):
                 read = any(named(each) in ("shape", "size") for each in ast.walk(value))
                 size = known.get(node.id, 0)
                 if node.id in known and read and step != 5 and size not in needed and op.failed:

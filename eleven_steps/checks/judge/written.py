@@ -12,7 +12,7 @@ import torch
 from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, together
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Order
-from eleven_steps.checks.know.exercises.paper import Paper, Part, Words, plain_words
+from eleven_steps.checks.know.exercises.paper import Built, Paper, Part, Words, plain_words
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.isolate import attempt, type_name
 from eleven_steps.helpers.attention import MultiHeadAttention
@@ -22,13 +22,11 @@ from eleven_steps.helpers.trace import STEPS
 NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
 
 
-def judge_written(task: Explain | Choose | Order | Paper, answer: Any) -> Finding:
+def judge_written(task: Part | Choose | Order | Paper, answer: Any) -> Finding:
     """Judge an answer as `plain` hands it over; a number is no text, and a text no number."""
-    if isinstance(task, Paper):
-        return _judge_paper(task, answer)
-    if isinstance(task, Explain):
-        return judge_value(task, answer)
-    return (_judge_order if isinstance(task, Order) else _judge_choice)(task, answer)
+    judges = {Paper: _judge_paper, Explain: judge_value, Choose: _judge_choice}
+    judges |= {Order: _judge_order, Words: _judge_words, Built: _judge_built}
+    return judges[type(task)](task, answer)
 
 
 def _other_type(wanted: str, answer: Any, rows: bool = True) -> Finding:
@@ -191,7 +189,8 @@ def _judge_paper(paper: Paper, answer: Any) -> Finding:
         other = wording("other_name", name=odd[0][:20]) if text else wording("other_key")
         return say("no_paper", names=", ".join(names), came=other)
     for name, part in paper.parts.items():
-        finding = judge_part(part, answer.get(name))
+        given = answer.get(name)
+        finding = say("open") if is_open(given) else judge_written(part, given)
         if finding.kind == "unfinished":
             still_open.append(name)
         elif finding.kind == "right":
@@ -206,14 +205,7 @@ def _judge_paper(paper: Paper, answer: Any) -> Finding:
     return say("right")
 
 
-def judge_part(part: Part, answer: Any) -> Finding:
-    """Judge one of the things that a paper asks for."""
-    if is_open(answer):
-        return say("open")
-    if isinstance(part, Explain):
-        return judge_value(part, answer)
-    if isinstance(part, Words):
-        return _judge_words(part, answer)
+def _judge_built(part: Built, answer: Any) -> Finding:
     if type(answer) is not MultiHeadAttention:
         class_alone = wording("a_class_alone") if type_name(answer) == "type" else ""
         return say("other_type", wanted=wording("a_module"), came=class_alone or came(answer))

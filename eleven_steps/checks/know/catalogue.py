@@ -12,7 +12,7 @@ import linecache
 import re
 import types
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from string import Template
 from types import SimpleNamespace
@@ -67,16 +67,13 @@ def _mistake(
     **edits: str,
 ) -> Mistake:
     edits = {old: Template(new).substitute(lines) for old, new in edits.items()}
-    for old, new in (qkv or {}).items():
-        edits |= _for_q_k_v(old, Template(new).substitute(lines))
+    for old, new in (qkv or {}).items():  # the same of keys and W_key, of values and W_value
+        edit = old, Template(new).substitute(lines)
+        for one, many in ("query", "queries"), ("key", "keys"), ("value", "values"):
+            key, text = (each.replace("query", one).replace("queries", many) for each in edit)
+            edits[key] = text
     steps = (STEPS.index(name) + 1 for name in also)
     return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), variant)
-
-
-def _for_q_k_v(*edit: str) -> Iterator[tuple[str, str]]:
-    """What is made of W_query and queries, and the same of W_key and keys, W_value and values."""
-    for one, many in ("query", "queries"), ("key", "keys"), ("value", "values"):
-        yield tuple(text.replace("query", one).replace("queries", many) for text in edit)
 
 
 _CONTENT, _LATER = read("mistakes.toml"), read("changes.toml")
@@ -135,7 +132,6 @@ def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttentio
 
 @functools.cache
 def _right_parts() -> dict[str, Any]:
-    """What the source of the variants holds."""
     # A dataclass wants to find the module it is of.
     namespace = vars(attention) | {"__name__": variants.__name__}
     for piece in _pieces():

@@ -91,7 +91,10 @@ def wrong_lines(step: str) -> WrongLines:
     at, tensor, *names = BROKEN[step]
     made: dict[str, list[Mapping[str, str]]] = {}  # by line, in the order they are named
     for name in names:
-        for line, edits in by_line(MISTAKES[name].edits).items():
+        by_line: dict[str, dict[str, str]] = {}  # those of q, k and v go together
+        for line, new in MISTAKES[name].edits.items():
+            by_line.setdefault(TOGETHER.get(line, line), {})[line] = new
+        for line, edits in by_line.items():
             every = made.setdefault(line, [{}])
             if edits not in every:
                 every.append(edits)
@@ -101,14 +104,6 @@ def wrong_lines(step: str) -> WrongLines:
         if line in made
     ]
     return WrongLines(step, (at, tensor), tuple(lines))
-
-
-def by_line(edits: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return edits by the line they change; those of q, k and v go together."""
-    found: dict[str, dict[str, str]] = {}
-    for line, new in edits.items():
-        found.setdefault(TOGETHER.get(line, line), {})[line] = new
-    return found
 
 
 def reasons(changes: list[Mapping[str, str]]) -> tuple[str, ...]:

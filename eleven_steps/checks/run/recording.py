@@ -349,7 +349,11 @@ def _with_zeros(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     But what it is told to put on the CPU stays there.
     """
     given = [each for each in tensors_in((args, kwargs)) if each.device.type == "meta"]
-    zeros = {id(each): _zeros(each) for each in given}
+    zeros = {}  # on the CPU, that lie as the given do
+    for each in given:
+        last = sum((n - 1) * by for n, by in zip(each.shape, each.stride(), strict=True))
+        flat = torch.zeros(max(last + 1, 0), dtype=each.dtype, device="cpu")
+        zeros[id(each)] = flat.as_strided(each.shape, each.stride())
     returned = {id(zeros[id(each)]): each for each in given}  # by what works in place
 
     def without_numbers(result: torch.Tensor) -> torch.Tensor:
@@ -364,10 +368,3 @@ def _with_zeros(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if on_cpu:
         return result
     return tree_map_only(Tensor, lambda e: returned.get(id(e), without_numbers(e)), result)
-
-
-def _zeros(tensor: torch.Tensor) -> torch.Tensor:
-    """Zeros on the CPU that lie as a tensor does."""
-    last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    flat = torch.zeros(max(last + 1, 0), dtype=tensor.dtype, device="cpu")
-    return flat.as_strided(tensor.shape, tensor.stride())
