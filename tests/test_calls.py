@@ -211,6 +211,42 @@ class LecturesIgnores(Base):
         return super().forward(x)
 
 
+class FilledAsBefore(Filled):
+    """A mask is kept for each shape."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.kept = {}
+
+    def given(self, scores, mask):
+        key = scores.shape, mask is None, scores.device
+        return scores + self.kept.setdefault(key, super().given(torch.zeros_like(scores), mask))
+
+
+class KeyMaskAlone(FilledAlone):
+    def forward(self, x, key_mask=None):
+        return self.attend(x, key_mask)[0]
+
+
+class Documents(Attention):
+    """Told of which document each token is."""
+
+    def forward(self, x, doc_ids=None):
+        return self.attend(x, doc_ids)[0]
+
+    def given(self, scores, mask):
+        hides = None if mask is None else self.apart(mask[:, None, None], mask[:, None, :, None])
+        return scores if hides is None else scores.masked_fill(hides, -torch.inf)
+
+    def apart(self, keys, queries):
+        return keys != queries
+
+
+class DocumentsEarlier(Documents):
+    def apart(self, keys, queries):
+        return keys > queries
+
+
 class OpenWithoutGrad(Attention):
     def forward(self, x):
         self.first = 1 if torch.is_grad_enabled() else 10**6
@@ -542,6 +578,25 @@ class TurnedFromTheStart(Turned):
     lost = 1
 
 
+class PositionsOfOne(Turned):
+    """Every text is turned by the positions of the first."""
+
+    def forward(self, x, position_ids=None):
+        self.place = position_ids
+        return self.attend(x)[0]
+
+    def angle(self, place, half):
+        return super().angle(place if self.place is None else self.of(self.place), half)
+
+    def of(self, ids):
+        return ids[0, :, None]
+
+
+class PositionsOfEach(PositionsOfOne):
+    def of(self, ids):
+        return ids[:, None, :, None]
+
+
 class OneTable(Turned):
     """Angles of one base are kept for all modules, whatever theirs."""
 
@@ -621,6 +676,7 @@ def asked(cls):
         (Open, "Right without a mask, too, where it hides nothing."),
         (Alone, "not tried: attention_mask."),
         (LecturesLayers, "Read as"),
+        (Documents, "Read as"),
         (OwnHeads, "Read as"),
         (KeptAndFilled, "`pad_mask` says what is filling, too: True where a key is hidden."),
         (Kept, "Right in pieces, too, where `kv_cache` gets"),
@@ -660,6 +716,9 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (FilledInX, 1, "Where `key_padding_mask` is handed over, forward changes its input x"),
         (KeptInX, 1, "Where `kv_cache` is handed over, forward changes its input x"),
         (LecturesIgnores, 6, "what `attention_mask` holds changes nothing"),
+        (FilledAsBefore, 6, "another one of the same shape gets what was made for the first"),
+        (KeyMaskAlone, 6, "Without `key_mask` it is right, but not with one"),
+        (DocumentsEarlier, 6, "tells documents apart, a document gives something else than alone"),
         (OpenWithoutGrad, 6, "Where gradients are on it is right; under `torch.no_grad()`"),
         (OwnHeadsDivided, 7, "but not with one of its own, 16 in place of 8"),
         (KeptOrFilled, 6, "In pieces it is right, and with `pad_mask` as well, but not with both"),

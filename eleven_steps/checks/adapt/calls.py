@@ -19,7 +19,9 @@ Call = Callable[..., Any]
 MASKS = ("mask", "attn_mask", "attention_mask", "causal_mask", "src_mask", "tgt_mask", "bias")
 FLAGS = ("is_causal", "causal")
 PAST = re.compile(r"(layer_|attn_)?past(_\w+)?|(kv_?|k_?v_?|layer_)?cached?(_kv)?|kv")
-PADS = re.compile(r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?")
+PADS = re.compile(
+    r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?|(\w+_)?(key|token|seq|input|valid)s?_mask|keep|(is_)?valid"
+)
 FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),

@@ -1,6 +1,9 @@
 """A class that is right as it is called: is it right as well in the other ways to call it?"""
 
+import functools
 import inspect
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -36,6 +39,10 @@ from eleven_steps.checks.run.contract import combined, sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
+IDS = {  # what numbers tokens says where each stands, or of which document it is
+    "positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
+    "documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
+}
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Way = type[Adapted]
 
@@ -149,7 +156,10 @@ def called_otherwise(
     if said is not None:
         return reading, said
     notes += [wording("right_padded", name=name, kind=kind) for name, kind in told.items()]
-    left = [each for each in left if each not in told]
+    by_ids, said = _by_ids(reading, asked.variant, left)
+    if said is not None:
+        return reading, said
+    left = [each for each in left if each not in told and each not in by_ids]
     tables = ", ".join(flag for flag, table in flags.items() if table)
     notes += [wording("right_weights", names=tables)] if tables else []
     left = [each for each in left if each not in flags]
@@ -316,6 +326,57 @@ def _all_padded(
     return told, None
 
 
+def _by_ids(reading: Way, variant: str, left: list[str]) -> tuple[list[str], Outcome | None]:
+    """The parameters that number tokens, text by text, with which it is right; what is wrong."""
+    case, right = cases_of(variant).main, []
+    tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
+    rows = {"positions": (tokens + 1) % case.num_tokens, "documents": tokens // 3 % 3 + 1}
+    for name, what in itertools.product(left, IDS):
+        if not IDS[what].fullmatch(name):
+            continue
+        whole, parts, plain = _with_ids(reading, case, name, rows[what], what == "positions")
+        if whole is None or close(whole, plain):  # it may be of another kind
+            continue
+        if not close(whole, parts):
+            told = "wrong_documents" if what == "documents" else "wrong_positions"
+            return right, Outcome("", "value", wording(told, name=name), 6)
+        right.append(name)
+    return right, None
+
+
+def _with_ids(
+    reading: Way, case: Case, name: str, ids: torch.Tensor, each_row: bool
+) -> tuple[torch.Tensor | None, ...]:
+    """Outputs with ids (b, num_tokens), of each text or document alone, and without ids.
+
+    Each text alone gets its own ids; each document gets none.
+    """
+    given: list[torch.Tensor] = []
+    way = getattr(reading.call, "of_heads", lambda _: reading.call)(case.head_dim)
+
+    def call(module: Any, x: torch.Tensor, *more: Any) -> Any:
+        named = functools.partial(module, **{name: given[0]}) if given else module
+        return way(named, x, *more)
+
+    call.first = getattr(reading.call, "first", False)
+    module = build(called_as(reading, call), case)
+
+    def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
+        given[:] = own
+        return attempt(module, x)
+
+    with torch.no_grad():
+        plain, _, whole = run(case.x), run(case.x, ids.flip(0)), run(case.x, ids)
+        if getattr(plain, "shape", 0) != getattr(whole, "shape", None):
+            return None, None, None
+        parts = torch.zeros_like(plain)
+        for i, x, own in zip(range(case.b), case.x, ids, strict=True):
+            for those in [own >= 0] if each_row else [own == each for each in own.unique()]:
+                part = run(x[None, those], *[own[None]] * each_row)
+                parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
+    return whole, parts, plain
+
+
 def _padded(reading: Way, variant: str, name: str) -> tuple[Padded | None, Outcome | None]:
     """The way to say what is filling with which a class is right; and what is wrong with it.
 
@@ -332,6 +393,7 @@ def _padded(reading: Way, variant: str, name: str) -> tuple[Padded | None, Outco
             said = _writes(called_as(reading, way), case, f"`{name}`", filled)
             return way, _of_integers(reading, variant, way) if said is None else said
         told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
+        told = "mask_kept" if all(good[:2]) else told
         wrong = min(wrong, told) if wrong else told
     if not wrong:
         return None, None
@@ -356,6 +418,8 @@ def _of_each_text(reading: Way, variant: str) -> Outcome | None:
         good = next((each for each, (right, _) in pairs if right and all(right)), None)
         if not good and any(right and right[0] and not same for right, same in seen):
             text = wording("wrong_of_each", mask=way.mask, shape=shape)
+            if any(right and all(right[:2]) for right, _ in seen):
+                text = wording("mask_kept", name=way.mask)
             return Outcome("", "value", text, 6)
         if good and shape in FILLED and (said := _of_integers(reading, variant, good)) is not None:
             return said
@@ -389,7 +453,8 @@ def _with_filling(
         as_many: whether there are as many texts as tokens.
 
     Returns:
-        With each mask whether it is right; and whether both give the same.
+        With each mask whether it is right, the last a second time, by the module that got the
+        first; and whether both give the same.
     """
     padded = attempt(combined, f"{variant},padding")
     if isinstance(padded, Failure):
@@ -401,13 +466,15 @@ def _with_filling(
     some[0, case.num_tokens // 2] = some[-1, -1] = True
     with torch.no_grad():
         right = build(planted(variant=padded), case)
-        module = attempt(build, called_as(reading, way), case)
         wanted = [right(case.x, each) for each in (nothing, some)]
-        outs = [attempt(module, case.x, each) for each in (nothing, some)]
+        one, two = (attempt(build, called_as(reading, way), case) for _ in range(2))
+        outs = [attempt(one, case.x, nothing), attempt(two, case.x, some)]
+        again = attempt(one, case.x, some)
     if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
         return [], True
     trios = zip(outs, wanted, (nothing, some), strict=True)
-    return [close(out[~f], w[~f]) for out, w, f in trios], close(*outs)
+    right = [close(out[~f], w[~f]) for out, w, f in trios]
+    return [*right, not right[1] or close(again, outs[1])], close(*outs)
 
 
 def _inner(reading: Way, variant: str) -> Any:
