@@ -56,7 +56,6 @@ WORDS = {
     # What the lecture's class does not have, and a class may do without.
     "one_key": "multi_query",
     "relative": "has_relative_attention_bias has_spatial_attention_bias use_rel_pos "
-    "relative_attention "
     "use_relative_position_embeddings use_relative_position_bias",
     "relative_kind": "position_embeddings_type",
     "rate": "downsample_rate attention_downsample_rate memory_attention_downsample_rate "
@@ -70,7 +69,6 @@ PYTHONS = ("builtins", "typing", "inspect")
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
 CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
-LESS = {"window": 0}  # what is required, though no variant asks for it, and stands for nothing
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -116,8 +114,7 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     """
     sizes = _usual(sizes)
     of, configs, strange = _asked_for(build, sizes)
-    sizes = {of[name]: LESS[of[name]] for name in strange if of[name] in LESS} | sizes
-    if strange := [name for name in strange if of[name] not in sizes]:
+    if strange:
         are = "are none" if len(strange) > 1 else "is none"
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
     sized = [each for each in _parameters(build) if of[each.name] in sizes]
