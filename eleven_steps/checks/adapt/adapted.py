@@ -79,12 +79,8 @@ def is_norm(module: nn.Module) -> bool:
 class Block:
     """Takes a norm of x away, and gives back what out_proj gave where no more than block follows.
 
-    What follows may be a sum with x, a norm, or both, in any order; all else stays as it is.
-
-    Args:
-        inner: the module.
-        width: features of x.
-        last: the name of its out_proj, or "" if it has none.
+    What follows may be a sum with x, a norm, or both, in any order; all else stays as it is. last
+    is the name of inner's out_proj, or "" if it has none; x has width features.
     """
 
     def __init__(self, inner: nn.Module, width: int, last: str):

@@ -127,14 +127,8 @@ def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: 
     """Every way to call a forward that its parameters allow, with what it needs besides.
 
     Of what can be handed over it is the first with which there is a row for each token; else the
-    first that runs; else the plainest.
-
-    Args:
-        module: built.
-        causal: whether later tokens are hidden.
-        turning: whether queries and keys are turned by their positions.
-        width: features of x.
-        head_dim: features of a head.
+    first that runs; else the plainest. x has width features; turning says whether queries and keys
+    are turned by their positions.
     """
     running, tried = [], []
     for found in _tries(module, causal, turning, head_dim):

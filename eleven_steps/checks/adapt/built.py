@@ -143,7 +143,7 @@ def _made(
     return _made(build, named, configs, sizes)
 
 
-def unknown(build: Build, sizes: dict[str, Any]) -> list[str]:
+def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
     """The required parameters of a constructor that ask for none of our sizes."""
     found = attempt(_asked_for, build, _usual(sizes))
     return [] if isinstance(found, Failure) else found[2]

@@ -237,11 +237,7 @@ def output(returned: Any, d_out: int) -> Any:
 def ways(module: Any, causal: bool, but: tuple[str, ...] = (), also: str = "") -> Iterator[Way]:
     """Yield every way to call a module's forward that its parameters allow, plain ones first.
 
-    Args:
-        module: built.
-        causal: whether later tokens are hidden.
-        but: parameters that get something else.
-        also: one with a default that gets x as well; "" for none.
+    Parameters in but get something else; also is one with a default that gets x, "" for none.
     """
     every = [e for e in inspect.signature(module.forward).parameters.values() if e.name not in but]
     usual = [each for each in every if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]

@@ -166,14 +166,9 @@ def _in_order(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str]:
 def layouts_of(
     role: str, shape: tuple[int, ...], each_head: bool, sizes: dict[str, int], last: bool | None
 ) -> list[str]:
-    """The layouts that a weight of a shape can have.
+    """The layouts that a weight of a shape, perhaps that of one head, can have at sizes of letters.
 
-    Args:
-        role: a name in ROLES.
-        shape: of one parameter.
-        each_head: whether it is of one head.
-        sizes: of the letters.
-        last: whether its inputs come last, as an nn.Linear's; None if its module does not say.
+    last says whether its inputs come last, as an nn.Linear's; None if its module does not say.
     """
     fitting = []
     for layout in LAYOUTS[role]:
@@ -203,11 +198,8 @@ def places(
 ) -> Iterator[list[Kept]]:
     """Yield every way to read where the weights are, the usual ones first.
 
-    Args:
-        module: built at sizes that all differ.
-        weights: the name of each role's.
-        sizes: of the letters, by role.
-        told: layouts that need no guess, by role.
+    The module is built at sizes that all differ. By role come the name of its weight, the sizes of
+    the letters, and layouts that are told and need no guess.
     """
     parameters, choices = dict(module.named_parameters()), []
     modules = dict(module.named_modules())

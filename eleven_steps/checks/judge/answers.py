@@ -66,8 +66,8 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         return progress.picture()
     task = find(identifier)
     if task is None:
-        return Outcome("check", "unknown", unknown(identifier, (*EXERCISES, *FRESH)))
-    outcome = honestly(task.identifier, judged, task, answer)
+        return Outcome("check", "unknown", no_exercise(identifier, (*EXERCISES, *FRESH)))
+    outcome = honestly(task.identifier, in_time, task, answer)
     if isinstance(task, Paper):
         outcome = replace(
             outcome, given=dict(task.given), sizes=dict(task.sizes), solution=task.right
@@ -87,7 +87,7 @@ def find(identifier: Any) -> Task | Quiz | Paper | None:
     return TASKS.get(identifier) or QUIZZES.get(identifier) or practised(identifier)
 
 
-def unknown(identifier: Any, names: Iterable[str]) -> str:
+def no_exercise(identifier: Any, names: Iterable[str]) -> str:
     """Say that there is no such exercise, and name the nearest."""
     if type(identifier) is not str:
         return wording("exercise_named")
@@ -96,7 +96,7 @@ def unknown(identifier: Any, names: Iterable[str]) -> str:
     return wording(name, name=identifier[:30], near="".join(near))
 
 
-def judged(task: Task | Quiz | Paper, answer: Any) -> Outcome:
+def in_time(task: Task | Quiz | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
     with isolated(SECONDS):
         finding, seen = say("function_late", seconds=SECONDS), {}

@@ -76,7 +76,7 @@ def _answer(connection: Connection, target: str, call: str | None, options: Any)
 def _judged(target: str, call: str | None, options: Any) -> Outcome:
     try:
         with timed(LOADING):
-            found = attempt(named, target)
+            found = attempt(target_of, target)
     except TimeUp:
         return say("loads_long", seconds=LOADING).outcome("")
     if isinstance(found, Failure):
@@ -95,7 +95,7 @@ def _judged(target: str, call: str | None, options: Any) -> Outcome:
         return say("no_option", error=error).outcome("")
 
 
-def named(target: str) -> Any:
+def target_of(target: str) -> Any:
     """What FILE.py:NAME or package.module:NAME names.
 
     Raises:

@@ -65,11 +65,8 @@ def faults(
 ) -> Iterator[Finding]:
     """Yield what is wrong with what a constructor made, or still to come.
 
-    Args:
-        built: what it made.
-        variant: the change since the lecture that it is to have.
-        begun: of a class in progress, whether its forward has begun; None of a finished class.
-        lacks: biases that it may lack.
+    begun says of a class in progress whether its forward has begun, and is None of a finished one;
+    lacks are biases that it may lack.
     """
     facts = built[True]
     if facts.listed:

@@ -102,10 +102,8 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
 def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     """What dropout does wrong in a class whose outputs without it are right.
 
-    Args:
-        cls: the class.
-        case: one of DROPPING, with a variant, or any other where the variant is none of READABLE.
-        offset: what out_proj's bias adds to each output; 0 where it has none.
+    The case is one of DROPPING, with a variant, or any other where that is none of READABLE;
+    offset is what out_proj's bias adds to each output, 0 where it has none.
     """
     if not {*case.variant.split(",")} <= READABLE:
         return _acting(_four_outputs(cls, case))
@@ -123,8 +121,9 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     return _acting(read) or _placed(read, case, offset)
 
 
-def dropping_of_step(cls: Any, number: int, case: Case = DROPPING[0]) -> Finding | None:
+def dropping_of_step(cls: Any, number: int) -> Finding | None:
     """The same of a forward that returns the tensor of a step: the weights, 7, or a later one."""
+    case = DROPPING[0]
     outs = _four_outputs(cls, case)
     finding = _acting(outs)
     if finding or not outs:
@@ -210,13 +209,9 @@ def _weighed(
     scores: torch.Tensor,
     rate: float,
 ) -> Finding | None:
-    """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside those in eval.
+    """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside the right, in eval.
 
-    Args:
-        weights, again: in training, with other draws.
-        right: in eval mode.
-        scores: the scaled ones, before the mask.
-        rate: what was asked for.
+    again has other draws; scores are the scaled ones, before the mask.
     """
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):

@@ -12,7 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms, refusal
 from eleven_steps.checks.adapt.beside import runs, ways_beside
-from eleven_steps.checks.adapt.built import built, given, unknown
+from eleven_steps.checks.adapt.built import built, given, not_ours
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
 from eleven_steps.checks.judge.classes import judged
@@ -306,7 +306,7 @@ def _parts(
 
 def _besides(asked: Asked, told: dict[str, Any], main: Case) -> str:
     """What else cannot be read of a class that a guess builds: a width, then heads; "" if all."""
-    guess = dict(zip(unknown(asked.build, told), (main.d_out, main.num_heads), strict=False))
+    guess = dict(zip(not_ours(asked.build, told), (main.d_out, main.num_heads), strict=False))
     made = attempt(built, asked.build, told | guess)
     try:
         if not isinstance(made, Failure):

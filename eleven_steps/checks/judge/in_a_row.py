@@ -145,7 +145,7 @@ def _of_state(subject: Subject, case: Case, wrong: Pass, right: Seen) -> Finding
     by_itself = not close(subject.outs(case, wrong)[0], right.out)
     if by_itself and not wrong.train and wrong.how in ("", "copied"):
         return say("other_output", where=f"b = {case.b}, {letters(case)}")
-    claims = (each(subject, case) for each in (drawn, *CALLS[1:], CONVERTED, training))
+    claims = (each(subject, case) for each in (draws, *CALLS[1:], CONVERTED, training))
     some = (each for each in claims if each and each.kind != "remark")
     return next(some, say("kept_of_same"))
 
@@ -154,7 +154,7 @@ def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:
     return all(mine[n] is not None and close(mine[n], right[n], LOOSE) for n in names)
 
 
-def drawn(subject: Subject, case: Case) -> Finding | None:
+def draws(subject: Subject, case: Case) -> Finding | None:
     """Whether what differs the second time is drawn: with the same draws it does not."""
     finding = CALLS[0](subject, case)
     if finding is None:

@@ -60,13 +60,7 @@ def in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
 
 
 def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
-    """Judge a class in each way that it can be built; say of a wrong one what it is right as.
-
-    Args:
-        judge: what says whether an Asked is right.
-        every: yields each way to read an Asked in a case.
-        asked: what check_attention is given.
-    """
+    """Judge a class in each way that it can be built; say of a wrong one what it is right as."""
     module, sized = _made(asked)
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
@@ -115,10 +109,10 @@ def _of_all(judge: Judge, every: Every, ways: list[Any], some: list[dict]) -> Ou
     verdicts = [judge(ways[0])]
     for way in ways[1:]:
         verdicts.append(judge(way) if _fits(every, way) != verdicts[0].passed else verdicts[0])
-    return _worst(verdicts, ways, some)
+    return _worst(verdicts, some)
 
 
-def _worst(verdicts: list[Outcome], ways: list[Any], some: list[dict]) -> Outcome:
+def _worst(verdicts: list[Outcome], some: list[dict]) -> Outcome:
     if not some[0]:
         return verdicts[0]
     order = sorted(verdicts, key=lambda each: (each.kind == "unread", each.passed))

@@ -17,7 +17,7 @@ from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, train
 from eleven_steps.checks.judge.in_a_row import (
     CALLS,
     CONVERTED,
-    drawn,
+    draws,
     gradients,
     in_any_state,
     mask_learns,
@@ -274,7 +274,7 @@ IN_TRAINING = AT_REST | {"gradients", "training"}
 PROBES = (
     Probe("written", written, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
-    Probe("state", drawn, RIGHT_OUTPUTS | {"written"}),
+    Probe("state", draws, RIGHT_OUTPUTS | {"written"}),
     *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in CALLS[1:]),
     Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
     Probe("mask", mask_learns),

@@ -18,12 +18,9 @@ from eleven_steps.checks.run.making import ByBias, Shapes
 
 
 class Subject:
-    """A class that is asked, and what was found in it so far.
+    """A class with the lecture's constructor and layers that is asked, and what was found in it.
 
-    Args:
-        cls: a class with the lecture's constructor and layers.
-        built: what its constructor makes, by qkv_bias.
-        variant: the change since the lecture that it is to have.
+    built is what its constructor makes, and variant the change since the lecture.
     """
 
     def __init__(self, cls: Any, built: ByBias, variant: str = ""):

@@ -279,9 +279,7 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
 def fitted(names: dict[str, Any], variant: str) -> type:
     """Make the class of a variant that is called as contract.called calls a learner's.
 
-    Args:
-        names: what eleven_steps.beyond.variants holds, or an edited copy of it.
-        variant: which change, or which several.
+    The names are what eleven_steps.beyond.variants holds, or an edited copy of it.
     """
     room, changes = SimpleNamespace(**names), changes_of(variant)
 

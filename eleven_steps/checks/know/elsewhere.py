@@ -23,12 +23,9 @@ _IN_PARTS = {"self": "call.mha", "num_tokens": "scores.shape[-2]"}
 
 
 def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str) -> dict[str, str]:
-    """Return what edits of the lecture's lines are in the source of the variants.
+    """Return what edits are in the source of eleven_steps.beyond.variants.
 
-    Args:
-        edits: by the name of a line, or by its text.
-        lines: the lecture's, by name.
-        source: of eleven_steps.beyond.variants.
+    They come by the name of one of the lecture's lines, or by its text.
     """
     found: dict[str, str] = {}
     for line, new in edits.items():
@@ -98,12 +95,7 @@ def ruled_out(name: str, changes: tuple[str, ...]) -> str:
 
 
 def has_no_place(name: str, step: str, edits: Mapping[str, str], changes: tuple[str, ...]) -> str:
-    """Return why what a mistake of the lecture changes is not there, or nothing where it is.
-
-    Args:
-        name, step, edits: the mistake's.
-        changes: since the lecture, by their names in contract.VARIANTS.
-    """
+    """Return why what a mistake of the lecture changes is not there beside changes, or nothing."""
     if "linear" in changes and step in ("mask", "softmax"):
         return "linear has no softmax, and no scores are hidden from one"
     if not {"full", "other"} & {*changes}:

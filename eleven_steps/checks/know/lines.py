@@ -43,7 +43,7 @@ TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # chang
 
 
 @dataclass(frozen=True)
-class Line:
+class Choices:
     """One line of the class, and how else it can be written."""
 
     texts: tuple[str, ...]  # the line, the right one first
@@ -52,7 +52,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class State:
+class Chosen:
     """One choice of lines."""
 
     chosen: tuple[int, ...]  # which text of each line
@@ -66,15 +66,15 @@ class WrongLines:
 
     step: str
     shown: tuple[str, str]  # step and tensor in whose numbers a change shows
-    lines: tuple[Line, ...]  # the lines that can be changed, in the order of the class
+    lines: tuple[Choices, ...]  # the lines that can be changed, in the order of the class
 
-    def states(self) -> Iterator[State]:
+    def states(self) -> Iterator[Chosen]:
         """Yield every choice, the right lines first."""
         for chosen in itertools.product(*(range(len(line.texts)) for line in self.lines)):
             each = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
             edits = {LINES[name]: new for changes in each for name, new in changes.items()}
             source = with_edits(edited_source(), {self.step: edits})
-            yield State(chosen, class_of(source), reasons(each))
+            yield Chosen(chosen, class_of(source), reasons(each))
 
 
 def wrong_lines(step: str) -> WrongLines:
@@ -99,7 +99,7 @@ def wrong_lines(step: str) -> WrongLines:
             if edits not in every:
                 every.append(edits)
     lines = [
-        Line(tuple(edits.get(line, LINES[line]) for edits in made[line]), tuple(made[line]))
+        Choices(tuple(edits.get(line, LINES[line]) for edits in made[line]), tuple(made[line]))
         for line in LINES
         if line in made
     ]

@@ -42,14 +42,9 @@ class Scene:
 
 @functools.cache
 def play(case: Case, *mistakes: str, dtype: torch.dtype = torch.float32) -> Scene:
-    """Run the right class of a case, or that with mistakes planted, as far as it comes.
+    """Run the right class of a case, or that with mistakes of the catalogue, as far as it comes.
 
     The scene is kept: nobody may write into its tensors.
-
-    Args:
-        case: what it runs on.
-        mistakes: identifiers of the catalogue.
-        dtype: in which it runs.
     """
     steps: dict[str, dict[str, torch.Tensor]] = {}
 

@@ -165,7 +165,7 @@ WIDE = Case(1, 9, 768, 768, 12, 1024), Case(2, 5, 512, 512, 2, 8, qkv_bias=True)
 EQUAL = Case(4, 4, 4, 16, 4, 16), Case(6, 6, 6, 6, 1, 6), Case(8, 8, 8, 8, 8, 8, qkv_bias=True)
 
 
-def sized() -> tuple[Case, ...]:
+def _sized() -> tuple[Case, ...]:
     """Cases in which sizes that programs single out each occur."""
     made = []
     for i, (n, b, (heads, head_dim)) in enumerate(zip(COUNTS, COUNTS[::-1], HEADS, strict=True)):
@@ -203,7 +203,7 @@ def cases_of(variant: str) -> Cases:
         Case(1, 1, 5, 12 * wide, 3, 9, variant=variant),
     )
     straight = (replace(each, straight=True) for each in (every[0], still))
-    more = (sized(), EQUAL + WIDE)
+    more = (_sized(), EQUAL + WIDE)
     more = (tuple(replace(e, variant=variant) for e in some) for some in more)
     if variant:
         more = (tuple(filter(pairs_up, some)) for some in more)

@@ -169,12 +169,8 @@ def called(
 ) -> Any:
     """Call a module as its variant wants it, and return what it returns for x.
 
-    Args:
-        module: built for the case.
-        case: names the variant.
-        x: (b, num_tokens, d_in); with a cache it comes in pieces, whose outputs are put together.
-        in_turn: whether a second text is read between these pieces.
-        options: handed on to forward.
+    With a cache x (b, num_tokens, d_in) comes in pieces, whose outputs are put together; if
+    in_turn, a second text is read between them. Options are handed on to forward.
     """
     if "cache" in case.changes:
         return _in_pieces(module, x, in_turn, options)

@@ -181,7 +181,7 @@ def readings(function: Any) -> dict[str, list]:
     code = getattr(function, "__code__", None)
     called = sorted(_named(code)) if isinstance(code, CodeType) else []
     found = {"names": [], "constants": [], "called": called}
-    node = source_of(function)
+    node = node_of(function)
     if node is None:
         return found
     inside = [each for part in _body(node) for each in ast.walk(part)]
@@ -203,7 +203,7 @@ def _named(code: CodeType) -> set[str]:
     return {*code.co_names}.union(*map(_named, inner))
 
 
-def source_of(function: Any) -> Function | None:
+def node_of(function: Any) -> Function | None:
     """The syntax tree of a function; None where its source is not to be had."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
@@ -219,7 +219,7 @@ def with_constants(function: Any, constants: dict[float, float]) -> Callable[...
     Raises:
         TypeError: its source is not to be had.
     """
-    node = source_of(function)
+    node = node_of(function)
     if node is None:
         raise TypeError("without source no number can be replaced")
     for part in _body(node):

@@ -87,13 +87,10 @@ def traced(
     module: nn.Module | None = None,
     answer: Any = None,
 ) -> tuple[Trace, Any]:
-    """Run a function and write down its torch calls.
+    """Run a learner's function, or a way to call a module, and write down its torch calls.
 
-    Args:
-        function: a learner's, or a way to call a module.
-        arguments: for it.
-        module: whose parameters, buffers and sizes are known by name.
-        answer: the class or function whose source goes with it.
+    Parameters, buffers and sizes of the module are known by name, and the source of the answer goes
+    with it.
 
     Returns:
         The trace, and what came back: a Failure where it raised.

@@ -245,7 +245,7 @@ def single_head(given: Matrices) -> dict[str, Explain]:
     """Ask for one head without a mask, from X, W_q, W_k, W_v and W_o."""
     seen = _seen("single_head", given)
     parts = {
-        name[-1].upper(): numbers("single_head.projected", seen, name=name)
+        name[-1].upper(): asked_for("single_head.projected", seen, name=name)
         for name in ("W_q", "W_k", "W_v")
     }
     # Who rounds on the way is right too.
@@ -253,11 +253,11 @@ def single_head(given: Matrices) -> dict[str, Explain]:
     all_Y = [Y for some in all_H for Y in _rounded(some @ seen["W_o"])]
     scaled, weights = _rounded(seen["scaled"]), _rounded(seen["weights"])
     return parts | {
-        "scores": numbers("single_head.scores", seen),
-        "scaled": numbers("single_head.scaled", seen, scaled, 0.04),
-        "weights": numbers("single_head.weights", seen, weights, 0.006),
-        "H": numbers("single_head.H", seen, all_H, 0.04),
-        "Y": numbers("single_head.Y", seen, all_Y, 0.1),
+        "scores": asked_for("single_head.scores", seen),
+        "scaled": asked_for("single_head.scaled", seen, scaled, 0.04),
+        "weights": asked_for("single_head.weights", seen, weights, 0.006),
+        "H": asked_for("single_head.H", seen, all_H, 0.04),
+        "Y": asked_for("single_head.Y", seen, all_Y, 0.1),
     }
 
 
@@ -267,12 +267,12 @@ def columns(d: int, num_heads: int, given: Matrices) -> dict[str, Explain]:
     for head in (0, num_heads - 1):
         sizes = {"head": head, "first": head * width, "width": width}
         sizes |= {"d": d, "num_heads": num_heads}
-        parts[f"head {head}"] = numbers("columns.head", sizes)
+        parts[f"head {head}"] = asked_for("columns.head", sizes)
     seen = _seen("columns", given)
     for head in (0, 1):
         one = seen | {"head": head, "other": seen[f"B{1 - head}"]}
-        parts[f"A B{head}"] = numbers("columns.piece", one, name=f"B{head}")
-    return parts | {"A B": numbers("columns.whole", seen)}
+        parts[f"A B{head}"] = asked_for("columns.piece", one, name=f"B{head}")
+    return parts | {"A B": asked_for("columns.whole", seen)}
 
 
 def multi_head(given: Matrices) -> dict[str, Explain]:
@@ -282,8 +282,8 @@ def multi_head(given: Matrices) -> dict[str, Explain]:
         halves = seen[name].chunk(2, 1)
         for head, piece in enumerate(halves):
             one = {"wide": seen[name], "head": head, "piece": piece, "other": halves[1 - head]}
-            parts[f"{name}{head}"] = numbers("multi_head.piece", one)
-    return parts | {name: numbers(f"multi_head.{name}", seen) for name in "HY"}
+            parts[f"{name}{head}"] = asked_for("multi_head.piece", one)
+    return parts | {name: asked_for(f"multi_head.{name}", seen) for name in "HY"}
 
 
 def _seen(kind: str, given: Matrices) -> dict[str, Any]:
@@ -294,7 +294,7 @@ def _seen(kind: str, given: Matrices) -> dict[str, Any]:
     return seen
 
 
-def numbers(
+def asked_for(
     where: str,
     seen: dict[str, Any],
     also: Sequence[torch.Tensor] = (),
