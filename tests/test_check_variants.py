@@ -1,13 +1,10 @@
 """check_attention on classes with a change since the lecture: right ones pass, slips are named."""
 
-import json
-
-import judging
 import pytest
-import served
 from said import answers, as_read
 from sampled import sampled, sampled_answers
 from since_classes import Plain, of_style, with_slip
+from test_grade_parts import Elsewhere
 
 from eleven_steps.checks import check_attention, wrong_class
 from eleven_steps.checks.know.catalogue import VARIANT_MISTAKES
@@ -54,15 +51,6 @@ def test_the_lectures_class_is_not_one_with_a_change(variant):
 @sampled("variant", ["gqa", "latent", "gate"])
 def test_a_class_with_a_change_is_not_the_lectures(variant):
     assert not check_attention(of_style("Plain")[variant]).passed
-
-
-class Elsewhere(judging.StandIn):
-    def __init__(self, cls):
-        super().__init__(
-            lambda line: json.dumps(
-                {"reply": served.reply(cls, json.loads(line)["question"])}
-            ).encode()
-        )
 
 
 @sampled("variant", ["other", "cache"])

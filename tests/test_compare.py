@@ -36,6 +36,3 @@ def test_no_number_is_as_good_as_nan_to_the_checks(number):
 def test_inf_is_not_equal(number):
     assert not worst([(torch.tensor([number]), torch.tensor([number]))]) <= 1e9
     assert not worst([(torch.tensor([number]), torch.zeros(1))]) <= 1e9
-
-
-# Those who compare

@@ -11,7 +11,7 @@ import pytest
 import torch
 from attention_variants import Base
 from said import as_read
-from sampled import sampled_answers
+from sampled import sampled, sampled_answers
 from test_judge import edited
 
 from eleven_steps.checks import check_attention
@@ -79,7 +79,7 @@ def test_what_raises_where_x_is_not_contiguous_is_right_and_told():
     assert verdict.passed and "`.reshape` takes such an x" in verdict.message, verdict
 
 
-@pytest.mark.parametrize("which", ["queries", "keys", "values"])
+@sampled("which", ["queries", "keys", "values"])
 def test_in_an_encoder_what_was_not_swapped_is_named(which):
     line = f"{which} = self.W_{which.removesuffix('s').replace('querie', 'query')}(x).view(split)"
     full = [(f"        {MASK}\n", ""), (".masked_fill(hidden, -torch.inf)", "")]
