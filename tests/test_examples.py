@@ -63,3 +63,10 @@ def test_multi_head_by_hand():
     for name in "QKVH":
         assert torch.equal(torch.cat([t[f"{name}0"], t[f"{name}1"]], dim=1), t[name])
     assert torch.equal(t["H"] @ t["W_o"], t["Y"])
+
+
+def test_the_smallest_gpt2_has_its_published_counts():
+    t = load_example("models")
+    assert t["attention_parameters"][0] == 2_360_064
+    assert t["parameters_published"][0] == 117_000_000
+    assert t["parameters_counted"][0] // 1_000_000 == 124
