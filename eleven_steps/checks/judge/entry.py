@@ -112,7 +112,9 @@ def _elsewhere(cls: Any) -> bool:
 
 def _of_another_form(cls: type) -> bool:
     own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
-    names, called = inspect.signature(cls), attempt(inspect.signature(cls).bind, *range(5))
+    names = inspect.signature(cls)
+    alone = [each for each in names.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    called = attempt(names.bind, *range(5), **{each.name: None for each in alone})
     if isinstance(called, Failure) and not {"d_in", "d_out"} <= names.parameters.keys():
         return True
     codes = [each.__code__ for each in own]
