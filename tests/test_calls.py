@@ -578,6 +578,31 @@ class TurnedFromTheStart(Turned):
     lost = 1
 
 
+class CopiedBase(Turned):
+    """A copy makes its angles of the usual base."""
+
+    def __init__(self, dim, heads, theta=1e4):
+        super().__init__(dim, heads)
+        self.theta = theta
+
+    def __setstate__(self, state):
+        super().__setstate__(state | {"theta": 1e4})
+
+
+class Complex(Turned):
+    def __init__(self, dim, heads, max_len):
+        super().__init__(dim, heads)
+        turns = 1e4 ** (-torch.arange(0, dim // heads, 2) * heads / dim)
+        angles = torch.arange(max_len)[:, None] * turns
+        self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles))
+
+    def turn(self, x, begin):
+        pairs = (
+            torch.complex(*x.to(self.turns.real).chunk(2, -1)) * self.turns[begin:][: x.shape[2]]
+        )
+        return torch.cat([pairs.real, pairs.imag], -1).to(x)
+
+
 class PositionsOfOne(Turned):
     """Every text is turned by the positions of the first."""
 

@@ -131,7 +131,7 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
     for each, (mine, right) in zip(passes, pairs, strict=True):
         told = each.how == "strided" and isinstance(mine.out, Failure)  # at one size, for all
         if not told and not close(mine.out, right.out):
-            return _of_state(subject, case, each, right)
+            return _of_state(subject, case, each, mine, right)
     learns = all(
         _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
         for mine, right in pairs
@@ -140,11 +140,13 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
     return None if learns else gradients(subject, case) or gradients(subject, case, train=True)
 
 
-def _of_state(subject: Subject, case: Case, wrong: Pass, right: Seen) -> Finding | None:
+def _of_state(subject: Subject, case: Case, wrong: Pass, mine: Seen, right: Seen) -> Finding | None:
     """Ask what state makes a pass in a row another one; none does if it is so by itself."""
     by_itself = not close(subject.outs(case, wrong)[0], right.out)
     if by_itself and not wrong.train and wrong.how in ("", "copied"):
         return say("other_output", where=f"b = {case.b}, {letters(case)}")
+    if wrong.gradients and isinstance(mine.out, Failure) and not by_itself:
+        return say("backward_once", error=mine.out.told)
     claims = (each(subject, case) for each in (draws, *CALLS[1:], CONVERTED, training))
     some = (each for each in claims if each and each.kind != "remark")
     return next(some, say("kept_of_same"))

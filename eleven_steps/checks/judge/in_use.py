@@ -237,8 +237,13 @@ def at_another_base(reading: type[Adapted]) -> Outcome | None:
     """What is wrong where positions turn at one base, whatever base a second module is told."""
     if getattr(reading.call, "turns", ()) or "rope" not in split(reading.variant):
         return None
-    first = _told_as(reading, "base") and measured(reading)
-    if not first or measured(_told(reading, base=OTHER_BASE)) != first:
+    if not _told_as(reading, "base"):
+        return None
+    other, passes = _told(reading, base=OTHER_BASE), (Pass(), Pass(how="copied"))
+    if not close(*(each.out for each in once(other, cases_of(reading.variant).main, *passes))):
+        return Outcome("", "value", wording("copy_of_base", base=OTHER_BASE), 5)
+    first = measured(reading)
+    if not first or measured(other) != first:
         return None
     values = {"base": OTHER_BASE, "first": first[0]}
     return Outcome("", "value", wording("another_base", **values), 5)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from eleven_steps.checks.adapt.adapted import takes
 from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
@@ -28,9 +29,10 @@ from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
 from eleven_steps.checks.know.right import once_right
-from eleven_steps.checks.run.ask import FLOATS, Pass, once
+from eleven_steps.checks.run.ask import FLOATS, Pass, is_remote, once
 from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turned
-from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.making import build
 
 MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
@@ -105,7 +107,15 @@ def dtypes(subject: Subject, case: Case) -> Finding | None:
     if not close(double.out, _right_in(case, "float64"), 1e-5):
         return say("double_differs")
     halves = (_in_half(subject, case, name, each.out, double.out) for name, each in seen.items())
-    return next(filter(None, halves), None)
+    return next(filter(None, halves), None) or _complex_lost(subject, case)
+
+
+def _complex_lost(subject: Subject, case: Case) -> Finding | None:
+    """Whether a buffer is complex: `.to(dtype)` takes its real part, unlike `.half()`."""
+    module = None if is_remote(subject.cls) else attempt(build, subject.cls, case)
+    held = module.named_buffers() if isinstance(module, nn.Module) else ()
+    names = [name.removeprefix("called.inner.") for name, each in held if each.is_complex()]
+    return say("complex_lost", name=names[0]) if names else None
 
 
 @functools.cache
