@@ -75,6 +75,12 @@ def named(node: ast.AST) -> str:
     return ""
 
 
+def of_self(node: ast.AST | None) -> str:
+    """The attribute of self that a node is; "" for any other."""
+    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+    return node.attr if own else ""
+
+
 def dropped_call(place: Place | None) -> str:
     """What a line calls, where it makes something and gives it no name; "" for any other."""
     nodes = around(place)

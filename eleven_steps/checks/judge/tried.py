@@ -7,7 +7,7 @@ import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, kind, same
 from eleven_steps.checks.judge.read import HIDDEN
-from eleven_steps.checks.judge.syntax import MEET, around, named, parsed, set_in
+from eleven_steps.checks.judge.syntax import MEET, around, named, of_self, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.places import Place
@@ -134,8 +134,7 @@ def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
 
 def _stored(walked: Walk, node: ast.AST) -> int:
     """The size that an attribute of self stores, where nothing of the case has it; else 0."""
-    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
-    size, case = walked.trace.sizes.get(node.attr, 0) if own else 0, walked.right.case
+    size, case = walked.trace.sizes.get(of_self(node), 0), walked.right.case
     fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
     return 0 if size in usual else size

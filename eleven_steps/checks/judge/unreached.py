@@ -15,6 +15,7 @@ from eleven_steps.checks.judge.syntax import (
     TURN,
     around,
     named,
+    of_self,
     parsed,
 )
 from eleven_steps.checks.run.places import Place
@@ -42,11 +43,9 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     if not path:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
-    phase = max(walked.phases[-1:] + [1])
-    for op in trace.ops:
-        for index in op.gave:
-            family = walked.readings[index].family
-            phase = max(phase, FAMILIES.index(family) if family in FAMILIES else 0)
+    families = [walked.readings[index].family for op in trace.ops for index in op.gave]
+    phases = (FAMILIES.index(each) for each in families if each in FAMILIES)
+    phase = max(1, *walked.phases[-1:], *phases)
     for node in [*path, *ast.walk(path[-1])]:
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
@@ -64,8 +63,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[each] for each in inside if each in readings]
     for each in ast.walk(node):
-        own = isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self"
-        if own and f"self.{each.attr}" in readings:
+        if f"self.{of_self(each)}" in readings:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
@@ -83,15 +81,9 @@ def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_calls(child)
 
 
-def _attribute(node: ast.AST | None) -> str:
-    """The attribute of self that a node is; "" for any other."""
-    own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
-    return node.attr if own else ""
-
-
 def _call_named(node: ast.AST, trace) -> str:
     """The call that a node stands for: of a module of the answer's own, what it is."""
-    if name := _attribute(getattr(node, "func", None)):
+    if name := of_self(getattr(node, "func", None)):
         part = trace.parts.get(name, "")
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
         return known.get(part, "linear")

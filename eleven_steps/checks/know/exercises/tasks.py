@@ -205,11 +205,6 @@ def highest(largest: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     return torch.maximum(largest, block.amax(-1, keepdim=True))
 
 
-def powers_of(block: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
-    """Return exp of each score, measured from the largest, 1 at most."""
-    return torch.exp(block - largest)
-
-
 def rescaled(kept: Sum, shrink: torch.Tensor, new: torch.Tensor) -> Sum:
     """Return what is kept, measured from the largest score now, with what a block adds."""
     return kept * shrink + new
@@ -221,7 +216,9 @@ def in_blocks(
     size: int,
     *,
     top: Top = highest,
-    powers: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = powers_of,
+    powers: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = lambda block, largest: torch.exp(
+        block - largest
+    ),
     total: Add = rescaled,
     context: Add = rescaled,
     each: Callable[[Sum, Sum], Sum] = lambda context, total: context,
