@@ -235,11 +235,10 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
     called = _called(parameter.name)
     kinds = [parameter.annotation, *get_args(parameter.annotation)]
     kind = next((each for each in kinds if _is_config(each, 1)), None)
-    if kind is None and called:  # of parts, as one of text and of vision
-        named = (each for each in kinds if isinstance(each, type))
-        kind = next((each for each in named if each.__name__.endswith("Config")), None)
-    if kind is None and called:
-        kind = _nearby(build)
+    if kind is None and called:  # of parts, as one of text and of vision; the base of all is none
+        near = _nearby(build)
+        named = (e for e in kinds if isinstance(e, type) and e.__name__.endswith("Config"))
+        kind = next((e for e in named if near is None or not issubclass(near, e)), near)
     if kind is not None:
         return _filled(kind, sizes, build)
     return Config(sizes) if called and parameter.default is parameter.empty else None
