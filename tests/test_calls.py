@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -665,6 +666,20 @@ class OneMask(Attention):
         return super().given(scores.masked_fill(hides, -torch.inf), mask)
 
 
+@dataclass
+class Config:
+    hidden_size: int = 64
+    num_heads: int = 4
+    sliding_window: int = 4096
+
+
+class OneMaskOfConfig(OneMask):
+    kept = {}
+
+    def __init__(self, config: Config):
+        super().__init__(config.hidden_size, config.num_heads, config.sliding_window)
+
+
 class OwnMask(OneMask):
     def __init__(self, dim, heads, window=4096):
         super().__init__(dim, heads, window)
@@ -773,6 +788,7 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (ShownInX, 1, "Where `output_attentions=True` is handed over, forward changes its input x"),
         (ShownOpen, 7, "the weights returned with `return_attention=True` are not those"),
         (OneMask, None, "with another window, was called"),
+        (OneMaskOfConfig, None, "with another window, was called"),
         (CoarseMask, None, "In bfloat16 a text of 498 tokens lets a token"),
         ((OneTable, "rope"), None, "a second module turns positions as the first does, at base 10"),
         ((GrowingBase, "rope"), None, "After a text longer than `context_length` the x of before"),

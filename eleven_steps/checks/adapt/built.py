@@ -268,7 +268,7 @@ def _nearby(build: Build) -> type | None:
     """The config beside a class that has most of what its code reads; None where none has any."""
     beside = vars(sys.modules.get(getattr(build, "__module__", "")) or object).values()
     some = [each for each in beside if isinstance(each, type) and _is_config(each)]
-    read = _read(build)
+    read = read_by(build)
     name = getattr(build, "__name__", "")
 
     def nearness(kind: type) -> tuple[int, int]:
@@ -285,7 +285,7 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
 
     Of one that is made of parts it is the part that has what is read, unless the code names one.
     """
-    read = _read(build)
+    read = read_by(build)
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
@@ -382,7 +382,7 @@ def _codes(kind: Any) -> list[CodeType]:
 
 
 @functools.cache
-def _read(kind: Any) -> frozenset[str]:
+def read_by(kind: Any) -> frozenset[str]:
     """The names of sizes that stand in the code of a class."""
     return frozenset(filter(_field, _said(kind)))
 
@@ -392,4 +392,4 @@ def _fields(kind: Any) -> frozenset[str]:
     """Those that are read of a config: what comes next after its name."""
     steps = (itertools.pairwise(dis.get_instructions(each)) for each in _codes(kind))
     named = (e.argval for a, e in itertools.chain(*steps) if _called(str(a.argval).rstrip("')")))
-    return frozenset(each for each in named if isinstance(each, str)) & _read(kind)
+    return frozenset(each for each in named if isinstance(each, str)) & read_by(kind)

@@ -78,8 +78,10 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
         return _with_few_heads(judge, every, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
-    # It is right as asked but for these, or where gradients are on.
-    here = wording("right_with_grad") in verdict.message or verdict.mistakes and _fits(every, way)
+    # It is right as asked but for these, where gradients are on, or before another was called.
+    so_far = wording("right_with_grad"), wording("another_window")
+    here = any(each in verdict.message for each in so_far)
+    here = here or verdict.mistakes and _fits(every, way)
     instead = None if here else _instead(judge, every, way, verdict, others)
     if instead is not None:
         return instead
