@@ -96,8 +96,9 @@ def built(tmp_path_factory):
 
 @pytest.mark.nightly
 def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(tmp_path, monkeypatch):
-    stale = [new_markdown_cell("# Stale"), new_code_cell("42")]
-    nbformat.write(new_notebook(cells=stale), tmp_path / "02_stale.ipynb")
+    film = new_code_cell("from eleven_steps import sliders\nsliders.explore_blocks()")
+    stale = new_notebook(cells=[new_markdown_cell("# Stale"), film])
+    nbformat.write(stale, tmp_path / "02_stale.ipynb")
     shown = new_output("execute_result", {"text/plain": "IntSlider(value=0)"}, execution_count=1)
     slider = new_code_cell("import ipywidgets\nipywidgets.IntSlider()", outputs=[shown])
     foreign = new_notebook(cells=[new_markdown_cell("# Foreign"), slider])
