@@ -13,7 +13,7 @@ import torch
 
 from eleven_steps.checks.judge.meeting import of_another, of_other_heads, ordered, skipped
 from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
-from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
 from eleven_steps.checks.judge.tried import capped_late, in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
@@ -272,6 +272,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if before.state is None:
         return None
     state = after.state
+    if state is None and step == 6 and _mask_seen(walked, number):
+        return found(6, "hidden", op.gave[0], crossed=False)
     if state is None:
         unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
         plain = kind(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
@@ -288,11 +290,22 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     return None
 
 
+def _mask_seen(walked: Walk, number: int) -> bool:
+    """Whether what a call hides is wrong, and nothing after it hides what is right."""
+    told = []
+    for index in (i for op in walked.trace.ops[number:] for i in op.gave):
+        reading = walked.readings[index]
+        laid = reading.axes and reading.family == "scores" and not reading.part
+        if laid := laid and walked.right.beside(walked.trace.tensors[index], reading):
+            told.append(laid[0].isnan().any() or torch.equal(laid[0] < HIDDEN, laid[2]))
+    return bool(told) and not any(told)
+
+
 def _scales(walked: Walk, number: int) -> bool:
     """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
-    op, given = walked.trace.ops[number], walked.of(walked.trace.ops[number])
-    grown = any(each.state and each.state.grown for each in given)
-    return kind(op) in SCALE and walked.roles[number] == 7 and not grown
+    op = walked.trace.ops[number]
+    real = [each for each in walked.of(op) if each.family in FAMILIES[1:]]
+    return kind(op) in SCALE and walked.roles[number] == 7 and len(real) == 1
 
 
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

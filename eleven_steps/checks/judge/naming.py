@@ -15,10 +15,10 @@ import torch
 
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.read import FAMILIES
-from eleven_steps.checks.judge.related import failed, same_parts
+from eleven_steps.checks.judge.related import blank, failed, same_parts
 from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
-from eleven_steps.checks.judge.tell import line_of, tell
+from eleven_steps.checks.judge.tell import line_of, makes_nan, tell
 from eleven_steps.checks.know.catalogue import Mistake, named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -96,9 +96,10 @@ def single(played: Played, blame: Blame | None = None) -> str | None:
     done = {number for number in passed if blame.walked.reached(STEPS[number - 1])}
     names = [name for name, each in mistakes.items() if not done.issuperset(each.steps)]
     names.sort(key=lambda each: not raised and step not in mistakes[each].steps)
+    dark = blank(played.mine(played.cases[0]))
     for name in names:
         how, here = makes(played, name), step in (None, *mistakes[name].steps)
-        if not how or not played.fits(name):
+        if not how or not played.fits(name) or dark and not _same_nan(name, blame):
             continue
         if (raised or here or not _nan_alone(played, name)) and proven(how, name, blame):
             return name
@@ -130,6 +131,14 @@ def _nan_alone(played: Played, name: str) -> bool:
     main, step = played.cases[0], played.steps[-1]
     right, theirs = played.theirs(main, step), played.theirs(main, step, name)
     return same_parts(right, theirs, True) and not same_parts(right, theirs)
+
+
+def _same_nan(name: str, blame: Blame | None) -> bool:
+    """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
+    both = blame and (blame, _planted(name, blame.walked.right.case))
+    at = [each and (makes_nan(each), each.walked.roles) for each in both or ()]
+    steps = {roles[number] for number, roles in filter(None, at) if number is not None}
+    return len(steps) < 2
 
 
 def _fails_alike(blame: Blame, name: str) -> bool:

@@ -29,6 +29,7 @@ from eleven_steps.checks.judge.syntax import (
 )
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -44,6 +45,8 @@ CALLED = {  # what right numbers are called
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
+SIDES = dict.fromkeys(("matmul", "bmm", "rmatmul"), (torch.matmul, "@"))
+SIDES |= dict.fromkeys(("div", "truediv"), (torch.div, "/"))
 # What torch says, and our word for it, where that is always so.
 EXPLAINED = {
     "desired ordering of dimensions": "permute_takes_all",
@@ -100,13 +103,19 @@ def tell(blame: Blame, error: str = "") -> Finding:
 
 def nan_first(blame: Blame) -> str:
     """Say which call first makes NaN of what holds none."""
+    number = makes_nan(blame)
+    place = None if number is None else blame.walked.trace.ops[number].place
+    if not place or not place.expression:
+        return ""
+    return wording("nan_first", at=line_of(place), code=place.expression)
+
+
+def makes_nan(blame: Blame) -> int | None:
+    """The first call that makes NaN of what holds none."""
     ops, tensors = blame.walked.trace.ops, blame.walked.trace.tensors
     nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in tensors]
-    makes = (op for op in ops if any(nan[i] for i in op.gave) and not any(nan[i] for i in op.given))
-    op = next(makes, None)
-    if op is None or not op.place or not op.place.expression:
-        return ""
-    return wording("nan_first", at=line_of(op.place), code=op.place.expression)
+    made = (any(nan[i] for i in op.gave) and not any(nan[i] for i in op.given) for op in ops)
+    return next((number for number, first in enumerate(made) if first), None)
 
 
 def _said_by_torch(blame: Blame, error: str) -> bool:
@@ -230,6 +239,8 @@ def _made(found: Difference, walked: Walk) -> str:
     if kind(op) not in USUAL and op.place and f"{kind(op)}(" in op.place.expression:
         return wording("made_by", call=kind(op))
     along = next((n for n in op.numbers if type(n) is int), -1)
+    if swapped := _swapped(walked, found.op):
+        return swapped
     first = walked.readings[op.given[0]] if op.given else reading
     if kind(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
         name = quoted(op.given[0], walked, found.op)
@@ -281,7 +292,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     laid = walked.right.beside(walked.trace.tensors[found.index], walked.readings[found.index])
     mine, _, hides = laid
     state = walked.readings[found.index].state
-    gone = mine == 0 if state.grown else mine < HIDDEN
+    gone = mine == 0 if state and state.grown else mine < HIDDEN
     if hides.tril().any():  # of the past too, as a window does
         matrices = [each.reshape(-1, *each.shape[-2:]) for each in (gone, hides)]
         told = {hides_other(*pair) for pair in zip(*matrices, strict=True)}
@@ -365,7 +376,20 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
     op = walked.trace.ops[-1] if walked and walked.trace.ops else None
     if hint or not op or not op.failed:
         return hint
-    return _axis_lost(walked) or _sizes_expected(walked)
+    return _axis_lost(walked) or _sizes_expected(walked) or _swapped(walked, len(walked.roles) - 1)
+
+
+def _swapped(walked: Walk, number: int) -> str:
+    """Say that two operands are right the other way round, if they are."""
+    op = walked.trace.ops[number]
+    function, sign = SIDES.get(kind(op), (None, ""))
+    names = [name_of(index, walked, number) for index in op.given]
+    if function is None or len(names) != 2 or not all(names):
+        return ""
+    made = attempt(function, *(walked.trace.tensors[index] for index in reversed(op.given)))
+    found = None if isinstance(made, Failure) else walked.right.find(made)
+    code = f"{names[1]} {sign} {names[0]}"
+    return wording("made_swapped", code=code) if found and found.right else ""
 
 
 def _sizes_expected(walked: Walk) -> str:
