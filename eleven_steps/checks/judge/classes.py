@@ -19,7 +19,7 @@ from eleven_steps.checks.judge.constructor import (
     odd_layer,
     unset,
 )
-from eleven_steps.checks.judge.differ import Blame, blamed, holds
+from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import DROPPING
 from eleven_steps.checks.judge.naming import (
     Played,
@@ -212,9 +212,7 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
     others = (subject.plain(each) for each in wrong if each.b > 1 and each.num_tokens > 2)
     other = next((each for each in others if each.d_out != case.d_out), None)
     again = blame and other and blamed(subject.cls, other, subject.out(other))
-    if not again or not again.found or holds(blame, again):
-        return ""
-    if blame.found and blame.found.step == again.found.step:  # whatever the line
+    if not again or not again.found or blame.found and blame.found.step == again.found.step:
         return ""
     return say("so_here", where=letters(case)).text
 

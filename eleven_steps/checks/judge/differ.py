@@ -64,10 +64,7 @@ class Blame:
 def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> Blame | None:
     """Trace a class in a case and find its first difference; None where it cannot be traced.
 
-    Args:
-        cls: the class.
-        case: where.
-        out: what it gives there in float32; in double precision it must do the same.
+    In double precision it must do the same as out, what it gives there in float32.
     """
     for double in (True, False):
         does = isinstance(out, Failure) if double and out is not None else None
@@ -79,10 +76,7 @@ def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> B
 def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
     """Find the first difference of a trace; None where there is no trace, or it ends otherwise.
 
-    Args:
-        trace: what came of asking for one.
-        right: what is right there.
-        raises: whether it must end in an error; None where it may.
+    Raises says whether it must end in an error; None where it may.
     """
     if not isinstance(trace, Trace) or raises is (trace.stop is None):
         return None
@@ -91,13 +85,13 @@ def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
         return Blame(walked, differ(walked))
 
 
-def holds(blame: Blame, other: Blame) -> bool:
-    """Whether another case shows the same difference at the same place."""
-    one, two = (
-        found and (found.step, found.reason, found.place and found.place.line)
-        for found in (blame.found, other.found)
+def makes_nan(walked: Walk) -> int | None:
+    """The first call that makes NaN of what holds none, by its number."""
+    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in walked.trace.tensors]
+    made = (
+        any(nan[i] for i in e.gave) and not any(nan[i] for i in e.given) for e in walked.trace.ops
     )
-    return one == two
+    return next((number for number, first in enumerate(made) if first), None)
 
 
 def plainly(blame: Blame) -> Blame:
@@ -229,7 +223,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):
         return found
-    gave = op.gave[0] if op.gave else None
+    gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.roles)) if not walked.inside(n))
         step = max(step, 5 * any(kind(e) in MEET for e in walked.trace.ops[number : last + 1]))
@@ -263,7 +257,9 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return None
     if before.part and "j" in (before.axes or ()):
         keys = walked.trace.tensors[index].shape[before.axes.index("j")]
-        if keys == walked.right.scene["scores"]["scores"].shape[-1]:  # a part of the heads
+        row, hidden = dict(before.fixed).get("i"), walked.right.hidden
+        seen = hidden.shape[-1] if row is None else int((~hidden[..., row, :]).sum(-1).max())
+        if keys >= seen:  # a part of the heads, or of the tokens
             return None
         return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
     if op.failed or not op.gave:
@@ -295,10 +291,11 @@ def _mask_seen(walked: Walk, number: int) -> bool:
     told = []
     for index in (i for op in walked.trace.ops[number:] for i in op.gave):
         reading = walked.readings[index]
-        laid = reading.axes and reading.family == "scores" and not reading.part
-        if laid := laid and walked.right.beside(walked.trace.tensors[index], reading):
-            told.append(laid[0].isnan().any() or torch.equal(laid[0] < HIDDEN, laid[2]))
-    return bool(told) and not any(told)
+        scores = reading.axes and reading.family == "scores" and not reading.part
+        if laid := scores and walked.right.beside(walked.trace.tensors[index], reading):
+            told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
+    weighed = any("softmax" in kind(op) for op in walked.trace.ops[:number])
+    return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
 
 
 def _scales(walked: Walk, number: int) -> bool:

@@ -58,19 +58,23 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
 
 
 def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """Two heads that meet, one of which is the same head each time."""
-    heads = {i: dict(walked.readings[i].fixed).get("h") for i in op.given if kind(op) in MEET}
+    """Two heads that meet: at the line of the one that is the same each time, if one is."""
+    if kind(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
+        op = walked.trace.ops[walked.makers[op.given[0]][0]]
+    meet = op.given if kind(op) in MEET | {"mul"} else ()
+    heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
+    if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
+        return None
+    values = {"head": [*heads.values()][0], "other": [*heads.values()][1]}
+    found = Difference(step, "heads", number, op.place, [*heads][0], None, values)
     for index, head in heads.items():
-        others = {*heads.values()} - {head, None}
-        if head is None or not others or index not in walked.makers:
-            continue
-        at = walked.makers[index][0]
+        at = walked.makers.get(index, [number])[0]
         place = walked.trace.ops[at].place
         same = (e.gave[0] for e in walked.trace.ops if e.place == place and e.gave)
         if {dict(walked.readings[i].fixed).get("h") for i in same} == {head}:
-            values = {"head": head, "other": others.pop()}
-            return Difference(3, "heads", at, place, index, None, values)
-    return None
+            values = {"head": head, "other": ({*heads.values()} - {head}).pop()}
+            found = Difference(3, "heads", at, place, index, None, values)
+    return found
 
 
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:

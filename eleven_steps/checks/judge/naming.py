@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.differ import Blame, blamed
+from eleven_steps.checks.judge.differ import Blame, blamed, makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.related import blank, failed, same_parts
 from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
-from eleven_steps.checks.judge.tell import line_of, makes_nan, tell
+from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -84,12 +84,7 @@ def _makes(played: Played, step: str, *slips: Any) -> str:
 
 
 def single(played: Played, blame: Blame | None = None) -> str | None:
-    """The one mistake that comes to what an answer gives.
-
-    Args:
-        played: of the answer.
-        blame: where it was followed, if it was.
-    """
+    """The one mistake that comes to what an answer gives, followed to blame, if it was."""
     step = blame.found.step if blame and blame.found else None
     mistakes, raised = played.mistakes, blame is not None and blame.raised
     passed = () if raised or step is None else range(2, step)
@@ -107,13 +102,7 @@ def single(played: Played, blame: Blame | None = None) -> str | None:
 
 
 def proven(how: str, name: str, blame: Blame | None) -> bool:
-    """Whether what comes of a mistake proves it: what fails, in a call of the same tensors alone.
-
-    Args:
-        how: makes has it.
-        name: of the mistake.
-        blame: where the answer was followed, if it was.
-    """
+    """Whether what comes of a mistake proves it: what fails, in a call of the same tensors."""
     if blame is None or not blame.raised:
         return True
     here = blame.found is None or blame.found.step in named(name).steps
@@ -136,7 +125,7 @@ def _nan_alone(played: Played, name: str) -> bool:
 def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
     both = blame and (blame, _planted(name, blame.walked.right.case))
-    at = [each and (makes_nan(each), each.walked.roles) for each in both or ()]
+    at = [each and (makes_nan(each.walked), each.walked.roles) for each in both or ()]
     steps = {roles[number] for number, roles in filter(None, at) if number is not None}
     return len(steps) < 2
 

@@ -122,9 +122,10 @@ class Walk:
         return reading.family in ("const", "layer") or part or self.fits(index)
 
     def across(self, index: int) -> bool:
-        """Whether an axis is as long as a head's features, and holds those of several heads."""
+        """Whether an axis holds features of several heads, and not whole heads."""
         axes = zip(self.readings[index].axes or (), self.trace.tensors[index].shape, strict=False)
-        return ("hd", self.right.case.head_dim) in axes
+        one = self.right.case.head_dim
+        return any(axis == "hd" and (size == one or size % one) for axis, size in axes)
 
 
 def same(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
@@ -239,6 +240,8 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
 def _under_way(made: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
     """What stands between two right tensors: a product not yet summed, a sum over the keys."""
     right, first = made.right, given[0] if given else Reading("const")
+    if made.trace.tensors[index].device.type != "cpu":
+        return None
     if name in OVER_KEYS and first.state and fits(first, right) and "j" in first.axes:
         along = first.axes.index("j")
         over = getattr(made.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
@@ -248,8 +251,12 @@ def _under_way(made: Walk, op: Op, name: str, given: list[Reading], index: int) 
     scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
     if any(same(made.trace.tensors[index], right.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
-    who = {each.who for each in given if each.family in FAMILIES[2:] and fits(each, right)}
-    summed = any(kind(each) == "sum" and index in each.given for each in made.trace.ops)
+    kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
+    if kept and (made.trace.tensors[index] == 1).all():  # of one key, whatever it scores
+        return Reading("scores", "weights", part=True)
+    own = (each for each in given if each.family in FAMILIES[2:])
+    who = {each.who for each in own if each.part or fits(each, right)}
+    summed = any(kind(e) in ("sum", "mean") and index in e.given for e in made.trace.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
         return right.find(made.trace.tensors[index]) or Reading(family, family, part=True)
@@ -351,6 +358,15 @@ def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
         return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
+    summed = name in ("sum", "mean") and first.part and first.family in ("context", "projected")
+    if (
+        summed
+        and phase >= 3
+        or name == "mul"
+        and {"scores", "projected"} <= {*families}
+        and phase >= 3
+    ):
+        return 8
     raw = first.family == "scores" and first.state is not None and not first.state.grown
     if raw and name == "sum" and first.state.hidden == "none":
         return 5  # over heads

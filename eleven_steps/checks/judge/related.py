@@ -233,7 +233,7 @@ def _turned(pair: Pair) -> str:
     if pair.part.dim() != pair.right.dim():
         return ""
     orders = list(itertools.permutations(range(pair.right.dim())))[1:]
-    alike = (order for order in orders if agree(pair.part, pair.right.permute(order)))
+    alike = (order for order in orders if agree(pair.part.permute(order), pair.right))
     return next((say("axes_in_order", order=order).text for order in alike), "")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.differ import Blame, plainly
+from eleven_steps.checks.judge.differ import Blame, makes_nan, plainly
 from eleven_steps.checks.judge.path import Difference, Walk, kind, own_text
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.related import hides_other
@@ -57,6 +57,7 @@ EXPLAINED = {
     "must be a 3D tensor": "matrices_alone",
     "'Linear'": "layer_called",
     "bitwise_xor": "no_power",
+    "index out of range": "counted_from_0",
     "selected index k out of range": "topk_at_most",
     "but got float": "whole_sizes",
     "'float' object": "whole_sizes",
@@ -65,12 +66,7 @@ EXPLAINED = {
 
 
 def tell(blame: Blame, error: str = "") -> Finding:
-    """Say what a difference is.
-
-    Args:
-        blame: with a difference.
-        error: what was raised, if something was.
-    """
+    """Say what a difference is, and what was raised, if something was."""
     blame = plainly(blame) if _said_by_torch(blame, error) else blame
     found, walked = blame.found, blame.walked
     error = error.rstrip(".")  # the sentence has a full stop of its own
@@ -103,19 +99,11 @@ def tell(blame: Blame, error: str = "") -> Finding:
 
 def nan_first(blame: Blame) -> str:
     """Say which call first makes NaN of what holds none."""
-    number = makes_nan(blame)
+    number = makes_nan(blame.walked)
     place = None if number is None else blame.walked.trace.ops[number].place
     if not place or not place.expression:
         return ""
     return wording("nan_first", at=line_of(place), code=place.expression)
-
-
-def makes_nan(blame: Blame) -> int | None:
-    """The first call that makes NaN of what holds none."""
-    ops, tensors = blame.walked.trace.ops, blame.walked.trace.tensors
-    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in tensors]
-    made = (any(nan[i] for i in op.gave) and not any(nan[i] for i in op.given) for op in ops)
-    return next((number for number, first in enumerate(made) if first), None)
 
 
 def _said_by_torch(blame: Blame, error: str) -> bool:
@@ -195,9 +183,9 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
 
 def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     """The shape that a call takes, where something here has it, and what was left out."""
-    at, family = found.values["for_step"], walked.readings[found.index].family
-    needs = {3: 2, 4: 3, 5: 4, 6: 5, 7: 6, 8: 7 if family == "scores" else 4}
-    shape = SHAPES[STEPS[needs.get(at, at - 1) - 1]]
+    at = found.values["for_step"]
+    values = at == 8 and walked.readings[found.index].family != "scores"
+    shape = SHAPES[STEPS[(4 if values else at - 1) - 1]]
     usual = any(
         each.right and in_letters(each, tensor, walked.right.case) == shape
         for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
@@ -251,13 +239,15 @@ def _made(found: Difference, walked: Walk) -> str:
     moves = kind(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
-    if letters and usual.isdisjoint(SHAPES.values()) and moves:
+    laid = "|".join(filter(None, reading.axes or ())) in walked.right.stages.get(reading.family, ())
+    if letters and usual.isdisjoint(SHAPES.values()) and moves and not laid:
         return wording("made_axes", what=what, shape=shape, letters=letters)
     if kind(op) in ("view", "reshape", "unflatten"):
         heads = walked.right.scene["view"]["queries"]
         if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
-            values = {"what": what, "wanted": tuple(heads.shape), "letters": SHAPES["view"]}
-            return wording("made_sizes", shape=shape, **values)
+            values = {"wanted": tuple(heads.shape), "letters": SHAPES["view"]}
+            is_now = wording("has_numbers", name=what, shape=shape)
+            return f"{is_now}; {wording('wants_sizes', **values)}"
         before, left = ("".join(each.axes or ()) for each in (first, reading))
         mixed = [LETTERS[letter] for letter in before if letter not in left]
         if "?" in left and len(mixed) > 1:
@@ -276,13 +266,9 @@ def _part(place: Place | None) -> str:
 
 
 def _scale(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
-    head_dim = walked.right.case.head_dim
-    factor = found.values["factor"]
-    if found.values["before"]:
-        return say("not_scaled", 7, head_dim=head_dim, root=head_dim**0.5, **values)
-    return say(
-        "scaled_otherwise", 7, divisor=1 / factor, head_dim=head_dim, root=head_dim**0.5, **values
-    )
+    head_dim, name = walked.right.case.head_dim, found.values["before"] and "not_scaled"
+    values |= {"head_dim": head_dim, "root": head_dim**0.5, "divisor": 1 / found.values["factor"]}
+    return say(name or "scaled_otherwise", 7, **values)
 
 
 def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:

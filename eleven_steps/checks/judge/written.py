@@ -185,8 +185,7 @@ def _judge_paper(paper: Paper, answer: Any) -> Finding:
     if type(answer) is not dict:
         return say("no_paper", names=", ".join(names), came=came(answer))
     if odd := [key for key in answer if type(key) is not str or key not in names]:
-        text = type(odd[0]) is str
-        other = wording("other_name", name=odd[0][:20]) if text else wording("other_key")
+        other = wording("other_name", name=str(odd[0])[:20])
         return say("no_paper", names=", ".join(names), came=other)
     for name, part in paper.parts.items():
         given = answer.get(name)
