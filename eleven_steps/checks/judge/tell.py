@@ -240,6 +240,7 @@ def _made(found: Difference, walked: Walk) -> str:
     one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
     laid = "|".join(filter(None, reading.axes or ())) in walked.right.stages.get(reading.family, ())
+    laid = laid and "h" in dict(reading.fixed)  # one head's, in a usual order of axes
     if letters and usual.isdisjoint(SHAPES.values()) and moves and not laid:
         return wording("made_axes", what=what, shape=shape, letters=letters)
     if kind(op) in ("view", "reshape", "unflatten"):
