@@ -836,6 +836,7 @@ class Greek(NoOut):
 """
 
 
+@pytest.mark.nightly
 def test_a_variant_that_hands_something_over_is_asked_for_by_name():
     right = check_attention(Filled, "padding")
     assert "Adapted" not in right.message + right.note

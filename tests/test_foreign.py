@@ -165,6 +165,7 @@ def test_the_usual_styles_are_read_without_being_told(build, read):
     assert verdict.passed and read in verdict.note, verdict.note
 
 
+@pytest.mark.nightly
 def test_what_a_class_cannot_have_is_named():
     note = check_attention(ByHead).note
     for lost in "dropout", "W_query.bias", "W_value.bias", "d_in other than d_out":
@@ -234,6 +235,7 @@ def test_no_reading_makes_a_wrong_class_right(build, step, mistake):
     assert (verdict.step, verdict.mistake) == (step, mistake), verdict
 
 
+@pytest.mark.nightly
 def test_what_hides_nothing_is_right_where_that_is_said():
     verdict = check_attention(Open)
     assert not verdict and "`causal=False`" in verdict.message and "causal" not in verdict.note

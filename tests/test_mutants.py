@@ -9,6 +9,7 @@ import math
 
 import pytest
 import torch
+from sampled import sampled
 from torch import nn
 from torch.nn import functional as F
 
@@ -243,7 +244,7 @@ def same_as_named(verdict, mine):
     return bool(verdict.mistake) and same(list(outputs(wrong_class(verdict.mistake))), mine)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@sampled("style", [*STYLES])
 def test_the_unchanged_class_is_right(style):
     verdict = check_attention(built(style, HEAD + STYLES[style].strip("\n")))
     assert verdict.passed, verdict
