@@ -45,7 +45,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(each) for each in families if each in FAMILIES)
-    phase = max(1, *walked.phases[-1:], *phases)
+    phase = max([1, *walked.phases[-1:], *phases])
     for node in [*path, *ast.walk(path[-1])]:
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
