@@ -296,6 +296,8 @@ def noun(reading: Reading) -> str:
     if reading.family in ("const", "layer"):
         return wording("of_neither")
     state = reading.state
+    if reading.family == "scores" and state and state.grown and not state.whole:
+        return "exponentials of the scores"
     if reading.family == "scores" and state:
         return (
             "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
