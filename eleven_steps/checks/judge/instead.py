@@ -81,7 +81,8 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     # It is right as asked but for these, where gradients are on, or before another was called.
     so_far = wording("right_with_grad"), wording("another_window")
     here = any(each in verdict.message for each in so_far)
-    here = here or verdict.mistakes and _fits(every, way)
+    late = verdict.mistakes and (verdict.step or 0) > 6  # a mask may be a call's to hand over
+    here = here or late and _fits(every, way)
     instead = None if here else _instead(judge, every, way, verdict, others)
     if instead is not None:
         return instead
