@@ -26,6 +26,7 @@ def test_the_map_is_drawn_by_the_course(tmp_path):
 
 PAGES = [page for folder in (".", "docs") for page in (ROOT / folder).glob("[!C]*.md")]
 PAGES += [ROOT / "CONTRIBUTING.md"]  # the CHANGELOG may name what is no more
+PAGES += [*(ROOT / ".github/workflows").glob("*.yml")]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 CODE = [path for folder in ("tests", "eleven_steps") for path in (ROOT / folder).rglob("*.py")]
 DEFINED = set(re.findall(r"^def (\w+)", "".join(p.read_text("utf-8") for p in CODE), re.MULTILINE))
@@ -39,7 +40,7 @@ def test_files_commands_and_tests_that_a_page_names_exist(page):
     assert [link for link in links if not page.parent.joinpath(link).exists()] == []
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= TARGETS
     assert set(re.findall(r"`((?:test|check)_\w+)`", text)) <= DEFINED
-    files = re.findall(r"`(?:tests/)?((?:browser/)?test_\w+\.py)`", text)
+    files = re.findall(r"(?:`|tests/)((?:browser/)?test_\w+\.py)", text)
     assert [name for name in files if not (ROOT / "tests" / name).is_file()] == []
 
 

@@ -357,7 +357,7 @@ def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any
 def _asked(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
-    read = set().union(*(_fields(kind) for kind in {type(each) for each in modules}))
+    read = set().union(*(fields_of(kind) for kind in {type(each) for each in modules}))
     has = {name for name in read if _has(config, name)}
     kind = type(config)
     return {_field(name) for name in has if not _is_so(_field(name), getattr(kind, name, ...))}
@@ -388,7 +388,7 @@ def read_by(kind: Any) -> frozenset[str]:
 
 
 @functools.cache
-def _fields(kind: Any) -> frozenset[str]:
+def fields_of(kind: Any) -> frozenset[str]:
     """Those that are read of a config: what comes next after its name."""
     steps = (itertools.pairwise(dis.get_instructions(each)) for each in _codes(kind))
     named = (e.argval for a, e in itertools.chain(*steps) if _called(str(a.argval).rstrip("')")))

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.adapt.built import SIZE_OF, read_by
+from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
 from eleven_steps.checks.adapt.calls import FLAG_KEPT, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.say import Finding, Outcome, say
@@ -277,7 +277,7 @@ def _told_as(reading: type[Adapted], size: str) -> str:
     """The parameter of a constructor, or the field of its config, that is told a size; or ""."""
     signature = attempt(inspect.signature, reading.build)
     names = [] if isinstance(signature, Failure) else [*signature.parameters]
-    names += sorted(read_by(reading.build))
+    names += sorted(fields_of(reading.build))
     return next((name for name in names if SIZE_OF.get(name) == size), "")
 
 

@@ -1,1 +1,4 @@
-"""Ask a learner's code: nothing here knows what is right, so all of it may travel to a sandbox."""
+"""Ask a learner's code: build it, run it, record what it makes.
+
+Nothing that knows what is right enters, so all of it may travel to a sandbox.
+"""
