@@ -146,6 +146,8 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         maker = walked.makers.get(found.wanted)
         place = walked.trace.ops[maker[0]].place if maker else None
         apart = place and (found.place is None or place.line != found.place.line)
+        # In eval mode dropout hands on the very tensor: the line that names it anew is another.
+        apart = apart and not any(n > place.line for n in _lines_of(name, walked))
         values["since"] = wording("of_line", line=place.line) if apart else ""
         values["them"] = "them" if what in PLURAL else "it"
     return values | _of_reason(found, walked)
@@ -414,13 +416,17 @@ def unbound(error: str, walked: Walk) -> str:
         return several
     if not lost or not stop or not stop.place:
         return hint_of(error)
-    lines = [
-        n + walked.trace.first - 1 for n, _ in set_in(parsed(walked.trace.source)).get(lost[1], ())
-    ]
+    lines = _lines_of(lost[1], walked)
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"
         return wording(name, name=lost[1], line=min(lines))
     return ""
+
+
+def _lines_of(name: str, walked: Walk) -> list[int]:
+    """The lines at which a name is set."""
+    every = set_in(parsed(walked.trace.source)).get(name, ())
+    return [n + walked.trace.first - 1 for n, _ in every]
 
 
 def _several(walked: Walk, stop: Stop) -> str:
