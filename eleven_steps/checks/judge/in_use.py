@@ -12,7 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
-from eleven_steps.checks.adapt.calls import FLAG_KEPT, output
+from eleven_steps.checks.adapt.calls import FLAG_KEPT, KINDS, Way, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.say import Finding, Outcome, say
 from eleven_steps.checks.judge.subject import Subject
@@ -312,6 +312,9 @@ def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outc
         out, _, returned, *_ = _with_flag(reading, case, x, flag, value)
         if isinstance(out, Failure):
             continue
+        if not close(out, play(case).out) and (added := _added(reading)):
+            # A path of its own may take a mask that is added alone.
+            out, _, returned, *_ = _with_flag(added, case, x, flag, value)
         if not close(out, play(case).out):
             return right, Outcome("", "value", wording("other_with_flag", flag=told))
         if not torch.equal(x, case.x):
@@ -325,6 +328,14 @@ def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outc
         if TABLES.fullmatch(flag):  # of what is kept the next call is to be asked, too
             right[flag] = table is not None
     return right, None
+
+
+def _added(reading: type[Adapted]) -> type[Adapted] | None:
+    """The same reading with a mask that is added to the scores; None where none is handed over."""
+    call = reading.call
+    if not isinstance(call, Way) or call.kind not in KINDS:
+        return None
+    return called_as(reading, replace(call, kind="-inf where a key is hidden"))
 
 
 def _is_flag(parameter: inspect.Parameter) -> bool:
