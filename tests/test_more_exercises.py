@@ -14,7 +14,7 @@ from eleven_steps.checks.judge.answers import check
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.tasks import QUIZZES, RIGHT, WRONG, source_of
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.run.ask import built
+from eleven_steps.checks.run.ask import defined
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
 from helpers.attention import MultiHeadAttention
 
@@ -218,7 +218,7 @@ def needs_a_mask(cls):
 
 @every("name", RIGHT)
 def test_the_right_classes_are_right(name):
-    assert check_attention(built(source_of(name))).passed
+    assert check_attention(defined(source_of(name))).passed
 
 
 def test_a_good_test_passes_and_says_so():

@@ -22,7 +22,7 @@ from eleven_steps.checks import check_attention
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
-from eleven_steps.checks.run.copies import plain
+from eleven_steps.checks.run.copies import as_data
 from helpers.attention import MultiHeadAttention
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -323,19 +323,19 @@ class Liar(torch.Tensor):
 
 def test_what_comes_back_is_a_plain_copy():
     tensor = torch.tensor([1.0, torch.nan], requires_grad=True)
-    kept = plain({"a": [tensor, (np.int64(3), ...)], "b": np.ones(2)})
+    kept = as_data({"a": [tensor, (np.int64(3), ...)], "b": np.ones(2)})
     assert type(kept["a"][0]) is torch.Tensor and not kept["a"][0].requires_grad
     assert kept["a"][0].data_ptr() != tensor.data_ptr() and kept["a"][1] == (3, ...)
     assert kept["b"].tolist() == [1.0, 1.0]
-    conjugate = plain(torch.tensor([1j]).conj())
+    conjugate = as_data(torch.tensor([1j]).conj())
     assert not conjugate.is_conj() and conjugate.item() == -1j
-    assert plain(torch.zeros(2, 3).T).stride() == (1, 3)
-    huge = plain(torch.zeros(1).expand(10**12))
+    assert as_data(torch.zeros(2, 3).T).stride() == (1, 3)
+    huge = as_data(torch.zeros(1).expand(10**12))
     assert huge.is_meta and huge.shape == (10**12,)
     deep = []
     for _ in range(30):
         deep = [deep]
-    assert str(plain(deep)).count("[") <= 10
+    assert str(as_data(deep)).count("[") <= 10
 
 
 def test_of_what_is_not_plain_the_name_is_kept():
@@ -349,5 +349,5 @@ def test_of_what_is_not_plain_the_name_is_kept():
         (torch.zeros(2, device="meta"), "torch.strided tensor on meta"),
         ([[0]] * 2000, "list"),
     ):
-        kept = plain(value)
+        kept = as_data(value)
         assert type(kept).__name__ == name and not vars(kept)

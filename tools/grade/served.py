@@ -17,7 +17,7 @@ from torch import nn
 from wire import DEEP, decode, encode, encode_tensor
 
 from eleven_steps.checks.run import places
-from eleven_steps.checks.run.ask import QUESTIONS, built
+from eleven_steps.checks.run.ask import QUESTIONS, defined
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 
 NAME = "MultiHeadAttention"
@@ -44,7 +44,7 @@ def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
 
 def served(number: int, lines: Sequence[str], consult: Consult) -> type:
     """Return a class with the constructor of these lines, whose forward is done elsewhere."""
-    base = built(lines)
+    base = defined(lines)
 
     @functools.wraps(base.__init__)
     def make(self: nn.Module, *sizes: Any, **named: Any) -> None:

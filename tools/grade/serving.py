@@ -7,7 +7,7 @@ import torch
 from served import MOST
 from wire import decode, encode_tensor
 
-from eleven_steps.checks.run.ask import built
+from eleven_steps.checks.run.ask import defined
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 WIDEST = 4096  # size of a class that is built
@@ -34,7 +34,7 @@ def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
     for size in (*sizes, *named.values()):
         if not isinstance(size, int | float) or not size <= WIDEST:
             return _plain(Failure(f"ValueError: sizes up to {WIDEST} can be served"))
-    mha = built(sources[wanted["class"]])(*sizes, **named)
+    mha = defined(sources[wanted["class"]])(*sizes, **named)
     x, *parameters = map(decode, wanted["tensors"])
     mha.to(parameters[0].dtype)
     with torch.no_grad():

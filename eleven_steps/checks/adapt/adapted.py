@@ -27,7 +27,7 @@ from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 # What is added since the lecture, by our names: how its owner is called elsewhere.
-ADDED = {
+ADDED_CALLED = {
     "query_norm": r"(?:q|query)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
     "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
     "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
@@ -303,7 +303,7 @@ class Adapted(nn.Module):
 
 def named_as(layer: str, name: str) -> re.Match | None:
     """Whether a parameter is named as one of a layer that was added; its group is which."""
-    pattern = rf"(?:.*\.)?(?:{ADDED.get(layer, '(?!)')})((?:\.weight|\.bias)?)"
+    pattern = rf"(?:.*\.)?(?:{ADDED_CALLED.get(layer, '(?!)')})((?:\.weight|\.bias)?)"
     return re.fullmatch(pattern, name, re.IGNORECASE)
 
 

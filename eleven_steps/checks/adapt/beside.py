@@ -32,8 +32,8 @@ FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
     "(1, 1, 1)": lambda a, b, d: _pair(a[:1, :1, None]),
     "or 0 where they are added": lambda a, b, d: a.new_zeros(1, 1, 1),
 }
-ADDED = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
-ADDED += ("relative_position_bias", "object_queries")
+ADDENDS = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
+ADDENDS += ("relative_position_bias", "object_queries")
 PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
     "position_ids": lambda b, n, x: torch.arange(n, device=x.device).expand(b, n),
     "start_pos": lambda b, n, x: 0,
@@ -45,8 +45,8 @@ PLAIN = {  # what else is asked for, from b, num_tokens and a tensor
     "cu_seqlens": lambda b, n, x: n * torch.arange(b + 1, device=x.device, dtype=torch.int32),
 } | dict.fromkeys(("use_cache", "output_attentions"), lambda b, n, x: False)
 PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lambda b, n, x: None)
-PLAIN |= dict.fromkeys(ADDED, lambda b, n, x: x.new_zeros(1, 1, 1))
-MISSED = ("cu_seqlens", "position_ids", *ADDED)  # what a forward may not do without either
+PLAIN |= dict.fromkeys(ADDENDS, lambda b, n, x: x.new_zeros(1, 1, 1))
+MISSED = ("cu_seqlens", "position_ids", *ADDENDS)  # what a forward may not do without either
 
 OWN = "as its own rotary embedding makes them"
 IMAGE, PACKED = "x (b, 1, num_tokens, d_in)", "x (1, b * num_tokens, d_in)"

@@ -70,7 +70,7 @@ CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
 CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
-LAYERS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
+LAYER_COUNTS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
 Build = Callable[..., Any]
 
@@ -121,13 +121,13 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
     named = configs | {each.name: sizes[of[each.name]] for each in sized}
     _set_layer(named, of, configs)
-    made = _made(build, named, configs, sizes)
+    made = _constructed(build, named, configs, sizes)
     for config in configs.values():
-        asked |= getattr(config, "asked", None) or _asked(config, made)
+        asked |= getattr(config, "asked", None) or _sizes_read(config, made)
     return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
 
 
-def _made(
+def _constructed(
     build: Build, named: dict[str, Any], configs: dict[str, Any], sizes: dict[str, Any]
 ) -> Any:
     """What a constructor makes; a config gets each of our sizes that it lacks, once it is read."""
@@ -140,7 +140,7 @@ def _made(
         if lost not in sizes or not ours or has is None or error.name in has:
             raise
         has[error.name] = sizes[lost]
-    return _made(build, named, configs, sizes)
+    return _constructed(build, named, configs, sizes)
 
 
 def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
@@ -347,14 +347,14 @@ def _field(name: str) -> str:
 
 def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any]) -> None:
     """Put the number of the last layer where -1 stands for it."""
-    counts = (attempt(getattr, c, n, 0) for c in configs.values() for n in LAYERS.split())
+    counts = (attempt(getattr, c, n, 0) for c in configs.values() for n in LAYER_COUNTS.split())
     last = next((each - 1 for each in counts if type(each) is int and each), 0)
     for name, value in named.items():
         if of[name] == "layer" and value == -1:
             named[name] = last
 
 
-def _asked(config: Any, made: Any) -> set[str]:
+def _sizes_read(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
     read = set().union(*(fields_of(kind) for kind in {type(each) for each in modules}))

@@ -252,7 +252,7 @@ def _there(walked: Walk, step: str, name: str, wrong: bool) -> torch.Tensor | No
     right, number = walked.right.scene[step][name], STEPS.index(step) + 1
     if (own := walked.own(right)) is not None or not wrong:
         return own
-    ops = (op for op, role in zip(walked.trace.ops, walked.roles, strict=True) if role == number)
+    ops = (op for op, at in zip(walked.trace.ops, walked.steps, strict=True) if at == number)
     of_name = [
         walked.trace.tensors[index]
         for op in ops

@@ -32,7 +32,7 @@ from eleven_steps.checks.judge.naming import (
     unknown,
 )
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
-from eleven_steps.checks.judge.say import Finding, Outcome, letters, say, together, verdict
+from eleven_steps.checks.judge.say import Finding, Outcome, letters, outcome_of, say, together
 from eleven_steps.checks.judge.subject import Subject, decided, no_part
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -54,7 +54,7 @@ def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome
                 findings.append(finding)
         except TimeUp:
             findings.append(say("too_slow", seconds=seconds))
-        return verdict(findings)
+        return outcome_of(findings)
 
 
 def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
@@ -155,7 +155,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     elif blame and blame.found and blame.found.reason == "idle":
         finding = tell(blame, error_of(out))
         yield replace(finding, text=together(finding.text, dropped(blame)))
-    elif names := _named(subject, blame, case):
+    elif names := _mistakes_of_outputs(subject, blame, case):
         if names == ("no_mask",) and subject.leaks(train=True) is False:
             yield say("future_in_eval")
         else:
@@ -197,7 +197,7 @@ def _played(subject: Subject) -> Played:
     )
 
 
-def _named(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
+def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
     played = _played(subject)
     if name := single(played, blame):
         return (name,)

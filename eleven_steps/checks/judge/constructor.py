@@ -343,13 +343,13 @@ def _used_as(name: str, line: str) -> int | None:
     except SyntaxError:
         return None
     calls = [each for each in tree if isinstance(each, ast.Call)]
-    given = [arg for each in calls for arg in each.args if _named(each.func) == "masked_fill"]
-    if any(name == _named(each.value) for each in tree if isinstance(each, ast.Subscript)):
+    given = [arg for each in calls for arg in each.args if _last_name(each.func) == "masked_fill"]
+    if any(name == _last_name(each.value) for each in tree if isinstance(each, ast.Subscript)):
         return 6
-    if any(name == _named(inner) for each in given for inner in ast.walk(each)):
+    if any(name == _last_name(inner) for each in given for inner in ast.walk(each)):
         return 6
-    return None if any(name == _named(each.func) for each in calls) else 1
+    return None if any(name == _last_name(each.func) for each in calls) else 1
 
 
-def _named(node: ast.AST) -> str:
+def _last_name(node: ast.AST) -> str:
     return getattr(node, "attr", "")

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.meeting import of_another, of_other_heads, ordered, skipped
-from eleven_steps.checks.judge.path import Difference, Walk, kind, role_of, walk
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for, walk
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
 from eleven_steps.checks.judge.tried import capped_late, in_blocks, projected_otherwise, wrong_size
 from eleven_steps.checks.judge.unreached import unreached
-from eleven_steps.checks.know.catalogue import named
+from eleven_steps.checks.know.catalogue import mistake_named
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
@@ -44,14 +44,14 @@ class Blame:
 
     def step_of(self, name: str) -> int:
         """The step of a mistake, or an earlier one of its steps where it is made here."""
-        mistake = named(name)
+        mistake = mistake_named(name)
         step = self.found.step if self.found else mistake.step
         here = step in mistake.steps and not self.walked.reached(STEPS[step - 1])
         return min(step, mistake.step) if here else mistake.step
 
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""
-        number, case = named(name).step, self.walked.right.case
+        number, case = mistake_named(name).step, self.walked.right.case
         if self.found and self.found.step == number:
             return False
         step = STEPS[number - 1]
@@ -99,7 +99,7 @@ def plainly(blame: Blame) -> Blame:
     ops, stop = blame.walked.trace.ops, blame.walked.trace.stop
     last = len(ops) - 1
     if ops and ops[-1].failed:
-        found = Difference(blame.walked.roles[last], "torch", last, ops[-1].place)
+        found = Difference(blame.walked.steps[last], "torch", last, ops[-1].place)
     else:
         found = Difference(1, "name", None, stop.place if stop else None)
     return replace(blame, found=found)
@@ -130,7 +130,7 @@ def differ(walked: Walk) -> Difference | None:
 
     def deviates(op: Op) -> bool:
         made = op.failed or not all(map(walked.known, op.gave))
-        return made and kind(op) != "written" and all(map(walked.known, op.given))
+        return made and op_name(op) != "written" and all(map(walked.known, op.given))
 
     first = next((n for n in sorted(visited) if deviates(trace.ops[n])), max(visited))
     return _blamed(walked, first, start)
@@ -188,14 +188,14 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     maker, step = walked.makers[best][0], progress(best)
     if dropped_call(trace.ops[maker].place):
         return Difference(step, "idle", maker, trace.ops[maker].place, None, best)
-    for number in sorted(n for n in full if n > maker and walked.roles[n] >= step):
+    for number in sorted(n for n in full if n > maker and walked.steps[n] >= step):
         op = trace.ops[number]
         real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
         came = min(real, key=lambda i: walked.readings[i].who == "values", default=None)
         if came is not None:
             # The step that the line is for, were it given what is right.
             given = [walked.readings[best if i == came else i] for i in op.given]
-            step = role_of(op, given, walked.phases[number], step > 6)
+            step = step_for(op, given, walked.phases[number], step > 6)
             return Difference(step, "idle", number, op.place, came, best)
     return Difference(step, "idle", maker, None, None, best)  # the last line names something else
 
@@ -212,7 +212,7 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
 
 def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     op = walked.trace.ops[number]
-    step = walked.roles[number]
+    step = walked.steps[number]
     if found := of_another(walked, number, op, step, start):
         return found
     for question in (
@@ -225,12 +225,12 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
         return found
     gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
-        last = next(n for n in range(number, len(walked.roles)) if not walked.inside(n))
-        step = max(step, 5 * any(kind(e) in MEET for e in walked.trace.ops[number : last + 1]))
+        last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
+        step = max(step, 5 * any(op_name(e) in MEET for e in walked.trace.ops[number : last + 1]))
         gave = walked.trace.ops[last].gave[0]
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
-    if step == 7 and first and scaled and kind(op) in SCALE and walked.phases[number] < 3:
+    if step == 7 and first and scaled and op_name(op) in SCALE and walked.phases[number] < 3:
         step = 5
     return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
 
@@ -248,7 +248,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         place = walked.trace.ops[number].place
         return Difference(step, reason, number, place, which, None, values)
 
-    if step == 8 and kind(op) in MEET and (state := before.state):
+    if step == 8 and op_name(op) in MEET and (state := before.state):
         if not state.grown:
             masked = state.hidden == "right" or not hides
             return found(7 if masked else 6, "skipped", index, for_step=8)
@@ -272,7 +272,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return found(6, "hidden", op.gave[0], crossed=False)
     if state is None:
         unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
-        plain = kind(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
+        plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
         return found(6, "skipped", index, for_step=7)
@@ -294,7 +294,7 @@ def _mask_seen(walked: Walk, number: int) -> bool:
         scores = reading.axes and reading.family == "scores" and not reading.part
         if laid := scores and walked.right.beside(walked.trace.tensors[index], reading):
             told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
-    weighed = any("softmax" in kind(op) for op in walked.trace.ops[:number])
+    weighed = any("softmax" in op_name(op) for op in walked.trace.ops[:number])
     return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
 
 
@@ -302,19 +302,19 @@ def _scales(walked: Walk, number: int) -> bool:
     """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
     op = walked.trace.ops[number]
     real = [each for each in walked.of(op) if each.family in FAMILIES[1:]]
-    return kind(op) in SCALE and walked.roles[number] == 7 and len(real) == 1
+    return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
 
 
 def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    if kind(op) == "setitem" or step == 11 and kind(op) != "linear":
+    if op_name(op) == "setitem" or step == 11 and op_name(op) != "linear":
         return None
-    if step == 2 and kind(op) != "linear":  # what is made of a projection is what is wrong
+    if step == 2 and op_name(op) != "linear":  # what is made of a projection is what is wrong
         return None
-    if step == 7 and kind(op) in SCALE and walked.phases[number] < 3:  # before they meet
+    if step == 7 and op_name(op) in SCALE and walked.phases[number] < 3:  # before they meet
         return None
     if (
         step == 8
-        and kind(op) in MEET
+        and op_name(op) in MEET
         and {"scores"} == {walked.readings[i].family for i in op.given}
     ):
         values = {"needs": "values"}
@@ -324,14 +324,14 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if reading.family in ("const", "layer") or reading.part:
             continue
         done = walked.fits(index) and _progress(reading, walked) >= step
-        if done and kind(op) not in MEET | {"linear"}:  # made already, and changed
+        if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
             continue
-        if step == 8 and reading.family == "projected" and kind(op) not in MEET:
+        if step == 8 and reading.family == "projected" and op_name(op) not in MEET:
             continue
-        if kind(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
+        if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
             continue
         wanted = NEEDED.get(step)
-        if step == 8 and kind(op) in MEET:
+        if step == 8 and op_name(op) in MEET:
             continue
         if wanted and reading.family != wanted:
             return Difference(step, "family", number, op.place, index, None, {"needs": wanted})

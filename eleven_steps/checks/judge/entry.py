@@ -96,7 +96,7 @@ def check_attention(
     if not asked.guided and not _elsewhere(cls):
         verdict = honestly("", _judged_alone, asked)
         return _by_name(asked, verdict) if in_other_order(cls) else verdict
-    return honestly("", in_turn, _judged, _every, asked)
+    return honestly("", in_turn, _judged_elsewhere, _every, asked)
 
 
 def _elsewhere(cls: Any) -> bool:
@@ -145,7 +145,7 @@ def _judged_alone(asked: Asked) -> Outcome:
 
 def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
     """Say of a class whose constructor has another order what it is besides."""
-    other = honestly("", in_turn, _judged, _every, asked)
+    other = honestly("", in_turn, _judged_elsewhere, _every, asked)
     if other.kind in ("unread", "failed"):
         return verdict
     more = wording("right_by_name") if other.passed else other.message
@@ -153,7 +153,7 @@ def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
     return replace(other, message=together(verdict.message, more))
 
 
-def _judged(asked: Asked) -> Outcome:
+def _judged_elsewhere(asked: Asked) -> Outcome:
     changes = changes_of(asked.variant)
     cached = "cache" in changes  # in pieces, of which the lecture's class knows only positions
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
@@ -285,7 +285,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
                 variant=asked.variant,
                 paired=paired,
                 around=around,
-                told=_told(where, call, *["paired"] * paired, *["around"] * around),
+                told=_read_as(where, call, *["paired"] * paired, *["around"] * around),
             )
 
 
@@ -389,7 +389,7 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 # What is said of it
 
 
-def _told(where: list, call: Any, *more: str) -> str:
+def _read_as(where: list, call: Any, *more: str) -> str:
     layers = "; ".join([*(place.told for place in where), *map(wording, more)])
     return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
 

@@ -54,7 +54,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
         return say("no_function", name=name)
     more = drawn(task.cases[1]) if is_remote(answer) else ()
     scenes = [play(each) for each in (*task.cases, *more)]
-    *returned, again = _asked(task, answer, [*scenes, scenes[FIRST]])
+    *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
     if any(part is ... for parts in returned for part in parts):
         return say("open")
     faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
@@ -69,7 +69,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     return _why(task, answer, scenes, returned, faults)
 
 
-def _asked(task: Write, answer: Any, scenes: list[Scene], constants: Any = None) -> list[Parts]:
+def _returned(task: Write, answer: Any, scenes: list[Scene], constants: Any = None) -> list[Parts]:
     """What the function returns in each scene, one part for each name if there are as many."""
     replies = ask(answer, "call", [task.gets(scene) for scene in scenes], constants)
     if isinstance(replies, Failure):
@@ -89,10 +89,10 @@ def _with_side_effect(right: Finding, task: Write, answer: Any, scene: Scene) ->
 
 def _parts(task: Write, reply: Any) -> Parts:
     several = len(task.names) > 1 and type(reply) in (list, tuple)
-    return tuple(map(_read, reply if several else (reply,)))
+    return tuple(map(_as_float32, reply if several else (reply,)))
 
 
-def _read(part: Any) -> Any:
+def _as_float32(part: Any) -> Any:
     """A tensor of float64 as one of float32; all else as it is."""
     return part.float() if is_tensor(part) and part.dtype == torch.float64 else part
 
@@ -293,7 +293,7 @@ def _from_outside(
             there = other.letters[letter]
             if not math.isclose(typed, size**power):
                 continue
-            (swapped,) = _asked(task, answer, [scenes[SIZED]], {typed: there**power})
+            (swapped,) = _returned(task, answer, [scenes[SIZED]], {typed: there**power})
             if fault(task, scenes[SIZED], swapped) is None:
                 values = {"size": size, "first": board.where, "other": there, "where": other.where}
                 finding = say("typed_in", letter=letter, **values)

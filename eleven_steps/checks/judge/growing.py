@@ -60,14 +60,14 @@ KEPT = {  # otherwise than as a buffer
 
 def judge_class(cls: Any) -> Finding:
     """Say how far a class in progress is right, or what is wrong with it first."""
-    finding = _judged(cls)
+    finding = _first_finding(cls)
     if finding.kind == "right":
         return replace(finding, reached=len(STEPS))
     before = finding.step - 1 if finding.step else finding.reached
     return replace(finding, reached=before)
 
 
-def _judged(cls: Any) -> Finding:
+def _first_finding(cls: Any) -> Finding:
     built = constructed(cls)
     if isinstance(built, Finding):
         if built.kind != "type":

@@ -14,8 +14,7 @@ from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import built, choices, given
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.other_calls import joins
-from eleven_steps.checks.judge.say import Outcome, say, together
-from eleven_steps.checks.judge.say import verdict as outcome_of
+from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -61,7 +60,7 @@ def in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
 
 def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     """Judge a class in each way that it can be built; say of a wrong one what it is right as."""
-    module, sized = _made(asked)
+    module, sized = _module_and_sizes(asked)
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
     turning = _turning(every, ways[0])
@@ -100,7 +99,7 @@ def _beyond(every: Every, asked: Any, verdict: Outcome) -> Outcome:
     return replace(say("unread", why=why).outcome(""), note=verdict.note)
 
 
-def _made(asked: Any) -> tuple[Any, set[str]]:
+def _module_and_sizes(asked: Any) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
     with isolated(SEARCHING):
         made = attempt(built, asked.build, given(cases_of(asked.variant).main))
@@ -119,7 +118,7 @@ def _worst(verdicts: list[Outcome], some: list[dict]) -> Outcome:
     if not some[0]:
         return verdicts[0]
     order = sorted(verdicts, key=lambda each: (each.kind == "unread", each.passed))
-    worst, told = order[0], [_told(each) for each in some]
+    worst, told = order[0], [_in_words(each) for each in some]
     at = verdicts.index(worst)
     others = [name for index, name in enumerate(told) if index != at]
     right = [told[i] for i, each in enumerate(verdicts) if each.passed]
@@ -132,7 +131,7 @@ def _worst(verdicts: list[Outcome], some: list[dict]) -> Outcome:
     return replace(worst, note=together(worst.note, note))
 
 
-def _told(choice: dict[str, Any]) -> str:
+def _in_words(choice: dict[str, Any]) -> str:
     shown = {SHOWN[name]: "last" if each == -1 else each for name, each in choice.items()}
     return ", ".join(f"{name} {each}" for name, each in shown.items())
 
@@ -167,7 +166,7 @@ def _instead(
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(every, other):
-            variant = "" if slips(turned(turning)[0], _made(asked)[0]) else turning
+            variant = "" if slips(turned(turning)[0], _module_and_sizes(asked)[0]) else turning
             other = replace(asked, variant=variant)
         if variant and _fits(every, other):
             said, how = judge(other), _how(variant)

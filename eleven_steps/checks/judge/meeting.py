@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, kind
+from eleven_steps.checks.judge.path import Difference, Walk, op_name
 from eleven_steps.checks.judge.syntax import MEET, TURN
 from eleven_steps.checks.run.recording import Op
 
@@ -13,7 +13,7 @@ JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
 
 def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -> Difference | None:
     """Where two projections meet, one of which is not the one that its step takes."""
-    if kind(op) not in MEET or step not in (5, 8):
+    if op_name(op) not in MEET or step not in (5, 8):
         return None
     given = [(i, walked.readings[i]) for i in op.given]
     three = [(i, each) for i, each in given if each.family == "projected" and each.who]
@@ -28,7 +28,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
     idle = _unused(walked, lost, [*start, *op.given])
     if not idle:
-        chain = sorted(n for n in walked.back(wrong) if walked.roles[n] == 2)
+        chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
         place = walked.trace.ops[at].place
         made = any(each.who == lost and each.right for each in walked.readings)
@@ -53,15 +53,15 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
         mine = [i for i in walked.trace.ops[at].given if walked.readings[i].family == "projected"]
         wrong = mine[:1] or wrong
     return Difference(
-        walked.roles[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
+        walked.steps[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
     )
 
 
 def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Two heads that meet: at the line of the one that is the same each time, if one is."""
-    if kind(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
+    if op_name(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
         op = walked.trace.ops[walked.makers[op.given[0]][0]]
-    meet = op.given if kind(op) in MEET | {"mul"} else ()
+    meet = op.given if op_name(op) in MEET | {"mul"} else ()
     heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
     if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
         return None
@@ -96,7 +96,7 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     families = {walked.readings[i].family for i in op.given}
     for own in op.given:
         index = _unturned(walked, own, step)
-        if lost := _lost(walked, op, kind(op), step, families, index, own):
+        if lost := _lost(walked, op, op_name(op), step, families, index, own):
             values = {"for_step": max(step, 3)}
             return Difference(lost, "skipped", number, op.place, index, None, values)
     return None
@@ -108,14 +108,14 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     Only where the values come to it with tokens before heads: others are swapped back in a line
     of their own.
     """
-    index, maker = next(iter(op.gave if kind(op) == "einsum" else op.given), None), number + 1
+    index, maker = next(iter(op.gave if op_name(op) == "einsum" else op.given), None), number + 1
     while earlier := [n for n in walked.makers.get(index, ()) if n < maker]:
         maker = earlier[-1]
         made = walked.trace.ops[maker]
-        if kind(made) not in JOINING or not made.given:
+        if op_name(made) not in JOINING or not made.given:
             break
         index = made.given[0]
-    if not earlier or kind(made) != "einsum":
+    if not earlier or op_name(made) != "einsum":
         return None
     values = any(each.family == "projected" and each.stage == 3 for each in walked.of(made))
     reading, usual = walked.readings[index], [*"bnhd"]
@@ -129,7 +129,7 @@ def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
     while numbers := walked.makers.get(index):
         op = walked.trace.ops[numbers[-1]]
-        if walked.roles[numbers[-1]] != step or kind(op) not in TURN:
+        if walked.steps[numbers[-1]] != step or op_name(op) not in TURN:
             break
         index = op.given[0]
     return index

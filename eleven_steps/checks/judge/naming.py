@@ -19,7 +19,7 @@ from eleven_steps.checks.judge.related import blank, failed, same_parts
 from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
 from eleven_steps.checks.judge.tell import line_of, tell
-from eleven_steps.checks.know.catalogue import Mistake, named
+from eleven_steps.checks.know.catalogue import Mistake, mistake_named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once, used_by
@@ -105,7 +105,7 @@ def proven(how: str, name: str, blame: Blame | None) -> bool:
     """Whether what comes of a mistake proves it: what fails, in a call of the same tensors."""
     if blame is None or not blame.raised:
         return True
-    here = blame.found is None or blame.found.step in named(name).steps
+    here = blame.found is None or blame.found.step in mistake_named(name).steps
     return (here or how != "failure") and _fails_alike(blame, name)
 
 
@@ -125,7 +125,7 @@ def _nan_alone(played: Played, name: str) -> bool:
 def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
     both = blame and (blame, _planted(name, blame.walked.right.case))
-    at = [each and (makes_nan(each.walked), each.walked.roles) for each in both or ()]
+    at = [each and (makes_nan(each.walked), each.walked.steps) for each in both or ()]
     steps = {roles[number] for number, roles in filter(None, at) if number is not None}
     return len(steps) < 2
 
@@ -170,7 +170,7 @@ def contradicted(blame: Blame | None, name: str) -> bool:
     found = blame and blame.found
     if not found:
         return False
-    elsewhere = found.reason in OWN_PLACE and found.step not in named(name).steps
+    elsewhere = found.reason in OWN_PLACE and found.step not in mistake_named(name).steps
     return elsewhere or blame.unspoilt(name)
 
 
@@ -293,6 +293,6 @@ def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:
     if close(one.out, other.out, SAME):
         return None
     found = blame and blame.found
-    finding = say("random_in_eval", blame.walked.roles[found.op] if found and found.op else 7)
+    finding = say("random_in_eval", blame.walked.steps[found.op] if found and found.op else 7)
     first = wording("first_in", at=line_of(found.place)) if found and found.place else ""
     return replace(finding, text=together(finding.text, first))

@@ -19,8 +19,8 @@ from eleven_steps.checks.judge.syntax import (
     SHUFFLE,
     TURN,
     around,
+    call_name,
     in_meeting,
-    named,
 )
 from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.places import Place
@@ -53,7 +53,7 @@ class Walk:
     trace: Trace  # what ran
     right: Right  # what is right there
     readings: list[Reading]  # of each tensor
-    roles: list[int]  # the step that each call is for
+    steps: list[int]  # that each call is for
     # The family that forward had come to before each call, by its number in FAMILIES
     phases: list[int]
 
@@ -107,8 +107,8 @@ class Walk:
     def inside(self, number: int) -> bool:
         """Whether a call is one of those that torch takes together, and not the last of them."""
         op, *later = self.trace.ops[number : number + 2]
-        nodes = around(op.place)
-        return bool(later and nodes and later[0].place == op.place and named(nodes[0]) != kind(op))
+        names = [call_name(node) for node in around(op.place)[:1]]
+        return bool(later and names and later[0].place == op.place and names != [op_name(op)])
 
     def own(self, right: torch.Tensor) -> torch.Tensor | None:
         """The answer's own tensor that is a right one."""
@@ -163,8 +163,8 @@ def fits(reading: Reading, right: Right) -> bool:
 
 def walk(trace: Trace, right: Right) -> Walk:
     """Read every tensor of a trace, in order, and say which step each call is for."""
-    made = Walk(trace, right, [], [], [])
-    made.readings.extend(
+    walked = Walk(trace, right, [], [], [])
+    walked.readings.extend(
         Reading("layer", name) if (name := trace.layers.get(index)) else Reading("const")
         for index in range(len(trace.tensors))
     )
@@ -172,35 +172,35 @@ def walk(trace: Trace, right: Right) -> Walk:
         given, x = trace.tensors[index], right.scene["shape"]["x"]
         is_x = given.shape == x.shape and torch.equal(given, x.to(given.dtype))
         own = Reading("x", "x", ("b", "n", "e"), 1) if is_x else right.find(given)
-        made.readings[index] = own or Reading("const")
-    phase = max((FAMILIES.index(made.readings[i].family) for i in trace.inputs), default=1)
-    roles: dict[tuple, tuple[int, int]] = {}
+        walked.readings[index] = own or Reading("const")
+    phase = max((FAMILIES.index(walked.readings[i].family) for i in trace.inputs), default=1)
+    by_place: dict[tuple, tuple[int, int]] = {}
     normed = False
     for op in trace.ops:
-        readings, name = made.of(op), kind(op)
+        readings, name = walked.of(op), op_name(op)
         nodes = around(op.place)
-        if nodes and named(nodes[0]) == name:  # and not inside of what torch takes together
+        if nodes and call_name(nodes[0]) == name:  # and not inside of what torch takes together
             where = op.place.line, op.place.expression, name
-            role, at = roles.setdefault(where, (role_of(op, readings, phase, normed), phase))
+            step, at = by_place.setdefault(where, (step_for(op, readings, phase, normed), phase))
         else:
-            role, at = role_of(op, readings, phase, normed), phase
-        made.roles.append(role)
-        made.phases.append(at)
+            step, at = step_for(op, readings, phase, normed), phase
+        walked.steps.append(step)
+        walked.phases.append(at)
         for index in op.gave:
-            made.readings[index] = _made(made, op, name, readings, role, index)
-            family = made.readings[index].family
+            walked.readings[index] = _reading_of(walked, op, readings, step, index)
+            family = walked.readings[index].family
             phase = max(phase, FAMILIES.index(family) if family in FAMILIES else 0)
             normed |= name in NORM and family == "scores"
-    return made
+    return walked
 
 
-def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index: int) -> Reading:
-    tensor, right = made.trace.tensors[index], made.right
+def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: int) -> Reading:
+    tensor, right, name = walked.trace.tensors[index], walked.right, op_name(op)
     if name in ("to", "type_as"):  # of another tensor no more than its dtype counts
         given = [*given[:1], *[Reading("const")] * len(given[1:])]
     if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
         return given[0]
-    if under_way := _under_way(made, op, name, given, index):
+    if under_way := _under_way(walked, op, name, given, index):
         return under_way
     layers = [each for each in given if each.family == "layer"]
     real = [each for each in given if each.family in FAMILIES[1:]]
@@ -209,24 +209,24 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     if name.endswith("_like") or name.startswith(("new_", "size")):
         return Reading("const")  # of the shape alone
     found = right.find(tensor) if real or not given or name == "written" else None
-    if found and _by_chance(found, name, real, role):
+    if found and _by_chance(found, name, real, step):
         found = None
     if found:
-        return _as_laid(made, op, name, given, found, tensor)
+        return _as_laid(walked, op, name, given, found, tensor)
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
         return Reading("layer", layers[0].who)
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
     if name in MEET and real:
-        family = {5: "scores", 8: "context"}.get(role, family)
+        family = {5: "scores", 8: "context"}.get(step, family)
     if layers and real:
-        family = {2: "projected", 11: "out"}.get(role, family)
+        family = {2: "projected", 11: "out"}.get(step, family)
     like = next(
         (
             each
             for i, each in zip(op.given, given, strict=True)
             if each.family == family == "scores"
             and each.axes
-            and made.trace.tensors[i].shape == tensor.shape
+            and walked.trace.tensors[i].shape == tensor.shape
             and name not in CUT | TURN | MEET
         ),
         None,
@@ -237,39 +237,39 @@ def _made(made: Walk, op: Op, name: str, given: list[Reading], role: int, index:
     return Reading(family, who)
 
 
-def _under_way(made: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
+def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
     """What stands between two right tensors: a product not yet summed, a sum over the keys."""
-    right, first = made.right, given[0] if given else Reading("const")
-    if made.trace.tensors[index].device.type != "cpu":
+    right, first = walked.right, given[0] if given else Reading("const")
+    if walked.trace.tensors[index].device.type != "cpu":
         return None
     if name in OVER_KEYS and first.state and fits(first, right) and "j" in first.axes:
         along = first.axes.index("j")
-        over = getattr(made.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
-        if torch.equal(over.flatten(), made.trace.tensors[index].flatten()):
+        over = getattr(walked.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
+        if torch.equal(over.flatten(), walked.trace.tensors[index].flatten()):
             return Reading("scores", first.who, part=True)
     of_scores = name in MEET | SCALE and any(each.family in FAMILIES[2:] for each in given)
     scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
-    if any(same(made.trace.tensors[index], right.product * scale, 1e-7) for scale in scales):
+    if any(same(walked.trace.tensors[index], right.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
-    if kept and (made.trace.tensors[index] == 1).all():  # of one key, whatever it scores
+    if kept and (walked.trace.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
     own = (each for each in given if each.family in FAMILIES[2:])
     who = {each.who for each in own if each.part or fits(each, right)}
-    summed = any(kind(e) in ("sum", "mean") and index in e.given for e in made.trace.ops)
+    summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.trace.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
-        return right.find(made.trace.tensors[index]) or Reading(family, family, part=True)
+        return right.find(walked.trace.tensors[index]) or Reading(family, family, part=True)
     if name == "expand" and given and "g" in "".join(given[0].axes or ()) and fits(given[0], right):
         return replace(given[0], stage=None, part=True)
     return None
 
 
-def _by_chance(found: Reading, name: str, real: list[Reading], role: int) -> bool:
+def _by_chance(found: Reading, name: str, real: list[Reading], step: int) -> bool:
     """Whether a call cannot have made what its numbers are: a part by a maximum, say."""
     odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
     parts = found.part and any(each.part for each in real)
-    made_here = {5: "scores", 8: "context"}.get(role) if name in MEET else ""
+    made_here = {5: "scores", 8: "context"}.get(step) if name in MEET else ""
     moves = name in TURN | CUT | KEEP and real
     return bool(
         not found.right
@@ -283,10 +283,10 @@ def _by_chance(found: Reading, name: str, real: list[Reading], role: int) -> boo
 
 
 def _as_laid(
-    made: Walk, op: Op, name: str, given: list[Reading], found: Reading, tensor: torch.Tensor
+    walked: Walk, op: Op, name: str, given: list[Reading], found: Reading, tensor: torch.Tensor
 ) -> Reading:
     """What was read, right only where the call can have laid it so."""
-    right, tensors = made.right, made.trace.tensors
+    right, tensors = walked.right, walked.trace.tensors
     if found.family == "scores" and right.beside(tensor, found):
         state = right.state(tensor, found)
         found = replace(found, state=state, stage=found.stage if state else None)
@@ -332,14 +332,14 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
 # The step that a call is for: by what it is, what it gets, and how far forward has come
 
 
-def kind(op: Op) -> str:
+def op_name(op: Op) -> str:
     """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
     return op.name.strip("_")
 
 
-def role_of(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
+def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     """Return 1 to 11; phase is a number in FAMILIES, normed whether scores have met a softmax."""
-    name, at = kind(op), FAMILIES[phase]
+    name, at = op_name(op), FAMILIES[phase]
     real = [each for each in given if each.family in FAMILIES[1:]]
     families = [each.family for each in given]
     first = real[0] if real else Reading("none")

@@ -175,7 +175,7 @@ def in_order(findings: list[Finding]) -> list[Finding]:
     return sorted(wrong, key=lambda each: each.step or len(STEPS) + 1)
 
 
-def verdict(findings: list[Finding]) -> Outcome:
+def outcome_of(findings: list[Finding]) -> Outcome:
     """Put together what was found in a class, the first step first; remarks if it passes."""
     wrong = in_order(findings)
     if not wrong:

@@ -37,7 +37,7 @@ SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv
 @functools.lru_cache(4096)
 def in_meeting(place: Place | None) -> bool:
     """Whether a call stands inside a product of two tensors."""
-    return any(named(each) in MEET for each in around(place)[1:])
+    return any(call_name(each) in MEET for each in around(place)[1:])
 
 
 @functools.lru_cache(4096)
@@ -60,13 +60,13 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
     return ()
 
 
-def named(node: ast.AST) -> str:
+def call_name(node: ast.AST) -> str:
     """The call that a node of the source stands for, as far as its text says."""
     if isinstance(node, ast.BinOp):
         names = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul"}
         return names.get(type(node.op).__name__, type(node.op).__name__.lower())
     if isinstance(node, ast.Subscript):
-        return "" if named(node.value) in ("shape", "size") else "getitem"
+        return "" if call_name(node.value) in ("shape", "size") else "getitem"
     if isinstance(node, ast.Attribute) and node.attr in TURN | {"shape"}:
         return node.attr
     if isinstance(node, ast.Call):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Blame, makes_nan, plainly
-from eleven_steps.checks.judge.path import Difference, Walk, kind, own_text
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, own_text
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.related import hides_other
 from eleven_steps.checks.judge.say import Finding, say, together
@@ -22,7 +22,7 @@ from eleven_steps.checks.judge.syntax import (
     SHUFFLE,
     TURN,
     around,
-    named,
+    call_name,
     operands,
     parsed,
     set_in,
@@ -87,7 +87,7 @@ def tell(blame: Blame, error: str = "") -> Finding:
         finding = _hidden(found, walked, values)
     elif found.reason == "made":
         given = given and f"{given}. "
-        finding = say(name, found.step, given=given, made=_made(found, walked), **values)
+        finding = say(name, found.step, given=given, made=_what_came_out(found, walked), **values)
     else:
         finding = say(name, found.step, **values)
     stops = walked.trace.stop.place if walked.trace.stop else None
@@ -216,7 +216,7 @@ def _given(found: Difference, walked: Walk) -> str:
     return "; ".join(dict.fromkeys(operand(i, walked, found.op) for i in own[:3]))
 
 
-def _made(found: Difference, walked: Walk) -> str:
+def _what_came_out(found: Difference, walked: Walk) -> str:
     """What came out of a call that is no tensor of the eleven steps."""
     tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
     shape, step = tuple(tensor.shape), STEPS[found.step - 1]
@@ -226,26 +226,26 @@ def _made(found: Difference, walked: Walk) -> str:
     if tensor.dtype in (torch.float16, torch.bfloat16):
         return wording("made_rounded", what=what, shape=shape, dtype=tensor.dtype)
     op = walked.trace.ops[found.op]
-    if kind(op) not in USUAL and op.place and f"{kind(op)}(" in op.place.expression:
-        return wording("made_by", call=kind(op))
+    if op_name(op) not in USUAL and op.place and f"{op_name(op)}(" in op.place.expression:
+        return wording("made_by", call=op_name(op))
     along = next((n for n in op.numbers if type(n) is int), -1)
     if swapped := _swapped(walked, found.op):
         return swapped
     first = walked.readings[op.given[0]] if op.given else reading
-    if kind(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
+    if op_name(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
         name = quoted(op.given[0], walked, found.op)
         return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
         return wording("made_across", what=what, shape=shape)
     letters = in_letters(reading, tensor, walked.right.case)
-    moves = kind(op) in TURN | MEET | CUT - SHUFFLE
+    moves = op_name(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
     laid = "|".join(filter(None, reading.axes or ())) in walked.right.stages.get(reading.family, ())
     laid = laid and "h" in dict(reading.fixed)  # one head's, in a usual order of axes
     if letters and usual.isdisjoint(SHAPES.values()) and moves and not laid:
         return wording("made_axes", what=what, shape=shape, letters=letters)
-    if kind(op) in ("view", "reshape", "unflatten"):
+    if op_name(op) in ("view", "reshape", "unflatten"):
         heads = walked.right.scene["view"]["queries"]
         if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
             values = {"wanted": tuple(heads.shape), "letters": SHAPES["view"]}
@@ -312,7 +312,7 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
     if op is not None:
         call = walked.trace.ops[op]
         nodes = around(call.place)
-        same = nodes and named(nodes[0]) == kind(call)
+        same = nodes and call_name(nodes[0]) == op_name(call)
         texts = list(operands(call.place)) if same else []
         at = call.given.index(index) if index in call.given else len(texts)
         if len(texts) == len(call.given) > at:
@@ -367,13 +367,13 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
     op = walked.trace.ops[-1] if walked and walked.trace.ops else None
     if hint or not op or not op.failed:
         return hint
-    return _axis_lost(walked) or _sizes_expected(walked) or _swapped(walked, len(walked.roles) - 1)
+    return _axis_lost(walked) or _sizes_expected(walked) or _swapped(walked, len(walked.steps) - 1)
 
 
 def _swapped(walked: Walk, number: int) -> str:
     """Say that two operands are right the other way round, if they are."""
     op = walked.trace.ops[number]
-    function, sign = SIDES.get(kind(op), (None, ""))
+    function, sign = SIDES.get(op_name(op), (None, ""))
     names = [name_of(index, walked, number) for index in op.given]
     if function is None or len(names) != 2 or not all(names):
         return ""
@@ -387,8 +387,8 @@ def _sizes_expected(walked: Walk) -> str:
     """Say which sizes a view takes that raises where heads are cut or joined."""
     op, last = walked.trace.ops[-1], len(walked.trace.ops) - 1
     sizes = sum(type(each) is int for each in op.numbers)
-    step = {(3, 4): "view", (10, 3): "combine"}.get((walked.roles[last], sizes), "")
-    if kind(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
+    step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
+    if op_name(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
         return ""
     wanted, *others = {tuple(each.shape) for each in walked.right.scene[step].values()}
     return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
@@ -404,8 +404,8 @@ def _axis_lost(walked: Walk) -> str:
             if not made.given:
                 break
             index = made.given[0]
-            if kind(made) in REDUCE and tensors[index].dim() == most:
-                return wording("kept_axis", name=kind(made))
+            if op_name(made) in REDUCE and tensors[index].dim() == most:
+                return wording("kept_axis", name=op_name(made))
     return ""
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, kind, same
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, same
 from eleven_steps.checks.judge.read import HIDDEN
-from eleven_steps.checks.judge.syntax import MEET, around, named, of_self, parsed, set_in
-from eleven_steps.checks.know.exercises.tasks import in_blocks as blockwise
+from eleven_steps.checks.judge.syntax import MEET, around, call_name, of_self, parsed, set_in
+from eleven_steps.checks.know.exercises.tasks import blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
@@ -35,7 +35,7 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
 def in_blocks(walked: Walk, number: int, op: Op, width: int) -> Difference | None:
     """What is wrong where the scores are made in blocks of keys; None where some are missing."""
     scores = walked.right.scene["scores"]["scores"]
-    products = [each for each in walked.trace.ops if kind(each) in MEET and each.gave]
+    products = [each for each in walked.trace.ops if op_name(each) in MEET and each.gave]
     made = [walked.readings[each.gave[0]].family == "scores" for each in products]
     sizes = (walked.trace.tensors[each.gave[0]].numel() for each in products)
     if (
@@ -73,7 +73,7 @@ def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | No
     """Whether a tanh caps scores that were masked before."""
     for at, each in enumerate(walked.trace.ops):
         read = [i for i in each.given if walked.readings[i].family == "scores"]
-        if kind(each) == "tanh" and read and (walked.trace.tensors[read[0]] < HIDDEN).any():
+        if op_name(each) == "tanh" and read and (walked.trace.tensors[read[0]] < HIDDEN).any():
             return Difference(6, "capped", at, each.place)
     return None
 
@@ -103,7 +103,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                 continue
             seen.add(node.id)
             for line, value in set_in(tree).get(node.id, ()):
-                read = any(named(each) in ("shape", "size") for each in ast.walk(value))
+                read = any(call_name(each) in ("shape", "size") for each in ast.walk(value))
                 size = known.get(node.id, 0)
                 if node.id in known and read and step != 5 and size not in needed and op.failed:
                     text = ast.unparse(value)
@@ -145,7 +145,7 @@ def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
     case = walked.right.case
     there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
     odd = [n for n in op.numbers if type(n) is int and n not in there]
-    if not op.failed or not odd or kind(op) not in ("view", "reshape"):
+    if not op.failed or not odd or op_name(op) not in ("view", "reshape"):
         return None
     values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
     return Difference(1, "size", number, None, None, None, values)

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from eleven_steps.checks.judge.path import Difference, Walk, role_of
+from eleven_steps.checks.judge.path import Difference, Walk, step_for
 from eleven_steps.checks.judge.read import FAMILIES, Reading
 from eleven_steps.checks.judge.syntax import (
     CUT,
@@ -14,7 +14,7 @@ from eleven_steps.checks.judge.syntax import (
     SCALE,
     TURN,
     around,
-    named,
+    call_name,
     of_self,
     parsed,
 )
@@ -39,7 +39,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     for name, several in stop.several.items():  # a tuple where a tensor belongs
         if name in names and several and (numbers := walked.makers.get(several[-1])):
-            return walked.roles[numbers[0]]
+            return walked.steps[numbers[0]]
     if not path:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
@@ -70,13 +70,13 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     if name in arithmetic and not given:
         return None
     place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
-    return role_of(Op(name, (), (), place), given, phase, phase > 3)
+    return step_for(Op(name, (), (), place), given, phase, phase > 3)
 
 
 def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
     """A node and what is in it, but for what stands in other calls."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.Call) and named(child) != "shape":
+        if not isinstance(child, ast.Call) and call_name(child) != "shape":
             yield child
             yield from _outside_calls(child)
 
@@ -87,13 +87,13 @@ def _call_named(node: ast.AST, trace) -> str:
         part = trace.parts.get(name, "")
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
         return known.get(part, "linear")
-    return named(node)
+    return call_name(node)
 
 
 def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     """The step that a size is used for which the line was to make; step 1 where it is not clear."""
     last = path[-1]
-    sized = any(named(each) in ("shape", "size") for each in ast.walk(last))
+    sized = any(call_name(each) in ("shape", "size") for each in ast.walk(last))
     sized = sized and not walked.trace.ops  # behind a call a size is read for what comes next
     single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
     if not single or sized or depth > 2:

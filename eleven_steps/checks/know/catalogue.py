@@ -195,7 +195,7 @@ def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
 
 def edits_of(identifier: str, variant: str = "") -> dict[str, str]:
     """Return what a mistake puts in place of texts; of the lecture's, as they are in a variant."""
-    mistake = named(identifier)
+    mistake = mistake_named(identifier)
     if mistake.variant:
         return {OTHER_LINES.get(old, old): new for old, new in mistake.edits.items()}
     if not variant:
@@ -203,7 +203,7 @@ def edits_of(identifier: str, variant: str = "") -> dict[str, str]:
     return in_variants(mistake.edits, LINES, _BETWEEN.join(_pieces()))
 
 
-def named(identifier: str) -> Mistake:
+def mistake_named(identifier: str) -> Mistake:
     """Return the mistake of a name; raise KeyError if there is none."""
     every = MISTAKES | VARIANT_MISTAKES
     if identifier not in every:
@@ -214,7 +214,7 @@ def named(identifier: str) -> Mistake:
 
 def cannot(identifier: str, variant: str) -> str:
     """Return why a mistake cannot be made in a variant, or nothing where it can."""
-    mistake, changes = named(identifier), changes_of(variant)
+    mistake, changes = mistake_named(identifier), changes_of(variant)
     if mistake.variant and mistake.variant not in changes:
         return f"it is a mistake of {mistake.variant!r}"
     reason = ruled_out(identifier, changes)
@@ -231,7 +231,7 @@ def mistakes_of(variant: str) -> dict[str, Mistake]:
 
 
 def _variant_of(identifiers: tuple[str, ...]) -> str:
-    return ",".join(filter(None, (named(each).variant for each in identifiers)))
+    return ",".join(filter(None, (mistake_named(each).variant for each in identifiers)))
 
 
 @functools.cache

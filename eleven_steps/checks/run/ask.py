@@ -17,7 +17,7 @@ from torch import nn
 
 from eleven_steps.checks.run.cases import Case, known, lecture_parameters
 from eleven_steps.checks.run.contract import Alone, called
-from eleven_steps.checks.run.copies import plain
+from eleven_steps.checks.run.copies import as_data
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.making import build, facts, statement
 from eleven_steps.checks.run.places import readings, with_constants
@@ -116,7 +116,7 @@ def kind(answer: Any) -> tuple[str, str]:
 
 def value(answer: Any) -> Any:
     """What was handed over: a number, a text, a dictionary, a module of ours."""
-    return plain(answer)
+    return as_data(answer)
 
 
 def call(
@@ -167,7 +167,7 @@ def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:
     return traced(function, copy.deepcopy(tuple(arguments)), None, function)[0]
 
 
-def built(lines: Sequence[str]) -> type:
+def defined(lines: Sequence[str]) -> type:
     """Return the MultiHeadAttention that these lines define."""
     with clock_paused():
         namespace = vars(attention) | {"__name__": "tested"}
@@ -176,7 +176,7 @@ def built(lines: Sequence[str]) -> type:
 
 
 def verdicts(
-    test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = built
+    test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = defined
 ) -> list[Any]:
     """Call a learner's test for each of several classes, which are handed over as lines.
 
@@ -318,4 +318,4 @@ def _accepts(test: Any, cls: type) -> Any:
 
 def _returned(function: Any, arguments: Sequence[Any]) -> Any:
     with torch.no_grad():  # as in the notebooks
-        return plain(function(*copy.deepcopy(tuple(arguments))))
+        return as_data(function(*copy.deepcopy(tuple(arguments))))

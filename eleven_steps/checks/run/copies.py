@@ -61,8 +61,8 @@ def held_by(module: Any) -> list[tuple[str, torch.Tensor]]:
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor as it is now; of a large one its shape alone."""
-    plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
-    if not plain or tensor.numel() > MOST:
+    strided = tensor.device.type == "cpu" and tensor.layout == torch.strided
+    if not strided or tensor.numel() > MOST:
         return torch.empty(tuple(tensor.shape), device="meta")
     copy = attempt(lambda: tensor.detach().clone().as_subclass(torch.Tensor))
     return torch.empty(0) if isinstance(copy, Failure) else copy
@@ -83,7 +83,7 @@ def memory_of(tensor: torch.Tensor) -> int:
 # What may travel
 
 
-def plain(value: Any, depth: int = DEEPEST) -> Any:
+def as_data(value: Any, depth: int = DEEPEST) -> Any:
     """Return a number, text, tensor, list or dictionary as a copy that nobody else holds.
 
     Only what is exactly of these types is kept: an object of any other, a subclass of Tensor for
@@ -98,13 +98,13 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
     if kind in (Fraction, Decimal):
         return float(value)
     if issubclass(kind, np.number | np.bool_):
-        return plain(value.item(), 0)
+        return as_data(value.item(), 0)
     if kind is str:
         return value[:LONGEST]
     if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
-        return (list if kind is list else tuple)(plain(each, depth - 1) for each in value)
+        return (list if kind is list else tuple)(as_data(each, depth - 1) for each in value)
     if kind is dict and depth and len(value) <= LONGEST:
-        return {key: plain(value[key], depth - 1) for key in value if type(key) in (str, int)}
+        return {key: as_data(value[key], depth - 1) for key in value if type(key) in (str, int)}
     if kind is MultiHeadAttention:
         return value
     kept = attempt(_numbers, value, kind)

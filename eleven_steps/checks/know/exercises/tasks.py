@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
-from eleven_steps.checks.know.catalogue import edited_source, named
+from eleven_steps.checks.know.catalogue import edited_source, mistake_named
 from eleven_steps.checks.know.exercises.kinds import (
     Catch,
     Choose,
@@ -210,7 +210,7 @@ def rescaled(kept: Sum, shrink: torch.Tensor, new: torch.Tensor) -> Sum:
     return kept * shrink + new
 
 
-def in_blocks(
+def blockwise(
     scaled: torch.Tensor,
     values: torch.Tensor,
     size: int,
@@ -250,7 +250,7 @@ def in_blocks(
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
 _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
-_KNOWN |= {"in_blocks": in_blocks, "highest": highest}
+_KNOWN |= {"blockwise": blockwise, "highest": highest}
 
 
 _compiled = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
@@ -279,7 +279,7 @@ def _slips(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator
         sentence = said.get(name.removeprefix("$"), name)
         known = " " not in name and not name.startswith("$")
         told = lines.pop() if lines and lines[-1].endswith(".") else ""
-        slip = Slip(told or named(name).told, None, name) if known else Slip(sentence)
+        slip = Slip(told or mistake_named(name).told, None, name) if known else Slip(sentence)
         yield from (replace(slip, returns=Code(line, let)) for line in lines)
         if not lines:
             yield slip
