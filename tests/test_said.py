@@ -266,7 +266,7 @@ PLACES_OF_SLIPS = {
     "written._judge_paper": lambda: tried("by_hand.2", {}),
     "growing.constructed": lambda: tried("your_class.1", Broken),
     "constructor._lost": lambda: check_attention(Broken),
-    "classes.verdict": lambda: check_attention(MultiHeadAttention),
+    "classes.outcome_of": lambda: check_attention(MultiHeadAttention),
 }
 
 

@@ -126,7 +126,7 @@ def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
     both = blame and (blame, _planted(name, blame.walked.right.case))
     at = [each and (makes_nan(each.walked), each.walked.steps) for each in both or ()]
-    steps = {roles[number] for number, roles in filter(None, at) if number is not None}
+    steps = {of_calls[number] for number, of_calls in filter(None, at) if number is not None}
     return len(steps) < 2
 
 
