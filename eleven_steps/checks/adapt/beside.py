@@ -18,18 +18,18 @@ from eleven_steps.checks.run.isolate import attempt
 
 TURNS = re.compile(r"(?:rope_|rotary_)?(?:pos(?:ition)?_emb(?:edding)?s?|emb)|rope|freqs(?:_\w+)?")
 # Other sequences, which a forward may be unable to do without although they have a default.
-OTHERS = re.compile(r"(?:encoder|cross|key|value|kv|context|memory|latents?)\w*(?<!mask)")
+OTHER_SEQUENCES = re.compile(r"(?:encoder|cross|key|value|kv|context|memory|latents?)\w*(?<!mask)")
 BASE = 1e4  # of the angles
 
 # How cosines and sines come, from angles (b * num_tokens, head_dim / 2), b and head_dim.
 FORMS: dict[str, Callable[[torch.Tensor, int, int], Any]] = {
-    "(b, num_tokens, head_dim)": lambda a, b, d: _pair(_whole(a, d).unflatten(0, (b, -1))),
-    "(num_tokens, head_dim)": lambda a, b, d: _pair(_whole(a, d)[: len(a) // b]),
-    "(num_tokens, head_dim / 2)": lambda a, b, d: _pair(a[: len(a) // b]),
+    "(b, num_tokens, head_dim)": lambda a, b, d: _cos_sin(_halves(a, d).unflatten(0, (b, -1))),
+    "(num_tokens, head_dim)": lambda a, b, d: _cos_sin(_halves(a, d)[: len(a) // b]),
+    "(num_tokens, head_dim / 2)": lambda a, b, d: _cos_sin(a[: len(a) // b]),
     "(num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a[: len(a) // b]),
     "(b, num_tokens, head_dim / 2), complex": lambda a, b, d: _complex(a.unflatten(0, (b, -1))),
-    "(b, num_tokens, 1)": lambda a, b, d: _pair(a[:, :1].unflatten(0, (b, -1))),
-    "(1, 1, 1)": lambda a, b, d: _pair(a[:1, :1, None]),
+    "(b, num_tokens, 1)": lambda a, b, d: _cos_sin(a[:, :1].unflatten(0, (b, -1))),
+    "(1, 1, 1)": lambda a, b, d: _cos_sin(a[:1, :1, None]),
     "or 0 where they are added": lambda a, b, d: a.new_zeros(1, 1, 1),
 }
 ADDENDS = ("alibi", "residual", "rel_pos", "rel_2d_pos", "position_bias", "attention_bias")
@@ -48,7 +48,7 @@ PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lamb
 PLAIN |= dict.fromkeys(ADDENDS, lambda b, n, x: x.new_zeros(1, 1, 1))
 MISSED = ("cu_seqlens", "position_ids", *ADDENDS)  # what a forward may not do without either
 
-OWN = "as its own rotary embedding makes them"
+OWN_ROTARY = "as its own rotary embedding makes them"
 IMAGE, PACKED = "x (b, 1, num_tokens, d_in)", "x (1, b * num_tokens, d_in)"
 
 
@@ -61,7 +61,7 @@ class Beside(Around):
         plain: the parameters that get something from PLAIN, or else None.
         nones: those of them that get None all the same.
         turns: those that get cosines and sines: both in one, or one each.
-        form: a name in FORMS, or OWN, as rotary makes them of the module's config.
+        form: a name in FORMS, or OWN_ROTARY, as rotary makes them of the module's config.
         turning: whether they are those of positions; else cosines are 1 and sines 0.
         head_dim: features of a head.
         image: whether x gets an axis more, a row of an image, or a batch of one packed text.
@@ -147,10 +147,10 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
     needed = [each for each in every if each.default is each.empty]
     names = [e.name for e in needed if e.name in PLAIN or e is not needed[0] and _may_be_none(e)]
     optional = [each.name for each in every if each not in needed or each.name in names]
-    others = [each for each in optional if OTHERS.fullmatch(each)]
+    others = [each for each in optional if OTHER_SEQUENCES.fullmatch(each)]
     others += [each for each in optional if each in MISSED and each not in names]
     turns, handed = turned_by(module), [(form, None) for form in FORMS]
-    own = [(OWN, each) for each in rotaries(module)]
+    own = [(OWN_ROTARY, each) for each in rotaries(module)]
     forms = [*own, *handed, ("", None)] if turning else [("", None), *handed, *own]
     besides = [("", False), *((name, False) for name in others), ("", True)]
     able = tuple(each.name for each in needed if each.name in names and _may_be_none(each))
@@ -219,11 +219,11 @@ def _shape(call: Call, module: Any, width: int) -> tuple[int, ...]:
     return tuple(out.transpose(0, 1).shape if first and out.dim() > 1 else out.shape)
 
 
-def _pair(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _cos_sin(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return angles.cos(), angles.sin()
 
 
-def _whole(angles: torch.Tensor, head_dim: int) -> torch.Tensor:
+def _halves(angles: torch.Tensor, head_dim: int) -> torch.Tensor:
     """An angle for each feature; the second half of a head has those of the first."""
     return torch.cat([angles, angles], -1)[:, :head_dim]
 

@@ -296,7 +296,7 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
     config = attempt(kind, **given)
     if isinstance(config, Failure):
         given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
-        config = attempt(kind, **_alike(names, given) | given)
+        config = attempt(kind, **_follow_ours(names, given) | given)
     if isinstance(config, Failure):  # what it refuses together it gets one by one
         config, names = kind(), ()
     attempt(_set_all, config, names, sizes)
@@ -304,7 +304,7 @@ def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
     parts = {n: e for n, e in has.items() if _is_config(type(e))}  # of vision and text
     for part in parts.values():
         attempt(_set_all, part, (), sizes)
-    if _said(build) & parts.keys():
+    if _names_in_code(build) & parts.keys():
         return config
     return max((config, *parts.values()), key=lambda each: sum(_has(each, n) for n in read))
 
@@ -319,7 +319,7 @@ def _is_one(field: inspect.Parameter) -> bool:
     return field.default is field.empty or isinstance(field.default, int | float | NoneType)
 
 
-def _alike(names: Any, given: dict[str, Any]) -> dict[str, Any]:
+def _follow_ours(names: Any, given: dict[str, Any]) -> dict[str, Any]:
     """What else a config gets that refuses our sizes: what is by default as one of them is so."""
     whole = {n: each.default for n, each in names.items() if type(each.default) is int}
     ours = {whole[n]: size for n, size in given.items() if n in whole}
@@ -369,7 +369,7 @@ def _is_so(size: str, default: Any) -> bool:
 
 
 @functools.cache
-def _said(kind: Any) -> frozenset[str]:
+def _names_in_code(kind: Any) -> frozenset[str]:
     """The names that stand in the code of a class; none in that of a function."""
     said = (name for code in _codes(kind) for name in (*code.co_names, *code.co_consts))
     return frozenset(each for each in said if isinstance(each, str))
@@ -384,7 +384,7 @@ def _codes(kind: Any) -> list[CodeType]:
 @functools.cache
 def read_by(kind: Any) -> frozenset[str]:
     """The names of sizes that stand in the code of a class."""
-    return frozenset(filter(_field, _said(kind)))
+    return frozenset(filter(_field, _names_in_code(kind)))
 
 
 @functools.cache

@@ -140,7 +140,7 @@ def found(module: nn.Module) -> dict[str, list[str]]:
     for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", each) for each in weights):
         one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
         one = one or each_of(name, weights)[0]
-        three = _in_order(one, shapes)
+        three = _three_in_list(one, shapes)
         for role, each in zip(LAYERS, three, strict=False) if three else [(role_of(one), one)]:
             by_role.setdefault(role, []).append(each)
     unnamed, lost = by_role.pop("", []), {*LAYERS} - {n for role in by_role for n in ROLES[role]}
@@ -156,7 +156,7 @@ def _four_alike(weights: list[str]) -> list[str]:
     return weights if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop() else []
 
 
-def _in_order(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str]:
+def _three_in_list(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str]:
     """The three layers of one shape in a list whose name says queries, keys, values; else none."""
     same = each_of(pattern, shapes)
     named = re.search(r"(?:qkv|query_?key_?value)\w*\.\*\.weight$", pattern, re.IGNORECASE)

@@ -40,7 +40,7 @@ from eleven_steps.helpers.trace import STEPS
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
 SECONDS = 5.0
-CHECKS = {"check", "check_attention"}  # which would do a test's work
+JUDGES = {"check", "check_attention"}  # which would do a test's work
 NOT_WRONG = ("right", "so far", "unfinished", "failed")  # outcomes that call nothing wrong
 WHITEBOARD = TASK_CASES[0]
 
@@ -146,7 +146,7 @@ def judge_test(test: Any) -> Finding:
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
     names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
-    if CHECKS & {*used_by(test)["called"]}:
+    if JUDGES & {*used_by(test)["called"]}:
         return say("test_asks_check")
     replies = ask(test, "verdicts", [source_of(each) for each in names])
     if isinstance(replies, Failure):

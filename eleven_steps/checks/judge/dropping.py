@@ -134,7 +134,7 @@ def dropping_of_step(cls: Any, number: int) -> Finding | None:
     if number > 7:
         return None
     scores = play(case)["scores"]["scores"] / case.head_dim**0.5
-    return _weighed(first, second, still, scores, SHARE)
+    return _weights_dropped(first, second, still, scores, SHARE)
 
 
 def _four_outputs(cls: Any, case: Case, x: torch.Tensor | None = None, weights: Any = None) -> Four:
@@ -188,7 +188,7 @@ def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     if not close(still, both):
         return say("dropout_changes_eval")
     scores = steps["scores"] / case.head_dim**0.5
-    finding = _weighed(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
+    finding = _weights_dropped(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
     alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
     if alike or finding and finding.name == "dropout_on_scores":
         return finding
@@ -202,7 +202,7 @@ def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     return say("dropout_on_values" if by_key.all() else "dropout_on_context")
 
 
-def _weighed(
+def _weights_dropped(
     weights: torch.Tensor,
     again: torch.Tensor,
     right: torch.Tensor,

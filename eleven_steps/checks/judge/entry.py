@@ -30,7 +30,7 @@ from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
 from eleven_steps.checks.run.contract import changes_of, combined, sizes
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
-READING = 60.0  # for all ways to read a class together; packages load much when first called
+READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
 WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
 
 
@@ -136,7 +136,7 @@ def _judged_alone(asked: Asked) -> Outcome:
     if not names:
         return verdict
     try:
-        with isolated(READING):
+        with isolated(READ_WITHIN):
             reading, *_ = _readings(asked)
             return called_otherwise(asked, False, _every, _best, reading, verdict)[1]
     except (TimeUp, Unread):
@@ -159,10 +159,10 @@ def _judged_elsewhere(asked: Asked) -> Outcome:
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
     asked = replace(asked, variant=combined(whole))
     try:
-        with isolated(READING):
+        with isolated(READ_WITHIN):
             readings = _readings(asked)
     except TimeUp:
-        return say("too_slow", seconds=READING).outcome("")
+        return say("too_slow", seconds=READ_WITHIN).outcome("")
     except Unread as error:
         if _of_the_lecture(asked):  # not written yet, or with layers of other names
             verdict = judged(asked.build, asked.variant)
@@ -172,10 +172,10 @@ def _judged_elsewhere(asked: Asked) -> Outcome:
     reading, verdict = _best(readings, asked.variant)
     if verdict.passed:
         try:
-            with isolated(READING):
+            with isolated(READ_WITHIN):
                 reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
         except TimeUp:
-            return say("too_slow", seconds=READING).outcome("")
+            return say("too_slow", seconds=READ_WITHIN).outcome("")
     first = wording("takes_first") if _tokens_first(reading) and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
@@ -191,7 +191,7 @@ def _best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], O
     """The one of several ways to read a class with which it passes, or that explains most."""
     verdicts = []
     for reading in readings:
-        verdicts.append((reading, judged(reading, variant, READING)))
+        verdicts.append((reading, judged(reading, variant, READ_WITHIN)))
         if verdicts[-1][1].passed:
             break
     return max(verdicts, key=lambda each: _worth(each[1]))
@@ -258,7 +258,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
             together(wording("unread_build", error=made.text), _besides(asked, told, main))
         )
     module, names = made
-    width, calls, weights, layouts = _parts(asked, module, names, main)
+    width, calls, weights, layouts = _what_is_read(asked, module, names, main)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
     kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
     of_role = {
@@ -289,7 +289,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
             )
 
 
-def _parts(
+def _what_is_read(
     asked: Asked, module: Any, names: set[str], main: Case
 ) -> tuple[int, list[Any], dict[str, str], dict[str, str]]:
     """How wide x is, every way to call a module, the name of each role's weight, and layouts."""
@@ -312,7 +312,7 @@ def _besides(asked: Asked, told: dict[str, Any], main: Case) -> str:
     made = attempt(built, asked.build, told | guess)
     try:
         if not isinstance(made, Failure):
-            _parts(asked, *made, main)
+            _what_is_read(asked, *made, main)
     except Unread as error:
         return wording("unread_besides", what=error)
     return ""

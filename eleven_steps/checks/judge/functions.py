@@ -44,7 +44,7 @@ from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_num
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 
-POWERS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
+EXPONENTS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
 
 
 def judge_function(task: Write, answer: Any) -> Finding:
@@ -289,7 +289,7 @@ def _from_outside(
         return None
     board, other = scenes[FIRST].case, scenes[SIZED].case
     for typed, (letter, size) in itertools.product(used["constants"], board.letters.items()):
-        for power in POWERS.get(type(typed), ()):
+        for power in EXPONENTS.get(type(typed), ()):
             there = other.letters[letter]
             if not math.isclose(typed, size**power):
                 continue

@@ -40,7 +40,7 @@ SHOWN |= {"relative_kind": "position_embeddings_type", "rate": "downsample_rate"
 SHOWN |= {"cross": "is_cross_attention"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
-FREE = ("full", "rope", "rope,full")
+UNSIGNED = ("full", "rope", "rope,full")
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 
 
@@ -71,7 +71,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
         if verdict.passed and slips(base := turned(turning)[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
-            text = wording("right_turning", how=_called(turning))
+            text = wording("right_turning", how=_changes(turning))
             verdict = replace(verdict, message=together(text, verdict.message))
     if verdict.passed:
         return _with_few_heads(judge, every, ways[0], verdict, module, sized)
@@ -153,7 +153,7 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
     must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
     signs = [change for size, change in SIGNS.items() if size in sized]
     more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
-    for base, sign in itertools.product(("", *FREE), more):
+    for base, sign in itertools.product(("", *UNSIGNED), more):
         variant = attempt(combined, ",".join([*own, *must, base, sign]))
         if not isinstance(variant, Failure) and variant != asked.variant:
             yield variant
@@ -173,7 +173,7 @@ def _instead(
             if said.passed and not verdict.mistakes and _drops(every, asked, other):
                 return verdict  # what it makes is right, and is not used
             if said.passed:
-                text = wording("right_as", changes=_called(variant, asked.variant), how=how)
+                text = wording("right_as", changes=_changes(variant, asked.variant), how=how)
                 note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
                 if verdict.mistake is None and _masks(every, asked, other):
                     return Outcome("", "value", wording("wrong_hidden"), 6, note=note)
@@ -248,7 +248,7 @@ def _how(variant: str) -> str:
     return f"`{', '.join(filter(None, options))}`"
 
 
-def _called(variant: str, own: str = "") -> str:
+def _changes(variant: str, own: str = "") -> str:
     more = split(",".join(each for each in variant.split(",") if each not in own.split(",")))
     (base, share), rope = turned(variant), "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""

@@ -208,16 +208,16 @@ def _shown(made: list[torch.Tensor], wrong: Scene, right: Scene, step: int) -> r
     for number in range(step, len(STEPS)):
         theirs, ours = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, right))
         spoilt = [name for name in theirs if not close(theirs[name], ours[name])]
-        if not all(_there(made, theirs[name]) for name in spoilt):
+        if not all(_among(made, theirs[name]) for name in spoilt):
             break
-        if any(not _there(made, ours[name]) for name in spoilt):
+        if any(not _among(made, ours[name]) for name in spoilt):
             first = first or number
     else:
         number = len(STEPS)
     return range(first + 1, number + 1) if first else range(0)
 
 
-def _there(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
+def _among(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
     """Whether a tensor is among others, scaled or not, whatever their shape."""
     flat, finite = wanted.flatten(), wanted.flatten().isfinite()
     some = flat[finite]

@@ -28,7 +28,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OVER_KEYS = {"sum": "sum", "max": "amax", "amax": "amax", "logsumexp": "logsumexp"}
-APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
+TAKES_APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 
 
 @dataclass(frozen=True)
@@ -412,7 +412,7 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
         if "g" in "".join(first.axes):  # key heads on their way to each query head
             return 4
         return 8 if first.who == "values" else 5
-    if "w" in "".join(first.axes or ()) and name in APART:
+    if "w" in "".join(first.axes or ()) and name in TAKES_APART:
         return max(first.stage or 2, 2)
     if first.family == "x":
         return 2

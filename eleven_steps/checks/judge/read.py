@@ -81,7 +81,7 @@ def laid_out(
                 held.add(k)
         axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
     free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
-    ordered = _in_order(shape, at, found, axes, table)
+    ordered = _axes_in_order(shape, at, found, axes, table)
     whole = same.sum() == len(found) and held == free and ordered
     whole &= all(table.letters[k] in "hgw" for k in fixed)
     fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
@@ -90,7 +90,7 @@ def laid_out(
     return tuple(axes), bool(whole), fixed, bool(part or one and ordered and "?" not in axes)
 
 
-def _in_order(shape, at, found, axes, table) -> bool:
+def _axes_in_order(shape, at, found, axes, table) -> bool:
     """Whether tokens, heads and features come one after the other along each axis."""
     for axis, letters in enumerate(axes):
         if not letters or letters == "?":

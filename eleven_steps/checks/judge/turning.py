@@ -14,7 +14,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
 HEADS, FEATURES = 3, 80  # of which usual shares are even
-USUAL = 1e4, 1.0
+USUAL_TURN = 1e4, 1.0
 NEAR, SLOW = 1e-3, 1e-6
 
 Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read an Asked
@@ -32,7 +32,7 @@ def turned_as(every: Every, asked: Any) -> str:
         found = None if reading.paired else measured(reading)
         if found:
             break
-    if not found or found == USUAL:
+    if not found or found == USUAL_TURN:
         return ""
     base, share = found
     rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
@@ -105,12 +105,12 @@ def slips(base: float, module: Any) -> bool:
     One below the usual is chosen where the code of the module, or what it keeps, says it, and does
     not say its square.
     """
-    said = _said(module)
-    chosen = base >= USUAL[0] or base in said and base**2 not in said
+    said = _numbers_told(module)
+    chosen = base >= USUAL_TURN[0] or base in said and base**2 not in said
     return base != float(f"{base:.1e}") or not chosen
 
 
-def _said(module: Any) -> list[Any]:
+def _numbers_told(module: Any) -> list[Any]:
     """The numbers in the code of a module, and among what it and its config keep."""
     kinds = [each for each in type(module).__mro__ if not each.__module__.startswith("torch.")]
     own = {name: each for kind in reversed(kinds) for name, each in vars(kind).items()}

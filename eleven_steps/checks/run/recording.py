@@ -295,7 +295,7 @@ class Recorder(TorchFunctionMode):
 # Where tensors are cut out of the gradient, and where those of two devices meet
 
 # Operations that may be given both.
-FREE = ("_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_")
+COPYING = ("_to_copy", "copy_", "index", "index_put", "index_put_", "_index_put_impl_")
 
 
 class Watch(TorchFunctionMode):
@@ -333,7 +333,7 @@ class DeviceWatch(DispatchMode):
         tensors = list(tensors_in((args, kwargs)))
         devices = {each.device.type for each in tensors if each.dim()}
         name = operation._schema.name.removeprefix("aten::")
-        self.met |= name not in FREE and len(devices) > 1
+        self.met |= name not in COPYING and len(devices) > 1
         to = torch.device(kwargs.get("device") or "cpu").type
         if "meta" in {to, *(each.device.type for each in tensors)}:
             return _with_zeros(operation, args, kwargs)
