@@ -142,11 +142,8 @@ def fits(reading: Reading, right: Right) -> bool:
     root = right.case.head_dim**-0.5
     if reading.family == "scores":
         state = reading.state
-        if (
-            state
-            and not reading.fixed
-            and "|".join(filter(None, reading.axes)) not in right.stages["scores"]
-        ):
+        laid = reading.fixed or "|".join(filter(None, reading.axes or ())) in right.stages["scores"]
+        if state and not laid:
             return False
         if state is None:
             return reading.right and reading.scale in (1.0, root)
@@ -211,8 +208,10 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     found = right.find(tensor) if real or not given or name == "written" else None
     if found and _by_chance(found, name, real, step):
         found = None
+    pairs = ((walked.trace.tensors[i], e) for i, e in zip(op.given, given, strict=True))
+    alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
     if found:
-        return _as_laid(walked, op, name, given, found, tensor)
+        return _as_laid(right, name, given, alike, found, tensor)
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
         return Reading("layer", layers[0].who)
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
@@ -220,17 +219,8 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         family = {5: "scores", 8: "context"}.get(step, family)
     if layers and real:
         family = {2: "projected", 11: "out"}.get(step, family)
-    like = next(
-        (
-            each
-            for i, each in zip(op.given, given, strict=True)
-            if each.family == family == "scores"
-            and each.axes
-            and walked.trace.tensors[i].shape == tensor.shape
-            and name not in CUT | TURN | MEET
-        ),
-        None,
-    )
+    scores = (each for each in alike if each.family == family == "scores")
+    like = None if name in CUT | TURN | MEET else next(scores, None)
     who = " and ".join(dict.fromkeys(e.who for e in real if e.family == family and e.who))
     if like:
         return Reading(family, who, like.axes, None, 1.0, right.state(tensor, like), like.fixed)
@@ -271,22 +261,13 @@ def _by_chance(found: Reading, name: str, real: list[Reading], step: int) -> boo
     parts = found.part and any(each.part for each in real)
     made_here = {5: "scores", 8: "context"}.get(step) if name in MEET else ""
     moves = name in TURN | CUT | KEEP and real
-    return bool(
-        not found.right
-        and name not in odd
-        and not parts
-        or made_here
-        and found.family != made_here
-        or moves
-        and found.family not in {each.family for each in real}
-    )
+    other = made_here and found.family != made_here
+    new = moves and found.family not in {each.family for each in real}
+    return bool(not found.right and name not in odd and not parts or other or new)
 
 
-def _as_laid(
-    walked: Walk, op: Op, name: str, given: list[Reading], found: Reading, tensor: torch.Tensor
-) -> Reading:
-    """What was read, right only where the call can have laid it so."""
-    right, tensors = walked.right, walked.trace.tensors
+def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, tensor) -> Reading:
+    """What was read, right only where the call can have laid it so; alike is of the same shape."""
     if found.family == "scores" and right.beside(tensor, found):
         state = right.state(tensor, found)
         found = replace(found, state=state, stage=found.stage if state else None)
@@ -295,14 +276,8 @@ def _as_laid(
         first = [each.axes[0] for each in given if each.axes and each.family in FAMILIES[1:]]
         otherwise = found.axes[0] == "h" and "h" not in first
     if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
-        otherwise = any(
-            not fits(each, right)
-            for i, each in zip(op.given, given, strict=True)
-            if each.family == found.family
-            and tensors[i].shape == tensor.shape
-            and each.axes
-            and each.stage is None
-        )
+        odd = (each for each in alike if each.family == found.family and each.stage is None)
+        otherwise = any(not fits(each, right) for each in odd)
     return replace(found, stage=None, state=None) if otherwise else found
 
 
@@ -345,27 +320,14 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     first = real[0] if real else Reading("none")
     if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
         layer = next((each.who for each in given if each.family == "layer"), "")
-        of_out = layer.startswith("out_proj")
-        of_three = layer.startswith(("W_query", "W_key", "W_value"))
-        if layer.startswith("W_gate"):
-            return 10
-        if (of_out or of_three) and (name != "linear" or at != "scores"):
-            return 11 if at in ("context", "out") or of_out and first.family != "x" else 2
-        if at in ("x", "projected"):
-            return 2
-        return 11 if at in ("context", "out") or first.family != "x" else 2
+        return _layer_step(layer, name, first, at)
     if name in MEET and len(real) == 1 and first.family == "projected" and first.stage == 2:
         return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
-        return 8 if any(e.family == "scores" for e in given) or phase >= 3 else 5
+        return 8 if "scores" in families or phase >= 3 else 5
     summed = name in ("sum", "mean") and first.part and first.family in ("context", "projected")
-    if (
-        summed
-        and phase >= 3
-        or name == "mul"
-        and {"scores", "projected"} <= {*families}
-        and phase >= 3
-    ):
+    weighted = name == "mul" and {"scores", "projected"} <= {*families}
+    if phase >= 3 and (summed or weighted):
         return 8
     raw = first.family == "scores" and first.state is not None and not first.state.grown
     if raw and name == "sum" and first.state.hidden == "none":
@@ -375,14 +337,8 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     if name == "setitem" and real:
         placed = {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}
         return placed.get(real[-1].family, 4)
-    if (
-        name in MASK
-        or given
-        and not real
-        or "const" in families
-        and phase >= 3
-        and name not in CUT | TURN
-    ):
+    beside = "const" in families and phase >= 3 and name not in CUT | TURN
+    if name in MASK or given and not real or beside:
         return 6
     if name in TURN | CUT:
         return _layout_step(op, name, first, at, phase)
@@ -392,14 +348,19 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     return _elementwise_step(name, furthest, phase, at)
 
 
+def _layer_step(layer: str, name: str, first: Reading, at: str) -> int:
+    if layer.startswith("W_gate"):
+        return 10
+    of_out = layer.startswith("out_proj")
+    told = (of_out or layer.startswith(LAYERS[:3])) and (name != "linear" or at != "scores")
+    late = of_out if told else at not in ("x", "projected")
+    return 11 if at in ("context", "out") or late and first.family != "x" else 2
+
+
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
-    if in_meeting(op.place) and (
-        first.family in ("scores", "context")
-        or first.family == "projected"
-        and (first.stage or 0) >= 4
-        or name in TURN
-        and first.family == "none"
-    ):
+    by_head = first.family == "projected" and (first.stage or 0) >= 4
+    late = by_head or first.family in ("scores", "context")
+    if in_meeting(op.place) and (late or name in TURN and first.family == "none"):
         return 8 if phase >= 3 else 5
     if at in ("context", "out"):
         if first.family == "out" or at == "out":

@@ -74,11 +74,7 @@ _SHARED = _SHEET.pop("shared")
 SAID = resolved(_SHEET, resolved(_SHARED, _SHARED))
 CUT = _SHARED["cut"]
 KINDS = ("shapes", "single_head", "columns", "multi_head")
-BY_NUMBER = {
-    "3": "single_head",
-    "4": "columns",
-    "5": "multi_head",
-}  # exercises of the sheet, by number
+OWN = {"3": "single_head", "4": "columns", "5": "multi_head"}  # exercises of the sheet, by number
 FRESH = tuple(f"practice.{kind}.1" for kind in KINDS)
 LETTERS = ("B", "n", "d", "d_k", "d_v")
 NAMES = ("W_q, W_k, W_v", "Q_h, K_h, V_h", "H_h", "concatenate", "add", "softmax", "W_o")
@@ -185,7 +181,7 @@ def practised(identifier: str) -> Paper | None:
     of one's own, "by_hand.3.7"; None if it is called neither.
     """
     kinds = {f"practice.{kind}": kind for kind in KINDS}
-    kinds |= {f"by_hand.{number}": kind for number, kind in BY_NUMBER.items()}
+    kinds |= {f"by_hand.{number}": kind for number, kind in OWN.items()}
     name, _, seed = identifier.rpartition(".")
     if name not in kinds or not re.fullmatch(r"[0-9]{1,18}", seed):
         return None
