@@ -154,31 +154,34 @@ def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
 
 
 def _judged_elsewhere(asked: Asked) -> Outcome:
-    changes = changes_of(asked.variant)
-    cached = "cache" in changes  # in pieces, of which the lecture's class knows only positions
+    """Say of a class that is built and called in its own way whether it is right."""
+    cached = "cache" in changes_of(asked.variant)
+    # In pieces, of which the lecture's class knows only positions
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
     asked = replace(asked, variant=combined(whole))
     try:
         with isolated(READ_WITHIN):
             readings = _readings(asked)
+        reading, verdict = _best(readings, asked.variant)
+        if verdict.passed:
+            with isolated(READ_WITHIN):
+                reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
     except TimeUp:
         return say("too_slow", seconds=READ_WITHIN).outcome("")
     except Unread as error:
-        if _of_the_lecture(asked):  # not written yet, or with layers of other names
-            verdict = judged(asked.build, asked.variant)
-            told = "" if verdict.kind == "unfinished" else wording("unread_not_told")
-            return replace(verdict, message=together(verdict.message, told))
-        return say("unread", why=str(error)).outcome("")
-    reading, verdict = _best(readings, asked.variant)
-    if verdict.passed:
-        try:
-            with isolated(READ_WITHIN):
-                reading, verdict = called_otherwise(asked, cached, _every, _best, reading, verdict)
-        except TimeUp:
-            return say("too_slow", seconds=READ_WITHIN).outcome("")
+        return _of_unread(asked, error)
     first = wording("takes_first") if _tokens_first(reading) and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
+
+
+def _of_unread(asked: Asked, error: Unread) -> Outcome:
+    """Why a class cannot be read; of one after the lecture's what is not written yet, or wrong."""
+    if not _of_the_lecture(asked):
+        return say("unread", why=str(error)).outcome("")
+    verdict = judged(asked.build, asked.variant)
+    told = "" if verdict.kind == "unfinished" else wording("unread_not_told")
+    return replace(verdict, message=together(verdict.message, told))
 
 
 def _of_the_lecture(asked: Asked) -> bool:
@@ -254,9 +257,8 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     told = given(main) | asked.choice
     made = attempt(built, asked.build, told)
     if isinstance(made, Failure):
-        raise Unread(
-            together(wording("unread_build", error=made.text), _besides(asked, told, main))
-        )
+        why = wording("unread_build", error=made.text)
+        raise Unread(together(why, _besides(asked, told, main)))
     module, names = made
     width, calls, weights, layouts = _what_is_read(asked, module, names, main)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
@@ -328,9 +330,7 @@ def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]
     if "other" in changes:
         calls = [each for each in calls if len(each.names) > 1]
     if "padding" in changes:
-        names = [
-            name for name in inspect.signature(module.forward).parameters if PADS.fullmatch(name)
-        ]
+        names = [*filter(PADS.fullmatch, inspect.signature(module.forward).parameters)]
         calls = [pad for each in calls for pad in Padded.of(each, names)]
     if not calls:
         raise Unread(wording("unread_beside", what=asked.variant))
@@ -355,15 +355,9 @@ def _weights(
     roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
     if not layers and sorted(roles) == sorted(LAYERS[:3]):  # and nothing else that could be it
-        read = {
-            name
-            for names in guessed.values()
-            for each in names
-            for name in each_of(each, parameters)
-        }
-        without_out = all(
-            each.squeeze().dim() < 2 for name, each in parameters.items() if name not in read
-        )
+        read = {*chain(*(each_of(each, parameters) for each in chain(*guessed.values())))}
+        left = (each for name, each in parameters.items() if name not in read)
+        without_out = all(each.squeeze().dim() < 2 for each in left)
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
         those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
@@ -378,9 +372,7 @@ def _reached(reading: type[Adapted], main: Case) -> int:
     if blame is None:
         return 0
     read = [each for each in blame.walked.readings if each.axes]
-    three = {
-        name for each in read if each.family == "projected" for name in each.who.split(" and ")
-    }
+    three = {*chain(*(e.who.split(" and ") for e in read if e.family == "projected"))}
     families = {e.family for e in read if e.right} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)
     return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)

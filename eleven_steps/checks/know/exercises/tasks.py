@@ -193,38 +193,19 @@ _CASES |= {
 }
 
 
-# A softmax in blocks, as the exercise of notebook 17 asks for it, and as learners get it wrong
-
-Sum = torch.Tensor | float
-Add = Callable[[Sum, torch.Tensor, torch.Tensor], Sum]  # what is kept, shrink, what a block adds
-Top = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # of the largest so far and a block
-
-
-def highest(largest: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """Return the largest score of each query so far; block is (..., num_tokens, size)."""
-    return torch.maximum(largest, block.amax(-1, keepdim=True))
-
-
-def rescaled(kept: Sum, shrink: torch.Tensor, new: torch.Tensor) -> Sum:
-    """Return what is kept, measured from the largest score now, with what a block adds."""
-    return kept * shrink + new
+# A softmax in blocks, as the exercise of notebook 17 asks for it; learners do one part otherwise.
+_ROUND: dict[str, Callable[..., Any]] = {
+    "top": lambda largest, block: torch.maximum(largest, block.amax(-1, keepdim=True)),
+    "powers": lambda block, largest: (block - largest).exp(),
+    "total": lambda kept, shrink, new: kept * shrink + new,
+    "context": lambda kept, shrink, new: kept * shrink + new,
+    "each": lambda context, total: context,  # after a block
+    "over": lambda context, total, new: context / total,  # at the end; new is of the last block
+}
 
 
 def blockwise(
-    scaled: torch.Tensor,
-    values: torch.Tensor,
-    size: int,
-    *,
-    top: Top = highest,
-    powers: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = lambda block, largest: torch.exp(
-        block - largest
-    ),
-    total: Add = rescaled,
-    context: Add = rescaled,
-    each: Callable[[Sum, Sum], Sum] = lambda context, total: context,
-    over: Callable[[Sum, Sum, torch.Tensor], torch.Tensor] = lambda context, total, new: (
-        context / total
-    ),
+    scaled: torch.Tensor, values: torch.Tensor, size: int, **slips: Callable[..., Any]
 ) -> torch.Tensor:
     """Return the context of scaled scores that are read a block of keys at a time.
 
@@ -232,25 +213,22 @@ def blockwise(
         scaled: (b, num_heads, num_tokens, num_tokens), the future at -inf.
         values: (b, num_heads, num_tokens, head_dim).
         size: keys of a block; the last may be shorter.
-        top: what a block is measured from.
-        powers: what becomes of a block and the largest score so far.
-        total, context: how either is kept.
-        each: what becomes of the context after a block.
-        over: what is returned, of context, total and the last block's sum.
+        slips: what is done otherwise, by its name in _ROUND.
     """
-    largest, powers_sum, mixed = torch.full_like(scaled[..., :1], -torch.inf), 0.0, 0.0
+    do = SimpleNamespace(**_ROUND | slips)
+    largest, total, context = torch.full_like(scaled[..., :1], -torch.inf), 0.0, 0.0
     for block, v in zip(scaled.split(size, -1), values.split(size, -2), strict=True):
-        before, largest = largest, top(largest, block)
-        shrink, parts = torch.exp(before - largest), powers(block, largest)
+        before, largest = largest, do.top(largest, block)
+        shrink, parts = torch.exp(before - largest), do.powers(block, largest)
         new = parts.sum(-1, keepdim=True)
-        powers_sum = total(powers_sum, shrink, new)
-        mixed = each(context(mixed, shrink, parts @ v), powers_sum)
-    return over(mixed, powers_sum, new)
+        total = do.total(total, shrink, new)
+        context = do.each(do.context(context, shrink, parts @ v), total)
+    return do.over(context, total, new)
 
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
 _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
-_KNOWN |= {"blockwise": blockwise, "highest": highest}
+_KNOWN["blockwise"] = blockwise
 
 
 _compiled = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
