@@ -15,12 +15,13 @@ from eleven_steps.checks.adapt.beside import runs, ways_beside
 from eleven_steps.checks.adapt.built import built, given, not_ours
 from eleven_steps.checks.adapt.calls import PADS, Padded
 from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
+from eleven_steps.checks.judge.again import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import in_other_order
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.in_use import base_unused
 from eleven_steps.checks.judge.instead import Unread, in_turn
-from eleven_steps.checks.judge.other_calls import called_otherwise, hides_by_itself, mixes
+from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.read import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.right import play

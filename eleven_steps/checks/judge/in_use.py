@@ -1,9 +1,9 @@
-"""A class whose outputs are right: in eval() again, with its own state, with flags."""
+"""A class whose outputs are right, as its owner uses it: in eval() again, with its own state."""
 
-import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import UserDict
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
-from eleven_steps.checks.adapt.calls import FLAG_KEPT, KINDS, Way, output
+from eleven_steps.checks.adapt.calls import output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
-from eleven_steps.checks.judge.say import Finding, Outcome, say
+from eleven_steps.checks.judge.again import Again, Way, unlike
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.turning import measured
 from eleven_steps.checks.know.right import planted, play
@@ -22,22 +23,19 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, is_remote, once
 from eleven_steps.checks.run.cases import Case, cases_of, close, known, split
 from eleven_steps.checks.run.contract import called
-from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build, construct
 
 OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
 PATHS = re.compile("checkpoint|flash|sdpa|fused|fast|xformers|efficient|eager")
-TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 Run = Callable[[torch.Tensor], Any]
 
 
 def unlike_itself(subject: Subject, case: Case) -> Finding | None:
     """What changes a module's output though its parameters stay as they are."""
-    if is_remote(subject.cls):
-        return None
-    changing = attempt(_changing, subject.cls, case, subject.other(case))
+    remote = is_remote(subject.cls)
+    changing = None if remote else attempt(_changing, subject.cls, case, subject.other(case))
     return None if isinstance(changing, Failure) else changing
 
 
@@ -135,7 +133,7 @@ def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
 # A load hook
 
 
-class _Renamed(dict):
+class _Renamed(UserDict):
     """A state that has weights and biases under whatever name it is asked for, and notes which."""
 
     def __init__(self, made: nn.Module, width: int):
@@ -157,27 +155,16 @@ class _Renamed(dict):
         self.asked.add("any weight")
         return super().__iter__()
 
-    def keys(self) -> Any:
-        return list(self)
-
-    def items(self) -> Any:
-        return [(name, self[name]) for name in self]
-
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or self._part(str(name)) is not None
+        return name in self.data or self._part(str(name)) is not None
 
     def __missing__(self, name: str) -> torch.Tensor:
         if (part := self._part(name)) is None:
             raise KeyError(name)
         return part
 
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default  # noqa: SIM401, that is this function
-
-    def pop(self, name: str, *default: Any) -> Any:
-        found = self[name] if name in self or not default else default[0]
-        super().pop(name, None)
-        return found
+    def __delitem__(self, name: str) -> None:
+        self.data.pop(name, None)
 
 
 def _hooked(made: nn.Module, module: nn.Module) -> str:
@@ -216,40 +203,21 @@ def _turns_by_shape(module: nn.Module) -> bool:
 # Another base, another window, wider heads
 
 
-def of_wider_heads(reading: type[Adapted], variant: str) -> Outcome | None:
-    """What is wrong where a constructor is told heads wider than d_out / num_heads."""
-    case = cases_of(variant).main
-    wide = replace(case, d_out=2 * case.d_out)
-    mine = attempt(build, type("Wide", (reading,), {"widened": 2}), case)
-    if isinstance(mine, Failure) or not {"head_dim", "d_out", "num_heads"} <= reading.asked:
-        return None
-    with torch.no_grad():
-        right = build(planted(variant=variant), wide)
-        right.out_proj = mine.out_proj  # back to d_out
-        out, wanted = attempt(called, mine, case, case.x), called(right, wide, case.x)
-    if isinstance(out, Failure) or close(out, wanted):
-        return None
-    sizes = {"head_dim": wide.head_dim, "usual": case.head_dim}
-    return Outcome("", "value", wording("wider_heads", **sizes), 7)
-
-
-def at_another_base(reading: type[Adapted]) -> Outcome | None:
-    """What is wrong where positions turn at one base, whatever base a second module is told."""
-    if getattr(reading.call, "turns", ()) or "rope" not in split(reading.variant):
-        return None
-    if not _told_as(reading, "base"):
-        return None
-    other, passes = _told(reading, base=OTHER_BASE), (Pass(), Pass(how="copied"))
-    if not close(*(each.out for each in once(other, cases_of(reading.variant).main, *passes))):
-        return Outcome("", "value", wording("copy_of_base", base=OTHER_BASE), 5)
+def another_base(again: Again) -> Iterator[Finding | None]:
+    """Positions turn at the base that a module is told, and so they do in a copy of it."""
+    reading = again.reading
+    handed = getattr(reading.call, "turns", ())
+    if handed or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
+        return
+    other, told = _told(reading, base=OTHER_BASE), {"base": OTHER_BASE}
+    one, two = (each.out for each in once(other, again.case, Pass(), Pass(how="copied")))
+    yield unlike(two, one, "copy_of_base", 5, **told)
     first = measured(reading)
-    if not first or measured(other) != first:
-        return None
-    values = {"base": OTHER_BASE, "first": first[0]}
-    return Outcome("", "value", wording("another_base", **values), 5)
+    if first and measured(other) == first:
+        yield Finding(5, wording("another_base", first=first[0], **told))
 
 
-def base_unused(reading: type[Adapted]) -> str:
+def base_unused(reading: Way) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
     name, main = _told_as(reading, "base"), cases_of(reading.variant).main
     if not name or "rope" in split(reading.variant):
@@ -260,20 +228,37 @@ def base_unused(reading: type[Adapted]) -> str:
     return wording("base_unused", name=name) if same else ""
 
 
-def beside_another_window(reading: type[Adapted], variant: str) -> Outcome | None:
-    """What is wrong where another module, of another window, was called with as long a text."""
-    if not _told_as(reading, "window"):
-        return None
-    main = cases_of(variant).main
-    after, alone = (replace(main, num_tokens=n, context_length=1200) for n in UNMET)
-    other = once(_told(reading, window=OTHER_WINDOW), after, Pass())[0].out
+def wider_heads(again: Again) -> Iterator[Finding | None]:
+    """Heads may be wider than d_out / num_heads where a constructor is told how wide."""
+    if not {"head_dim", "d_out", "num_heads"} <= again.reading.asked:
+        return
+    case, wide = again.case, replace(again.case, d_out=2 * again.case.d_out)
+    mine = attempt(build, type("Wide", (again.reading,), {"widened": 2}), case)
+    if isinstance(mine, Failure):
+        return
+    with torch.no_grad():
+        right = build(planted(variant=again.variant), wide)
+        right.out_proj = mine.out_proj  # back to d_out
+        out, wanted = attempt(called, mine, case, case.x), called(right, wide, case.x)
+    if not isinstance(out, Failure):
+        sizes = {"head_dim": wide.head_dim, "usual": case.head_dim}
+        yield unlike(out, wanted, "wider_heads", 7, **sizes)
+
+
+def another_window(again: Again) -> Iterator[Finding | None]:
+    """Another module, of another window, that was called with as long a text, changes nothing."""
+    if not _told_as(again.reading, "window"):
+        return
+    after, alone = (replace(again.case, num_tokens=n, context_length=1200) for n in UNMET)
+    other = once(_told(again.reading, window=OTHER_WINDOW), after, Pass())[0].out
     if isinstance(other, Failure) or close(other, play(after).out):  # whatever its window
-        return None
-    one, two = (close(once(reading, e, Pass())[0].out, play(e).out) for e in (after, alone))
-    return Outcome("", "value", wording("another_window"), 6) if two and not one else None
+        return
+    one, two = (once(again.reading, each, Pass())[0].out for each in (after, alone))
+    if close(two, play(alone).out):
+        yield unlike(one, play(after).out, "another_window", 6)
 
 
-def _told_as(reading: type[Adapted], size: str) -> str:
+def _told_as(reading: Way, size: str) -> str:
     """The parameter of a constructor, or the field of its config, that is told a size; or ""."""
     signature = attempt(inspect.signature, reading.build)
     names = [] if isinstance(signature, Failure) else [*signature.parameters]
@@ -281,102 +266,5 @@ def _told_as(reading: type[Adapted], size: str) -> str:
     return next((name for name in names if SIZE_OF.get(name) == size), "")
 
 
-def _told(reading: type[Adapted], **sizes: float) -> type[Adapted]:
+def _told(reading: Way, **sizes: float) -> Way:
     return type("Other", (reading,), {"choice": reading.choice | sizes})
-
-
-# Flags
-
-
-def called_as(reading: type[Adapted], call: Any) -> type[Adapted]:
-    """The same reading of a class, called in another way."""
-    return type(reading.__name__, (reading,), {"call": staticmethod(call)})
-
-
-def flagged(reading: type[Adapted], variant: str) -> tuple[dict[str, bool], Outcome | None]:
-    """What a right class does where a flag is not as it is by default.
-
-    Returns:
-        The flags with which it is right as well, each with whether it then returns the weights
-        that it used; and what is wrong with another.
-    """
-    case, right = cases_of(variant).main, {}
-    inner = build(reading, case).called.inner
-    every = inspect.signature(inner.forward).parameters.values()
-    for flag, value in ((each.name, not each.default) for each in every if _is_flag(each)):
-        keeps = value and FLAG_KEPT.fullmatch(flag)
-        if keeps and (name := _kept_in_default(reading, case, flag, every)):
-            text = wording("kept_in_default", flag=flag, name=name)
-            return right, Outcome("", "value", text)
-        x, told = case.x, f"{flag}={value}"
-        out, _, returned, *_ = _with_flag(reading, case, x, flag, value)
-        if isinstance(out, Failure):
-            continue
-        if not close(out, play(case).out) and (added := _added(reading)):
-            # A path of its own may take a mask that is added alone.
-            out, _, returned, *_ = _with_flag(added, case, x, flag, value)
-        if not close(out, play(case).out):
-            return right, Outcome("", "value", wording("other_with_flag", flag=told))
-        if not torch.equal(x, case.x):
-            text = wording("input_changed_there", call=f"`{told}`")
-            return right, Outcome("", "value", text, 1)
-        table = _table(returned, case) if TABLES.fullmatch(flag) else None
-        weights = play(case)["softmax"]["weights"]
-        if table is not None and not close(table, weights if table.dim() == 4 else weights.mean(1)):
-            text = wording("other_weights_returned", flag=flag)
-            return right, Outcome("", "value", text, 7)
-        if TABLES.fullmatch(flag):  # of what is kept the next call is to be asked, too
-            right[flag] = table is not None
-    return right, None
-
-
-def _added(reading: type[Adapted]) -> type[Adapted] | None:
-    """The same reading with a mask that is added to the scores; None where none is handed over."""
-    call = reading.call
-    if not isinstance(call, Way) or call.kind not in KINDS:
-        return None
-    return called_as(reading, replace(call, kind="-inf where a key is hidden"))
-
-
-def _is_flag(parameter: inspect.Parameter) -> bool:
-    """Whether a parameter says, by its name, what else is returned or kept."""
-    named = FLAG_KEPT.fullmatch(parameter.name) or TABLES.fullmatch(parameter.name)
-    return type(parameter.default) is bool and bool(named)
-
-
-def _with_flag(
-    reading: type[Adapted], case: Case, x: torch.Tensor, flag: str, value: bool
-) -> list[Any]:
-    """The outputs of a module in two calls with a flag, then whatever it returns; or a Failure."""
-    returned = []
-
-    def call(module: Any, x: torch.Tensor, *more: Any) -> Any:
-        returned.append(reading.call(functools.partial(module, **{flag: value}), x, *more))
-        return returned[-1]
-
-    call.first = getattr(reading.call, "first", False)
-    module = build(called_as(reading, call), case)
-    with torch.no_grad():
-        outs = [attempt(called, module, case, x) for _ in range(2)]
-    return [*outs, *returned, None]
-
-
-def _kept_in_default(
-    reading: type[Adapted], case: Case, flag: str, every: Iterable[inspect.Parameter]
-) -> str:
-    """The parameter whose default, which all calls share, a call with a flag writes into."""
-    _with_flag(reading, case, case.x, flag, True)
-    kept = [e for e in every if isinstance(e.default, dict | list) and [*tensors_in([e.default])]]
-    for each in kept:
-        each.default.clear()
-    return kept[0].name if kept else ""
-
-
-def _table(returned: Any, case: Case) -> torch.Tensor | None:
-    """The weights among what is returned, of each head or their mean; None where none are seen."""
-    square = (case.num_tokens, case.num_tokens)
-    shapes = (case.b, case.num_heads, *square), (case.b, *square)
-    for each in tensors_in([returned]):
-        if tuple(each.shape) in shapes and close(each.sum(-1), torch.ones(each.shape[:-1])):
-            return each.detach()
-    return None

@@ -12,8 +12,8 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import built, choices, given
+from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
-from eleven_steps.checks.judge.other_calls import joins
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play

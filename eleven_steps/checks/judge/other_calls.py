@@ -1,7 +1,9 @@
-"""A class that is right as it is called: is it right as well in the other ways to call it?"""
+"""A class that is right as it is called: is it right as well in the other ways to call it?
 
-import functools
-import inspect
+ROWS is the table: each row is a question that yields, one after the other, what is wrong or None,
+and comes to its next line only if nothing is.
+"""
+
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -10,32 +12,18 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
-from eleven_steps.checks.adapt.calls import (
-    FILLED,
-    INTEGERS,
-    KINDS,
-    MASKS,
-    OF_EACH,
-    PADS,
-    InPieces,
-    Padded,
-    left_alone,
-)
-from eleven_steps.checks.judge.in_use import (
-    at_another_base,
-    beside_another_window,
-    called_as,
-    flagged,
-    of_wider_heads,
-)
-from eleven_steps.checks.judge.say import Outcome, say, together
-from eleven_steps.checks.know.right import planted, play
+from eleven_steps.checks.adapt.calls import FLAG_KEPT, KINDS, InPieces
+from eleven_steps.checks.adapt.calls import Way as Call
+from eleven_steps.checks.judge.again import Again, Handing, Way, unlike, written
+from eleven_steps.checks.judge.filling import each_text, padded
+from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
+from eleven_steps.checks.judge.say import Finding, Outcome, say, together
+from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import Case, cases_of, close
-from eleven_steps.checks.run.contract import combined, sizes
+from eleven_steps.checks.run.contract import combined
+from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
@@ -43,59 +31,9 @@ IDS = {  # what numbers tokens says where each stands, or of which document it i
     "positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
     "documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
 }
+TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 MASKED = 4  # ways to hand a mask over that are judged where none is right
-Way = type[Adapted]
-
-
-# What depends on what
-
-
-def hides_by_itself(reading: Way, case: Case) -> bool | None:
-    """Whether some token has no part in what comes out at some other; None if that is not seen.
-
-    Where sequences mix, what is called a token here is none.
-    """
-    moved = []
-    for token in range(case.num_tokens):
-        other = case.x
-        other[:, token] += 1
-        moved.append(other)
-    outs = _outs(reading, case, case.x, *moved)
-    if not outs or mixes(reading, case):
-        return None
-    return any(not (out - outs[0]).abs().amax((0, 2)).gt(1e-6).all() for out in outs[1:])
-
-
-def mixes(reading: Way, case: Case) -> bool:
-    """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
-    other = case.x
-    other[0] += 1
-    outs = _outs(reading, case, case.x, other)
-    return bool(outs) and not close(outs[0][1:], outs[1][1:])
-
-
-def joins(reading: Way, case: Case) -> bool:
-    """Whether queries find the keys of another sequence, and those of their own beside them."""
-    own = (each for each in reading.variant.split(",") if each != "full")
-    variant = attempt(combined, ",".join((*own, "other")))
-    if isinstance(variant, Failure) or len(getattr(reading.call, "names", ())) < 2:
-        return False
-    x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
-    with torch.no_grad():
-        right = build(planted(variant=variant), replace(case, variant=variant))
-        out = attempt(attempt(build, reading, case), x, other)
-        wanted = right(x, torch.cat([x, other], 1))
-    return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
-
-
-def _outs(reading: Way, case: Case, *xs: torch.Tensor) -> list[torch.Tensor]:
-    """Outputs of one module in a row; none where one fails or has another shape."""
-    outs = [each.out for each in once(reading, case, *(Pass(x) for x in xs))]
-    shape = case.b, case.num_tokens, case.d_out
-    return outs if all(isinstance(o, torch.Tensor) and o.shape == shape for o in outs) else []
-
-
-# Other calls
+Said = Iterator[Finding | Outcome | None]
 
 
 def called_otherwise(
@@ -116,253 +54,174 @@ def called_otherwise(
     """
     if asked.call:
         return reading, verdict
-    notes, tried = [], [reading.call]
-    for variant, readings in _masked_or_not(asked, every, reading):
-        other, said = best(readings, variant)
-        if not said.passed:
-            text = wording("right_otherwise", right=_told(reading), wrong=_told(other))
-            return other, replace(said, message=together(text, said.message))
-        mask = getattr(other.call, "mask", "")
-        if mask and _ignores(other, variant):
-            return other, Outcome("", "value", wording("ignored", mask=mask), 6)
-        if (said := _of_each_text(other, variant)) is not None:
-            return other, said
-        notes.append(_so_too(other, variant, mask))
-        tried.append(other.call)
-    if (said := _of_each_text(reading, asked.variant)) is not None:
-        return reading, said
-    flags, said = flagged(reading, asked.variant)
+    again = Again(reading, asked.variant)
+    rows = masked_or_not(again, asked, every, best), *(row(again) for row in ROWS)
+    said = next((each for each in itertools.chain(*rows) if each is not None), None)
     if said is not None:
-        return reading, said
-    said = at_another_base(reading)
-    said = of_wider_heads(reading, asked.variant) if said is None else said
-    said = beside_another_window(reading, asked.variant) if said is None else said
-    if said is not None:
-        return reading, said
-    pieces, said = _in_pieces(reading, asked.variant)
-    said = _by_name(reading, asked.variant) if said is None else said
-    if said is not None:
-        return reading, said
-    if cached and not pieces:
+        outcome = isinstance(said, Outcome)
+        return again.judged, said if outcome else Outcome("", "value", said.text, said.step)
+    if cached and not again.pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
-    if pieces:
-        kept = wording("gets_returned" if pieces.kept is not None else "gets_dict")
-        notes.append(wording("right_in_pieces", past=pieces.past, kept=kept))
-        tried.append(pieces)
-    inner = _inner(reading, asked.variant)
-    left = [] if inner is None else attempt(left_alone, inner, *tried)
-    left = [] if isinstance(left, Failure) else [n for n in left if not pieces or n != pieces.past]
-    told, said = _all_padded(reading, asked.variant, left, pieces)
-    if said is not None:
-        return reading, said
-    notes += [wording("right_padded", name=name, kind=kind) for name, kind in told.items()]
-    by_ids, said = _by_ids(reading, asked.variant, left)
-    if said is not None:
-        return reading, said
-    left = [each for each in left if each not in told and each not in by_ids]
-    tables = ", ".join(flag for flag, table in flags.items() if table)
-    notes += [wording("right_weights", names=tables)] if tables else []
-    left = [each for each in left if each not in flags]
-    notes += [wording("left_alone", names=", ".join(left))] if left else []
+    more = {"right_weights": again.shown, "left_alone": again.left}
+    notes = again.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
     note = together(*notes, verdict.note)
     return reading, replace(verdict, message=together(first, verdict.message), note=note)
 
 
-def _told(reading: Way) -> str:
-    return getattr(reading.call, "told", "call")
+# With a mask, or without one
 
 
-def _masked_or_not(asked: Any, every: Callable, reading: Way) -> Iterator[tuple[str, list[Way]]]:
-    """Yield what is to be right beside a way to call: with a mask as well, or without one.
+def masked_or_not(again: Again, asked: Any, every: Callable, best: Callable) -> Said:
+    """What is right without a mask is right with one as well, and the other way round."""
+    variant, readings = _masked_or_not(asked, every, again.reading)
+    if not readings:
+        return
+    other, said = best(readings, variant)
+    again.judged, beside = other, Again(other, variant)
+    if not said.passed:
+        calls = (getattr(each.call, "told", "call") for each in (again.reading, other))
+        text = wording("right_otherwise", **dict(zip(("right", "wrong"), calls, strict=True)))
+        yield replace(said, message=together(text, said.message))
+    if mask := getattr(other.call, "mask", ""):
+        plain, deeper = beside.seen(other.call), _hiding(beside, _first_too)
+        if plain and deeper is not None and close(plain[0].out, deeper):
+            yield Finding(6, wording("ignored", mask=mask))
+    yield from each_text(beside)
+    told = "right_alone"
+    if mask:
+        told = "right_masked_instead" if _takes_its_place(beside) else "right_masked"
+    again.notes.append(wording(told, mask=mask))
+    again.tried.append(other.call)
+    again.judged = again.reading
+
+
+def _masked_or_not(asked: Any, every: Callable, reading: Way) -> tuple[str, list[Way]]:
+    """What is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
     """
     masked = bool(getattr(reading.call, "mask", ""))
-    if not reading.causal:
-        return
     variant = attempt(combined, f"{asked.variant},full") if masked else asked.variant
-    if isinstance(variant, Failure):
-        return
-    case, runs = cases_of(variant).main, []
+    runs: list[Way] = []
+    if isinstance(variant, Failure) or not reading.causal:
+        return "", runs
+    case = cases_of(variant).main
     for each in every(replace(asked, variant=variant), case):
         alike = each.places == reading.places and each.paired == reading.paired
         first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
         if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:
             continue
-        outs = _outs(each, case, case.x)
-        if outs and close(outs[0], play(case).out):
-            runs = [each]
-            break
-        runs += [each] if outs else []
-    if runs:
-        yield variant, runs[:MASKED]
+        seen = Again(each, variant).seen(each.call)
+        if seen and close(seen[0].out, play(case).out):
+            return variant, [each]
+        runs += [each] if seen else []
+    return variant, runs[:MASKED]
 
 
-def _ignores(reading: Way, variant: str) -> bool:
-    """Whether it makes no difference that a mask hides the first token too."""
-
-    def deeper(hidden: torch.Tensor) -> torch.Tensor:
-        more = torch.zeros_like(hidden)
-        more[1:, 0] = True
-        return hidden | more
-
-    two, case = _told_another(reading, variant, deeper), cases_of(variant).main
-    one = _outs(reading, case, case.x)
-    return bool(one and two) and close(one[0], two[0])
+def _first_too(hidden: torch.Tensor) -> torch.Tensor:
+    """What is hidden, and the first token besides, but from itself."""
+    more = torch.zeros_like(hidden)
+    more[1:, 0] = True
+    return hidden | more
 
 
-def _so_too(reading: Way, variant: str, mask: str) -> str:
-    """Say that a class is right as well with a mask, or without one."""
-    if not mask:
-        return wording("right_alone")
-    instead = _takes_its_place(reading, variant)
-    return wording("right_masked_instead" if instead else "right_masked", mask=mask)
-
-
-def _takes_its_place(reading: Way, variant: str) -> bool:
-    """Whether a mask that hides nothing shows the future: a class's own mask is left out then."""
-    whole = attempt(combined, f"{variant},full")
-    outs = _told_another(reading, variant, torch.zeros_like)
-    if isinstance(whole, Failure) or not outs:
-        return False
-    return close(outs[0], play(replace(cases_of(variant).main, variant=whole)).out)
-
-
-def _told_another(reading: Way, variant: str, mask: Callable) -> list[torch.Tensor]:
+def _hiding(again: Again, hides: Callable) -> torch.Tensor | None:
     """The output with another mask, made of the usual; none where there is a flag for one."""
-
-    def other(module: Any, x: torch.Tensor, hidden: torch.Tensor) -> Any:
-        return reading.call(module, x, mask(hidden))
-
-    way = getattr(reading.call, "way", reading.call)
-    if getattr(way, "kind", "") == "flag":
-        return []
-    other.first, case = way.first, cases_of(variant).main
-    return _outs(called_as(reading, other), case, case.x)
+    way = getattr(again.reading.call, "way", again.reading.call)
+    flag = getattr(way, "kind", "") == "flag"
+    return None if flag else again.out(Handing(again.reading.call, hides=hides))
 
 
-def _writes(reading: Way, case: Case, call: str, *beside: torch.Tensor) -> Outcome | None:
-    """What is wrong where a call writes into x; call is told in a few words."""
-    x, module = case.x, attempt(build, reading, case)
-    with torch.no_grad():
-        attempt(module, x, *beside)
-    if torch.equal(x, case.x):
-        return None
-    return Outcome("", "value", wording("input_changed_there", call=call), 1)
+def _takes_its_place(again: Again) -> bool:
+    """Whether a mask that hides nothing shows the future: a class's own mask is left out then."""
+    whole = attempt(combined, f"{again.variant},full")
+    out = _hiding(again, torch.zeros_like)
+    if isinstance(whole, Failure) or out is None:
+        return False
+    return close(out, play(replace(again.case, variant=whole)).out)
 
 
-def _in_pieces(reading: Way, variant: str) -> tuple[InPieces | None, Outcome | None]:
-    """The way to hand on what is kept, if there is one that runs; and what is wrong with it."""
-    case = cases_of(variant).main
-    inner = _inner(reading, variant)
-    if inner is None or getattr(reading.call, "mask", "") or not reading.causal:
-        return None, None
-    if isinstance(reading.call, Beside):  # its positions would begin anew with each piece
-        return None, None
-    runs = []
-    for way in InPieces.of(inner, reading.call, case.d_out):
-        outs = _outs(called_as(reading, way), case, case.x, case.x.flip(0))
-        if outs:
-            if close(outs[0], play(case).out) and close(outs[1].flip(0), outs[0]):
-                if _forks(reading, way, case):
-                    handed = f"`{way.past}`"
-                    return way, _writes(called_as(reading, way), case, handed)
-                return way, Outcome("", "value", wording("wrong_in_forks", past=way.past))
-            runs.append((way, outs[0]))
-    if not runs:
-        return None, None
-    way, out = runs[0]
-    off = (out - play(case).out).abs().amax((0, 2))
-    token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
-    kept = wording("gets_returned" if way.kept is not None else "gets_dict")
-    apart = float(off.max())
-    text = wording("wrong_in_pieces", past=way.past, kept=kept, token=token, apart=apart)
-    return way, Outcome("", "value", text)
+# In pieces, by name
 
 
-def _forks(reading: Way, way: InPieces, case: Case) -> bool:
-    """Whether a text can go on in two ways from what was kept of it."""
-    if way.kept is None:
-        return True
-    outs = _outs(called_as(reading, replace(way, forks=True)), case, case.x)
-    return not outs or close(outs[0], play(case).out)
+def in_pieces(again: Again) -> Said:
+    """A text may come in pieces, each with what was kept, and go on in two ways."""
+    call, runs = again.reading.call, []
+    masked = getattr(call, "mask", "") or not again.reading.causal
+    if again.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
+        return
+    for way in InPieces.of(again.inner, call, again.case.d_out):
+        if not (seen := again.seen(way, None, again.case.x.flip(0))):
+            continue
+        one, two = (each.out for each in seen)
+        if not (close(one, again.right) and close(two.flip(0), one)):
+            runs.append((way, one))
+            continue
+        again.pieces = way
+        forks = None if way.kept is None else again.out(replace(way, forks=True))
+        yield unlike(one if forks is None else forks, again.right, "wrong_in_forks", past=way.past)
+        yield written(seen, f"`{way.past}`")
+        again.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way)))
+        again.tried.append(way)
+        again.known.add(way.past)
+        return
+    for way, out in runs:
+        off = (out - again.right).abs().amax((0, 2))
+        token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
+        told = {"kept": _kept(way), "token": token, "apart": float(off.max())}
+        yield Finding(None, wording("wrong_in_pieces", past=way.past, **told))
 
 
-def _by_name(reading: Way, variant: str) -> Outcome | None:
-    """What is wrong where x comes by name, if anything is; None where it cannot."""
-    inner, case = _inner(reading, variant), cases_of(variant).main
-    every = [] if inner is None else [*inspect.signature(inner.forward).parameters.values()]
-    if not every or every[0].kind is every[0].POSITIONAL_ONLY or getattr(reading.call, "names", 1):
-        return None
+def _kept(way: InPieces) -> str:
+    return wording("gets_dict" if way.kept is None else "gets_returned")
+
+
+def by_name(again: Again) -> Said:
+    """What x gives by place it gives by name."""
+    every, way = again.parameters, again.reading.call
+    if not every or every[0].kind is every[0].POSITIONAL_ONLY or getattr(way, "names", 1):
+        return
     name = every[0].name if every[0].kind is every[0].POSITIONAL_OR_KEYWORD else "x"
 
     def named(module: Any, x: torch.Tensor, *more: Any) -> Any:
-        return reading.call(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
+        return way(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
 
-    named.first = reading.call.first
-    out = _outs(called_as(reading, named), case, case.x)
-    right = not out or close(out[0], play(case).out)
-    return None if right else Outcome("", "value", wording("wrong_by_name", name=name))
-
-
-def _all_padded(
-    reading: Way, variant: str, left: list[str], pieces: InPieces | None
-) -> tuple[dict[str, str], Outcome | None]:
-    """What each parameter that may say what is filling holds where it is right; and what is wrong.
-
-    Where a text can come in pieces as well, it is asked with both.
-    """
-    told = {}
-    for name in [each for each in left if PADS.fullmatch(each) or each in MASKS[:-1]]:
-        way, said = _padded(reading, variant, name)
-        if pieces and way and said is None:
-            right, _ = _with_filling(reading, variant, replace(pieces, way=way))
-            text = wording("wrong_padded_in_pieces", name=name, past=pieces.past)
-            said = None if all(right) else Outcome("", "value", text, 6)
-        if said is not None:
-            return told, said
-        told |= {name: way.kind} if way else {}
-    return told, None
+    named.first = way.first
+    if (out := again.out(named)) is not None:
+        yield unlike(out, again.right, "wrong_by_name", name=name)
 
 
-def _by_ids(reading: Way, variant: str, left: list[str]) -> tuple[list[str], Outcome | None]:
-    """The parameters that number tokens, text by text, with which it is right; what is wrong."""
-    case, right = cases_of(variant).main, []
+# Numbers of positions or documents
+
+
+def by_ids(again: Again) -> Said:
+    """Each text has the positions that are its own, and each document is as if it were alone."""
+    case = again.case
     tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
     rows = {"positions": (tokens + 1) % case.num_tokens, "documents": tokens // 3 % 3 + 1}
-    for name, what in itertools.product(left, IDS):
+    for name, what in itertools.product(again.left, IDS):
         if not IDS[what].fullmatch(name):
             continue
-        whole, parts, plain = _with_ids(reading, case, name, rows[what], what == "positions")
-        if whole is None or close(whole, plain):  # it may be of another kind
-            continue
-        if not close(whole, parts):
-            told = "wrong_documents" if what == "documents" else "wrong_positions"
-            return right, Outcome("", "value", wording(told, name=name), 6)
-        right.append(name)
-    return right, None
+        whole, parts, plain = _with_ids(again, name, rows[what], what == "positions")
+        if whole is not None and not close(whole, plain):  # else it may be of another kind
+            yield unlike(whole, parts, f"wrong_{what}", 6, name=name)
+            again.known.add(name)
 
 
 def _with_ids(
-    reading: Way, case: Case, name: str, ids: torch.Tensor, each_row: bool
+    again: Again, name: str, ids: torch.Tensor, each_row: bool
 ) -> tuple[torch.Tensor | None, ...]:
     """Outputs with ids (b, num_tokens), of each text or document alone, and without ids.
 
     Each text alone gets its own ids; each document gets none.
     """
-    given: list[torch.Tensor] = []
-    way = getattr(reading.call, "of_heads", lambda _: reading.call)(case.head_dim)
-
-    def call(module: Any, x: torch.Tensor, *more: Any) -> Any:
-        named = functools.partial(module, **{name: given[0]}) if given else module
-        return way(named, x, *more)
-
-    call.first = getattr(reading.call, "first", False)
-    module = build(called_as(reading, call), case)
+    handing, case = Handing(again.reading.call), again.case
+    module = build(again.called(handing), case)
 
     def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
-        given[:] = own
+        handing.named.clear()
+        handing.named.update(zip([name], own, strict=False))
         return attempt(module, x)
 
     with torch.no_grad():
@@ -377,109 +236,63 @@ def _with_ids(
     return whole, parts, plain
 
 
-def _padded(reading: Way, variant: str, name: str) -> tuple[Padded | None, Outcome | None]:
-    """The way to say what is filling with which a class is right; and what is wrong with it.
+# Flags
 
-    Nothing is said of a class with which no form of it runs.
+
+def flags(again: Again) -> Said:
+    """A flag that says what else is returned or kept changes no output, whichever way it stands.
+
+    Of weights that are returned it is said that they are right; of what is kept the next call is
+    to be asked, too.
     """
-    wrong = ""
-    for way in Padded.of(reading.call, [name]):
-        good, same = _with_filling(reading, variant, way)
-        if not good or not PADS.fullmatch(name) and same:
-            continue  # it may be of another kind: only its name would say that it pads
-        if all(good):
-            case = cases_of(variant).main
-            filled = torch.arange(case.num_tokens).expand(case.b, -1) == case.num_tokens // 2
-            said = _writes(called_as(reading, way), case, f"`{name}`", filled)
-            return way, _of_integers(reading, variant, way) if said is None else said
-        told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
-        told = "mask_kept" if all(good[:2]) else told
-        wrong = min(wrong, told) if wrong else told
-    if not wrong:
-        return None, None
-    return None, Outcome("", "value", wording(wrong, name=name), 6)
+    case, way = again.case, again.reading.call
+    for parameter in again.parameters:
+        flag, value = parameter.name, not parameter.default
+        keeps, table = (each.fullmatch(flag) for each in (FLAG_KEPT, TABLES))
+        if type(parameter.default) is not bool or not (keeps or table):
+            continue
+        handing = Handing(way, {flag: value})
+        seen = again.seen(handing)
+        if keeps and value and (name := _kept_in_default(again)):
+            yield Finding(None, wording("kept_in_default", flag=flag, name=name))
+        masked = isinstance(way, Call) and way.kind in KINDS
+        if masked and seen and not close(seen[0].out, again.right):
+            # A path of its own may take a mask that is added alone.
+            seen = again.seen(replace(handing, way=replace(way, kind="-inf where a key is hidden")))
+        if not handing.returned or not seen:
+            continue
+        told = f"{flag}={value}"
+        yield unlike(seen[0].out, again.right, "other_with_flag", flag=told)
+        yield written(seen, f"`{told}`")
+        shown = _table(handing.returned[-1], case) if table else None
+        if shown is not None:
+            weights = play(case)["softmax"]["weights"]
+            weights = weights if shown.dim() == 4 else weights.mean(1)
+            yield unlike(shown, weights, "other_weights_returned", 7, flag=flag)
+            again.shown.append(flag)
+        again.known |= {flag} if table else set()
 
 
-def _of_each_text(reading: Way, variant: str) -> Outcome | None:
-    """What is wrong where a mask that is right if it hides the same in all texts differs in them.
+def _kept_in_default(again: Again) -> str:
+    """The parameter whose default, which all calls share, a call with a flag wrote into."""
+    defaults = {each.name: each.default for each in again.parameters}
+    kept = {n: e for n, e in defaults.items() if type(e) in (dict, list) and [*tensors_in([e])]}
+    for each in kept.values():
+        each.clear()
+    return next(iter(kept), "")
 
-    It is asked in each shape in which it is right while it hides nothing more.
-    """
-    call = reading.call
-    way = getattr(call, "way", call)
-    if not getattr(way, "mask", "") or way.kind not in KINDS:
-        return None
-    bare = replace(way, mask="", kind="", shape="")
-    bare = bare if way is call else replace(call, way=bare)
-    for shape in OF_EACH:
-        padded = [Padded(bare, way.mask, kind, shape) for kind in KINDS]
-        seen = [_with_filling(reading, variant, each) for each in padded]
-        pairs = zip(padded, seen, strict=True)
-        good = next((each for each, (right, _) in pairs if right and all(right)), None)
-        if not good and any(right and right[0] and not same for right, same in seen):
-            text = wording("wrong_of_each", mask=way.mask, shape=shape)
-            if any(right and all(right[:2]) for right, _ in seen):
-                text = wording("mask_kept", name=way.mask)
-            return Outcome("", "value", text, 6)
-        if good and shape in FILLED and (said := _of_integers(reading, variant, good)) is not None:
-            return said
-        if good and (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
-            right, _ = _with_filling(reading, variant, good, as_many=True)
-            if not all(right):
-                return Outcome("", "value", wording("mask_of_either", mask=way.mask), 6)
+
+def _table(returned: Any, case: Case) -> torch.Tensor | None:
+    """The weights among what is returned, of each head or their mean; None where none are seen."""
+    square = (case.num_tokens, case.num_tokens)
+    shapes = (case.b, case.num_heads, *square), (case.b, *square)
+    for each in tensors_in([returned]):
+        if tuple(each.shape) in shapes and close(each.sum(-1), torch.ones(each.shape[:-1])):
+            return each.detach()
     return None
 
 
-def _of_integers(reading: Way, variant: str, way: Padded) -> Outcome | None:
-    """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
-    if way.kind not in INTEGERS:
-        return None
-    right, _ = _with_filling(reading, variant, replace(way, integers=True))
-    text = wording("wrong_of_integers", name=way.filled)
-    return None if all(right) else Outcome("", "value", text, 6)
-
-
-def _with_filling(
-    reading: Way, variant: str, way: Padded | InPieces, as_many: bool = False
-) -> tuple[list[bool], bool]:
-    """Where a class is right that is told what is filling; empty if it cannot be told so.
-
-    One mask hides nothing, another one a token in the middle of a text and the last of another.
-
-    Args:
-        reading: how the class is read.
-        variant: the changes that it has.
-        way: how it is told.
-        as_many: whether there are as many texts as tokens.
-
-    Returns:
-        With each mask whether it is right, the last a second time, by the module that got the
-        first; and whether both give the same.
-    """
-    padded = attempt(combined, f"{variant},padding")
-    if isinstance(padded, Failure):
-        return [], True
-    case = cases_of(padded).main
-    case = replace(case, b=case.num_tokens) if as_many else case
-    nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
-    some = nothing.clone()
-    some[0, case.num_tokens // 2] = some[-1, -1] = True
-    with torch.no_grad():
-        right = build(planted(variant=padded), case)
-        wanted = [right(case.x, each) for each in (nothing, some)]
-        one, two = (attempt(build, called_as(reading, way), case) for _ in range(2))
-        outs = [attempt(one, case.x, nothing), attempt(two, case.x, some)]
-        again = attempt(one, case.x, some)
-    if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
-        return [], True
-    trios = zip(outs, wanted, (nothing, some), strict=True)
-    right = [close(out[~f], w[~f]) for out, w, f in trios]
-    return [*right, not right[1] or close(again, outs[1])], close(*outs)
-
-
-def _inner(reading: Way, variant: str) -> Any:
-    """The module inside, built for the main case; None if it cannot be."""
-    case = cases_of(variant).main
-    first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
-    made = attempt(reading, *first, **sizes(case))
-    return None if isinstance(made, Failure) else made.called.inner
+ROWS = (
+    *(each_text, flags, another_base, wider_heads, another_window),
+    *(in_pieces, by_name, padded, by_ids),
+)

@@ -1,0 +1,149 @@
+"""A class that is right as it is read, asked once more: what the questions of a row do alike."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.calls import Around, InPieces, left_alone
+from eleven_steps.checks.judge.say import Finding
+from eleven_steps.checks.know.right import planted, play
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, Seen, once
+from eleven_steps.checks.run.cases import Case, cases_of, close
+from eleven_steps.checks.run.contract import combined
+from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.making import build
+
+Way = type[Adapted]
+
+
+class Again:
+    """A reading of a class that is right in a variant, and what it was asked besides."""
+
+    def __init__(self, reading: Way, variant: str):
+        self.reading, self.variant, self.case = reading, variant, cases_of(variant).main
+        made = attempt(build, reading, self.case)
+        self.inner = None if isinstance(made, Failure) else made.called.inner
+        self.judged = reading  # at the moment: it may be one that stands beside
+        self.notes: list[str] = []  # what is said of it besides
+        self.tried: list[Any] = [reading.call]
+        self.shown: list[str] = []  # flags with which right weights are returned
+        self.known: set[str] = set()  # parameters of forward that were asked about by themselves
+        self.pieces: InPieces | None = None  # a way in which it is right in pieces
+
+    @property
+    def right(self) -> torch.Tensor:
+        """What the right class gives."""
+        return play(self.case).out
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Those of its forward."""
+        if self.inner is None:
+            return []
+        return [*inspect.signature(self.inner.forward).parameters.values()]
+
+    @property
+    def left(self) -> list[str]:
+        """Those that have a default, which no call that was tried gives."""
+        names = [] if self.inner is None else attempt(left_alone, self.inner, *self.tried)
+        return [] if isinstance(names, Failure) else [n for n in names if n not in self.known]
+
+    def called(self, call: Any) -> Way:
+        """The same reading, called in another way."""
+        return type(self.reading.__name__, (self.reading,), {"call": staticmethod(call)})
+
+    def seen(self, call: Any, *xs: torch.Tensor | None) -> list[Seen]:
+        """What is seen of one module, called in another way with each x in a row.
+
+        It is nothing where a call fails or gives another shape.
+        """
+        return _seen(self.called(call), self.case, *(xs or [None]))
+
+    def out(self, call: Any) -> torch.Tensor | None:
+        """The output of a call; None where there is none."""
+        seen = self.seen(call)
+        return seen[0].out if seen else None
+
+
+@dataclass(frozen=True)
+class Handing(Around):
+    """A way to call in which parameters get something besides, and a mask hides something else."""
+
+    way: Any
+    named: dict[str, Any] = field(default_factory=dict)
+    hides: Callable[[torch.Tensor], torch.Tensor] = torch.clone  # of what is usually hidden
+    returned: list[Any] = field(default_factory=list)  # by each call
+
+    def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *more: Any) -> Any:
+        """Call the module so, and keep what it returns."""
+        named = functools.partial(module, **self.named)
+        self.returned.append(self.way(named, x, self.hides(hidden), *more))
+        return self.returned[-1]
+
+
+def unlike(
+    mine: Any, right: Any, name: str, step: int | None = None, /, **values: Any
+) -> Finding | None:
+    """Say by its name what it means that two results differ; None where they agree."""
+    if close(mine, right):
+        return None
+    return Finding(step, wording(name, **values), name=name)
+
+
+def written(seen: Iterable[Seen], call: str) -> Finding | None:
+    """What is wrong where a call, told in a few words, writes into x."""
+    wrote = any("x" in each.changed for each in seen)
+    return Finding(1, wording("input_changed_there", call=call)) if wrote else None
+
+
+# What depends on what
+
+
+def hides_by_itself(reading: Way, case: Case) -> bool | None:
+    """Whether some token has no part in what comes out at some other; None if that is not seen.
+
+    Where sequences mix, what is called a token here is none.
+    """
+    moved = []
+    for token in range(case.num_tokens):
+        other = case.x
+        other[:, token] += 1
+        moved.append(other)
+    first, *rest = [each.out for each in _seen(reading, case, None, *moved)] or [None]
+    if first is None or mixes(reading, case):
+        return None
+    return any(not (out - first).abs().amax((0, 2)).gt(1e-6).all() for out in rest)
+
+
+def mixes(reading: Way, case: Case) -> bool:
+    """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
+    other = case.x
+    other[0] += 1
+    seen = _seen(reading, case, None, other)
+    return bool(seen) and not close(*(each.out[1:] for each in seen))
+
+
+def joins(reading: Way, case: Case) -> bool:
+    """Whether queries find the keys of another sequence, and those of their own beside them."""
+    own = (each for each in reading.variant.split(",") if each != "full")
+    variant = attempt(combined, ",".join((*own, "other")))
+    if isinstance(variant, Failure) or len(getattr(reading.call, "names", ())) < 2:
+        return False
+    x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
+    with torch.no_grad():
+        right = build(planted(variant=variant), replace(case, variant=variant))
+        out = attempt(attempt(build, reading, case), x, other)
+        wanted = right(x, torch.cat([x, other], 1))
+    return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
+
+
+def _seen(reading: Way, case: Case, *xs: torch.Tensor | None) -> list[Seen]:
+    """What is seen of one module in a row; nothing where a call fails or has another shape."""
+    seen, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
+    return seen if all(getattr(each.out, "shape", None) == shape for each in seen) else []
