@@ -9,18 +9,16 @@ import os
 import re
 import signal
 import sys
-from pathlib import Path
-from types import SimpleNamespace
+from collections import defaultdict
 
 # Reading a notebook asks for no address's syntax, but jsonschema builds 39 grammars for it, in each
 # process, where it finds this.
 sys.modules.setdefault("rfc3987_syntax", None)
 
-import nbformat
 import nbval.plugin
 import pytest
 from kernels import Kernel
-from nbval.plugin import IPyNbCell, IPyNbFile
+from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 from renew import VIEW, as_shipped, merge_streams, read
 
 # Tests run beside each other, and tiny tensors are slower on several threads: one for each process,
@@ -29,9 +27,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["nbval.plugin"]
 nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
-# tests/test_notebooks.py validates each notebook; nbval would once more in every process.
-unchecked = {"read": lambda path, **_: read(Path(path))}
-nbval.plugin.nbformat = SimpleNamespace(**vars(nbformat) | unchecked)
 
 shipped = contextlib.ExitStack()
 NIGHT = re.compile(r"^pytestmark = pytest\.mark\.nightly\b", re.MULTILINE)
@@ -96,13 +91,17 @@ class StrictNotebook(IPyNbFile):
         self.kernel = Kernel(str(self.path.parent))
 
     def collect(self):
-        """Yield the code cells, each with the execution count it must be stored with."""
-        count = 0
-        for cell in super().collect():
+        """Yield the code cells, each with the execution count it must be stored with.
+
+        tests/test_notebooks.py validates each notebook; nbval would once more in every process.
+        """
+        self.nb, count = read(self.path), 0
+        for number, cell in enumerate(each for each in self.nb.cells if each.cell_type == "code"):
+            options = defaultdict(bool, {"check": True} | dict(find_metadata_tags(cell.metadata)))
             strict = StrictCell.from_parent(
-                self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options
+                self, name=f"Cell {number}", cell_num=number, cell=cell, options=options
             )
-            if cell.cell.source.strip():
+            if cell.source.strip():
                 strict.count = count = count + 1
             yield strict
 
