@@ -226,38 +226,40 @@ function fit(plan, step, width, height) {
   }
 }
 
+// A step beside, or below, an x so wide: the dock of x, and the tree in the room that this leaves.
+function docked(plan, step, x, tall) {
+  const { room, narrow } = plan.it, dock = x ? plan.dock(step, x) : col([]);
+  measure(dock, {});
+  const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
+  const tree = fit(plan, step, room - aside - 8, tall - above - 10);
+  return { dock, aside, above, tree, need: above + tree.h + 10 };
+}
+
+// The first of them that is low enough, else the lowest: where x leaves a step too little room it is
+// smaller, and beside the lever it goes.
+function lowEnough(plan, step, tall) {
+  const lever = step === 7, none = step === 1 || lever && plan.narrow, tries = [];
+  for (const x of none ? [0] : [...plan.docks, ...lever ? [0] : []]) {
+    if (tries.push(docked(plan, step, x, tall)) && tries.at(-1).need <= tall) return tries.at(-1);
+  }
+  return tries.reduce((one, other) => (other.need < one.need ? other : one));
+}
+
 // Lay out every step for the room there is: the places of its cells when it begins to happen and
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const steps = [null], planned = range(LAST, (k) => {
-    const step = k + 1, lever = step === 7, all = step === 1 || lever && narrow ? [0] : plan.docks.concat(lever ? 0 : []);
-    const tries = []; // where x leaves a step too little room it is smaller, and beside the lever it goes
-    for (const wide of all) if (tries.push(laid(step, wide)) && tries.at(-1).need <= tall) return tries.at(-1);
-    return tries.reduce((one, other) => (other.need < one.need ? other : one));
-  });
-  function laid(step, x) {
-    const dock = x ? plan.dock(step, x) : col([]);
-    measure(dock, {});
-    const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
-    const tree = fit(plan, step, room - aside - 8, tall - above - 10), need = above + tree.h + 10;
-    return { dock, aside, above, tree, need };
-  }
-  const high = Math.max(narrow ? 0 : tall, ...planned.map(({ need, dock }) => Math.max(need, dock.h)));
-  for (let step = 1; step <= LAST; step++) { // all steps are as high as the highest: nothing below them moves
-    const { dock, aside, above, tree, need } = planned[step - 1], wide = Math.max(room, aside + tree.w + 8, dock.w + 4);
-    const laid = new Laid(it, wide, high);
+  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall)), steps = [null];
+  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }) => Math.max(need, dock.h)));
+  chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
+    const wide = Math.max(room, aside + tree.w + 8, dock.w + 4), laid = new Laid(it, wide, high);
     const seen = Math.max(tall, need); // what fits into a window stands in its middle
     place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
       above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);
-    laid.begin(step, steps[step - 1]?.rest);
-    for (const label of laid.labels) { // words that stand there already do not blink
-      label.stays = steps[step - 1]?.labels.some(({ parts, x, y }) =>
-        x === label.x && y === label.y && `${parts}` === `${label.parts}`);
-    }
+    laid.begin(k + 1, steps[k]);
     steps.push(laid);
-  }
+  });
   return { steps, across: Math.max(...steps.slice(1).map(({ need }) => need)), high };
 }
 
@@ -315,12 +317,16 @@ class Laid {
   // operands where they will be, and nothing of what it makes.
   begin(step, before) {
     const { rest, start } = this;
+    for (const label of this.labels) { // words that stand there already do not blink
+      label.stays = before?.labels.some(({ parts, x, y }) =>
+        x === label.x && y === label.y && `${parts}` === `${label.parts}`);
+    }
     const seen = (k) => (places) => places?.[4 * k + 2];
     for (const { kind, k } of this.it.list) {
       if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
     const drawn = ({ kind }) => !this.it.wide || !MATRICES.includes(kind); // there they are pictures
-    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before].some(seen(cell.k)));
+    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before?.rest].some(seen(cell.k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));
   }
 
