@@ -17,7 +17,7 @@ from eleven_steps.checks.know.catalogue import (
     VARIANT_MISTAKES,
     edited_source,
 )
-from eleven_steps.checks.know.sentences import SENTENCES
+from eleven_steps.checks.know.sentences import OPTIONS, SENTENCES
 
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
 KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
@@ -49,7 +49,8 @@ def leaves(node):
 def braces(name):
     """What a sentence asks for; a mistake asks for nothing, and may be told with a case."""
     text = SENTENCES[name].text if name in SENTENCES else ""
-    return {field for _, field, _, _ in Formatter().parse(text) if field}
+    fields = {field for _, field, _, _ in Formatter().parse(text) if field}
+    return fields - OPTIONS.keys()
 
 
 def unknown(trees):

@@ -10,7 +10,6 @@ not be judged, else 1: one is wrong.
 import argparse
 import json
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -21,13 +20,6 @@ from eleven_steps.helpers.trace import STEPS
 
 NOT_JUDGED = "unread", "failed", "type"
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
-SHELL = {  # what is said in Python's words
-    "`causal=False`": "`--full`",
-    "`layers`": "`--layers LAYER=NAME ...`",
-    "`call`": "`--call CODE`",
-    "`lambda d_out, num_heads: ...`": "`def build(d_out, num_heads): ...` in a file",
-}
-VARIANT = re.compile(r'`variant="([^"]+)"(, causal=False)?`')
 MARKS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
 
 
@@ -101,18 +93,11 @@ def shown(target: str, outcome: Outcome) -> str:
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    texts = filter(None, map(_in_shell, (outcome.message, outcome.note)))
+    texts = filter(None, (outcome.message, outcome.note))
     lines = [
         textwrap.fill(each, width, initial_indent="  ", subsequent_indent="  ") for each in texts
     ]
     return "\n".join([head, *lines])
-
-
-def _in_shell(text: str) -> str:
-    """A text in which what is said in Python's words is said in the shell's."""
-    for words, ours in SHELL.items():
-        text = text.replace(words, ours)
-    return VARIANT.sub(lambda each: f"`--variant {each[1]}{' --full' if each[2] else ''}`", text)
 
 
 def as_json(target: str, outcome: Outcome) -> str:
@@ -123,8 +108,8 @@ def as_json(target: str, outcome: Outcome) -> str:
         "step": outcome.step,
         "name": STEPS[outcome.step - 1] if outcome.step else None,
         "mistakes": outcome.mistakes,
-        "message": _in_shell(outcome.message),
-        "note": _in_shell(outcome.note),
+        "message": outcome.message,
+        "note": outcome.note,
     }
     return json.dumps(fields)
 

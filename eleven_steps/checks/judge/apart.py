@@ -16,6 +16,7 @@ import torch
 
 from eleven_steps.checks.judge.entry import check_attention
 from eleven_steps.checks.judge.say import Outcome, say
+from eleven_steps.checks.know.sentences import IN_SHELL, OPTIONS
 from eleven_steps.checks.run.ask import kind_of
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, timed
 
@@ -64,7 +65,8 @@ def _how(ended: int | None) -> str:
 
 
 def _answer(connection: Connection, target: str, call: str | None, options: Any) -> None:
-    """In the other process: judge, and send the verdict as JSON."""
+    """In the other process: judge in the shell's words, and send the verdict as JSON."""
+    OPTIONS.update(IN_SHELL)
     os.dup2(2, 1)  # what a file prints is no verdict
     try:
         said = _judged(target, call, options)

@@ -136,10 +136,11 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
 def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
     case = subject.plain(_told_in(subject, wrong))
     with_grad = close(subject.outs(case, Pass(how="grad"))[0], subject.right(case))
-    state = wording("right_with_grad") if with_grad else ""
-    for finding in _reasons(subject, wrong, case):
-        yield replace(finding, text=together(state, finding.text))
-        state = ""
+    first, *others = _reasons(subject, wrong, case)
+    if with_grad:
+        text = together(wording("right_with_grad"), first.text)
+        first = replace(first, text=text, name="right_with_grad")
+    yield from (first, *others)
 
 
 def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import in_other_order
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.in_use import base_unused
-from eleven_steps.checks.judge.instead import Unread, in_turn
+from eleven_steps.checks.judge.instead import Unread, as_options, in_turn
 from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.read import THREE
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
@@ -334,7 +334,7 @@ def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]
         names = [*filter(PADS.fullmatch, inspect.signature(module.forward).parameters)]
         calls = [pad for each in calls for pad in Padded.of(each, names)]
     if not calls:
-        raise Unread(wording("unread_beside", what=asked.variant))
+        raise Unread(wording("unread_beside", what=as_options(asked.variant)))
     return calls
 
 
@@ -399,10 +399,9 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
             refused.setdefault(why, {})[heads] = None
     without += [f"{' and '.join(those)} ({why})" for why, those in refused.items()]
     note = wording("not_tried", those="; ".join(without)) if without else ""
-    hint = wording("meant_so") if "no_mask" in verdict.mistakes else ""
     ends = {place.role for place in reading.places}
     early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
-    told = reading.told, _left_aside(reading, cases.main), note, hint
+    told = reading.told, _left_aside(reading, cases.main), note
     return together(base_unused(reading), early, *told)
 
 

@@ -17,7 +17,7 @@ from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import (
     ADDED,
@@ -53,9 +53,11 @@ Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read it
 
 
 def in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
-    """Say, without a sound of theirs, what _in_turn says."""
+    """Say, without a sound of theirs, what _in_turn says, and what may have been meant."""
     with silenced():
-        return _in_turn(judge, every, asked)
+        verdict = _in_turn(judge, every, asked)
+    meant = "no_mask" in verdict.mistakes and "right_as" not in verdict.claims
+    return replace(verdict, note=together(verdict.note, wording("meant_so") if meant else ""))
 
 
 def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
@@ -78,8 +80,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
     # It is right as asked but for these, where gradients are on, or before another was called.
-    so_far = wording("right_with_grad"), wording("another_window")
-    here = any(each in verdict.message for each in so_far)
+    here = not {"right_with_grad", "another_window"}.isdisjoint(verdict.claims)
     late = verdict.mistakes and (verdict.step or 0) > 6  # a mask may be a call's to hand over
     here = here or late and _fits(every, way)
     instead = None if here else _instead(judge, every, way, verdict, others)
@@ -169,17 +170,17 @@ def _instead(
             variant = "" if slips(turned(turning)[0], _module_and_sizes(asked)[0]) else turning
             other = replace(asked, variant=variant)
         if variant and _fits(every, other):
-            said, how = judge(other), _how(variant)
+            said, how = judge(other), as_options(variant)
             if said.passed and not verdict.mistakes and _drops(every, asked, other):
                 return verdict  # what it makes is right, and is not used
             if said.passed:
                 text = wording("right_as", changes=_changes(variant, asked.variant), how=how)
-                note = verdict.note.replace(wording("meant_so"), "").strip()  # as how says
                 if verdict.mistake is None and _masks(every, asked, other):
-                    return Outcome("", "value", wording("wrong_hidden"), 6, note=note)
+                    return Outcome("", "value", wording("wrong_hidden"), 6, note=verdict.note)
                 if verdict.mistake is None:  # where it first differs is where the change begins
-                    return replace(verdict, message=text, step=None, note=note)
-                return replace(verdict, message=together(text, verdict.message), note=note)
+                    return replace(verdict, message=text, step=None)
+                text = together(text, verdict.message)
+                return replace(verdict, message=text, claims=("right_as",))
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 text = together(wording("asked_as", how=how), said.message)
                 return _beyond(every, other, replace(said, message=text))
@@ -241,11 +242,13 @@ def _turning(every: Every, asked: Any) -> str:
         return ""
 
 
-def _how(variant: str) -> str:
+def as_options(variant: str) -> str:
+    """A variant as it is asked for, in code."""
     changes = variant.split(",")
     named = ",".join(each for each in changes if each != "full")
-    options = [f'variant="{named}"' if named else "", "causal=False" if "full" in changes else ""]
-    return f"`{', '.join(filter(None, options))}`"
+    options = [OPTIONS["variant"].format(named) if named else ""]
+    options += [OPTIONS["full"]] if "full" in changes else []
+    return f"`{OPTIONS['between'].join(filter(None, options))}`"
 
 
 def _changes(variant: str, own: str = "") -> str:
@@ -269,10 +272,10 @@ def _with_few_heads(
     """Judge a right class with fewer heads of keys, where it can have them; say what was not."""
     note, turning = "", attempt(combined, f"{asked.variant},rope")
     if turned_by(module) and "rope" not in split(asked.variant):
-        note = "" if isinstance(turning, Failure) else wording("turning", how=_how(turning))
+        note = "" if isinstance(turning, Failure) else wording("turning", how=as_options(turning))
     grouped = attempt(combined, f"{asked.variant},gqa")
     if "num_kv_heads" in sized and not isinstance(grouped, Failure):
-        other, how = replace(asked, variant=grouped), _how(grouped)
+        other, how = replace(asked, variant=grouped), as_options(grouped)
         if _fits(every, other):
             note = together(wording("few_heads", how=how), note)
         elif (said := judge(other)).kind in ("unread", "failed"):
@@ -338,7 +341,8 @@ def _right_without(every: Every, asked: Any, names: list[str]) -> str:
     for variant in (asked.variant, f"{asked.variant},full"):
         variant = attempt(combined, variant)
         if not isinstance(variant, Failure) and _fits(without, replace(asked, variant=variant)):
-            return wording("right_without", how=f", as with {_how(variant)}" if variant else "")
+            how = f", as with {as_options(variant)}" if variant else ""
+            return wording("right_without", how=how)
     return ""
 
 

@@ -28,8 +28,8 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
 IDS = {  # what numbers tokens says where each stands, or of which document it is
-    "positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
-    "documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
+    "wrong_positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
+    "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
 }
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 MASKED = 4  # ways to hand a mask over that are judged where none is right
@@ -58,8 +58,9 @@ def called_otherwise(
     rows = masked_or_not(again, asked, every, best), *(row(again) for row in ROWS)
     said = next((each for each in itertools.chain(*rows) if each is not None), None)
     if said is not None:
-        outcome = isinstance(said, Outcome)
-        return again.judged, said if outcome else Outcome("", "value", said.text, said.step)
+        if isinstance(said, Finding):
+            said = Outcome("", "value", said.text, said.step, claims=(said.name,))
+        return again.judged, said
     if cached and not again.pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
     more = {"right_weights": again.shown, "left_alone": again.left}
@@ -199,13 +200,16 @@ def by_ids(again: Again) -> Said:
     """Each text has the positions that are its own, and each document is as if it were alone."""
     case = again.case
     tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
-    rows = {"positions": (tokens + 1) % case.num_tokens, "documents": tokens // 3 % 3 + 1}
+    rows = {
+        "wrong_positions": (tokens + 1) % case.num_tokens,
+        "wrong_documents": tokens // 3 % 3 + 1,
+    }
     for name, what in itertools.product(again.left, IDS):
         if not IDS[what].fullmatch(name):
             continue
-        whole, parts, plain = _with_ids(again, name, rows[what], what == "positions")
+        whole, parts, plain = _with_ids(again, name, rows[what], what == "wrong_positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
-            yield unlike(whole, parts, f"wrong_{what}", 6, name=name)
+            yield unlike(whole, parts, what, 6, name=name)
             again.known.add(name)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.know.catalogue import MISTAKES, VARIANT_MISTAKES
-from eleven_steps.checks.know.sentences import SENTENCES, wording
+from eleven_steps.checks.know.sentences import OPTIONS, SENTENCES, wording
 from eleven_steps.checks.run.cases import MAIN, Case
 from eleven_steps.checks.run.isolate import type_name
 from eleven_steps.checks.run.places import visible
@@ -44,6 +44,7 @@ class Outcome:
         sizes: sizes that such a problem starts from, by name.
         solution: the matrices that such a problem asks for, by name.
         reached: of the class that is written step by step, how many steps are right.
+        claims: what the message says, by the names of its sentences, for whoever decides by it.
     """
 
     exercise: str
@@ -58,6 +59,7 @@ class Outcome:
     sizes: dict[str, int] = field(default_factory=dict, compare=False)
     solution: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
     reached: int = 0
+    claims: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def passed(self) -> bool:
@@ -124,7 +126,7 @@ class Finding:
     text: str  # what was established and where to look
     mistake: str | None = None  # of the catalogue
     kind: str = "value"  # of the outcome where this alone is said; or remark, on a right class
-    name: str = field(default="", compare=False)  # of its sentence, or of its mistake
+    name: str = field(default="", compare=False)  # of its first sentence, or of its mistake
     case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
     reached: int = 0  # steps of a class that are right
 
@@ -156,7 +158,7 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake", name)
     usual, text, kind = SENTENCES[name]
-    text = " ".join(text.format(**{"at": "", **values}).split())
+    text = " ".join(text.format(**{"at": "", **OPTIONS, **values}).split())
     return Finding(step or usual, text, kind=kind, name=name)
 
 
@@ -186,7 +188,8 @@ def outcome_of(findings: list[Finding]) -> Outcome:
     first, kind = wrong[0], "mistake" if mistakes else "value"
     if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
         kind = first.kind
-    return Outcome("", kind, message, first.step, mistakes)
+    claims = tuple(each.name for each in wrong[:2])
+    return Outcome("", kind, message, first.step, mistakes, claims=claims)
 
 
 def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> Outcome:

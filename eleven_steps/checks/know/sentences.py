@@ -20,9 +20,18 @@ class Sentence(NamedTuple):
     kind: str  # of the outcome it makes
 
 
+# What check_attention is told besides a class, as it is written in Python, and in a shell.
+OPTIONS = {"variant": 'variant="{}"', "full": "causal=False", "between": ", "}
+OPTIONS |= {"to_layers": "`layers`", "to_call": "`call`"}
+OPTIONS["to_build"] = "`lambda d_out, num_heads: ...`"
+IN_SHELL = {"variant": "--variant {}", "full": "--full", "between": " "}
+IN_SHELL |= {"to_layers": "`--layers LAYER=NAME ...`", "to_call": "`--call CODE`"}
+IN_SHELL["to_build"] = "`def build(d_out, num_heads): ...` in a file"
+
+
 def wording(name: str, /, **values: Any) -> str:
-    """Return a sentence by its name, with values in its braces."""
-    return SENTENCES[name].text.format(**values)
+    """Return a sentence by its name, with values and OPTIONS in its braces."""
+    return SENTENCES[name].text.format(**{**OPTIONS, **values})
 
 
 SENTENCES: dict[str, Sentence] = {
