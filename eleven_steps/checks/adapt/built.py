@@ -1,6 +1,7 @@
 """How a constructor of somebody else's is called: which of our sizes each parameter asks for."""
 
 import contextlib
+import copy
 import dis
 import functools
 import inspect
@@ -153,7 +154,7 @@ def _asked_for(
     build: Build, sizes: dict[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any], list[str]]:
     """Which size each parameter asks for, the configs by name, and what is required besides."""
-    parameters = list(_parameters(build))
+    parameters = _parameters(build)
     configs = {each.name: _config(each, build, sizes) for each in parameters}
     configs = {name: each for name, each in configs.items() if each is not None}
     of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
@@ -219,13 +220,13 @@ def _one_width(
     return of | {found[0]: "d_out"}
 
 
-def _parameters(build: Build) -> Iterator[inspect.Parameter]:
+@functools.cache
+def _parameters(build: Build) -> tuple[inspect.Parameter, ...]:
     signature = attempt(inspect.signature, build, eval_str=True)
     if isinstance(signature, Failure):  # annotations may name what is not there
         signature = inspect.signature(build)
-    for parameter in signature.parameters.values():
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            yield parameter
+    every = signature.parameters.values()
+    return tuple(e for e in every if e.kind not in (e.VAR_POSITIONAL, e.VAR_KEYWORD))
 
 
 # Configs
@@ -239,8 +240,8 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
         near = _nearby(build)
         named = (e for e in kinds if isinstance(e, type) and e.__name__.endswith("Config"))
         kind = next((e for e in named if near is None or not issubclass(near, e)), near)
-    if kind is not None:
-        return _filled(kind, sizes, build)
+    if kind is not None:  # a copy, since a constructor may write into its config
+        return copy.deepcopy(_filled(kind, build, *sizes.items()))
     return Config(sizes) if called and parameter.default is parameter.empty else None
 
 
@@ -280,12 +281,13 @@ def _nearby(build: Build) -> type | None:
     return best if own or best is None or nearness(best)[0] or not read else None
 
 
-def _filled(kind: type, sizes: dict[str, Any], build: Build) -> Any:
+@functools.lru_cache(64)
+def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
     """A config of a class, its defaults aside from our sizes, as the code of build reads it.
 
     Of one that is made of parts it is the part that has what is read, unless the code names one.
     """
-    read = read_by(build)
+    read, sizes = read_by(build), dict(named)
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
