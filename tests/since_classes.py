@@ -258,6 +258,17 @@ class FusedSinks(PlainSinks):
         return (scores - whole).exp()
 
 
+class PlainUnscaled(Plain):
+    def scores(self, q, k):
+        return q @ k.mT
+
+
+class FusedUnscaled(Fused):
+    def attend(self, q, k, v):
+        p = self.drop.p if self.training else 0.0
+        return F.scaled_dot_product_attention(q, k, v, self.seen(q, k), p, scale=1)
+
+
 class PlainGate(Plain):
     def __init__(self, d_in, d_out, *sizes, **bias):
         super().__init__(d_in, d_out, *sizes, **bias)

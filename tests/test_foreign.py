@@ -567,6 +567,28 @@ def test_one_head_of_keys_in_a_fused_weight_is_offered_and_read():
     assert verdict.passed and "W_value = v_bias" in verdict.note, verdict
 
 
+class NormedTogether(Fused):
+    """All heads of queries are normed as one, and so are those of keys, as in OLMo 2."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.q_norm, self.k_norm = (nn.RMSNorm(config.n_embd, eps=1e-6) for _ in range(2))
+
+    def cut(self, qkv):
+        q, k, v = qkv.chunk(3, -1)
+        return super().cut(torch.cat([self.q_norm(q), self.k_norm(k), v], -1))
+
+
+@pytest.mark.nightly
+def test_norms_over_all_heads_are_offered_and_read():
+    assert (
+        'over all heads: ask again with `variant="norm:1"`'
+        in check_attention(NormedTogether).message
+    )
+    verdict = check_attention(NormedTogether, "norm:1")
+    assert verdict.passed, verdict
+
+
 @pytest.mark.nightly
 def test_what_takes_part_besides_is_named_and_the_rest_is_judged():
     verdict = check_attention(AllHeadsNormed)

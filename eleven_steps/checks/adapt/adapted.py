@@ -288,7 +288,9 @@ class Adapted(nn.Module):
             tensor = self.get_parameter(ours) - less
             if tensor.dim() == 2:
                 tensor = nn.functional.pad(tensor, (0, self.width - tensor.shape[1]))
-            lent[name] = self._in_pairs(ours.partition(".")[0], tensor[None])[0]
+            if (layer := ours.partition(".")[0]) in TURNED:  # of one head, or of all
+                tensor = self._in_pairs(layer, tensor.view(-1, self.head_dim)).flatten()
+            lent[name] = tensor
         lent |= {name: torch.zeros_like(theirs[name]) for name in self.aside}
         return {f"inner.{name}": tensor for name, tensor in lent.items()}
 

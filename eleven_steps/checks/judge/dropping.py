@@ -19,7 +19,7 @@ OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hi
 DROPPING = Case(32, 6, 6, 2 * 2 * 6, 2, 6), Case(40, 5, 5, 3 * 2 * 5, 3, 7)
 DROPPING += (Case(2, 32, 32, 12 * 2 * 32, 12, 32),)
 # Changes that leave values and the context as they are, so that weights can be read off.
-READABLE = {"", "norm", "rope", "alibi", "cap", "full", "window", "sinks"}
+READABLE = {"", "norm", "norm:1", "rope", "alibi", "cap", "full", "window", "sinks", "unscaled"}
 AXES = "sequences of the batch", "heads", "rows", "columns"
 
 Four = tuple[torch.Tensor, ...]  # outputs: twice in eval mode, twice in training

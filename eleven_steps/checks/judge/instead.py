@@ -150,12 +150,14 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
         if all(any(named_as(layer, n) for n in parameters) for layer in ADDED[change])
     ]
     main = cases_of(asked.variant).main
+    whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
+    must = ["norm:1" if whole and each == "norm" else each for each in must]
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
     must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
     signs = [change for size, change in SIGNS.items() if size in sized]
     more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
-    for base, sign in itertools.product(("", *UNSIGNED), more):
-        variant = attempt(combined, ",".join([*own, *must, base, sign]))
+    for scale, base, sign in itertools.product(("", "unscaled"), ("", *UNSIGNED), more):
+        variant = attempt(combined, ",".join([*own, *must, scale, base, sign]))
         if not isinstance(variant, Failure) and variant != asked.variant:
             yield variant
 
@@ -258,7 +260,8 @@ def _changes(variant: str, own: str = "") -> str:
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
     heads = "MQA" if numbers(variant, "gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    names |= {"norm": "norms of queries and keys", "cap": "a cap on scores"}
+    norms = "norms of queries and keys" + " over all heads" * bool(numbers(variant, "norm"))
+    names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"window": "a window", "gate": "a gate"}
     return " and ".join(names.get(each, each) for each in more)
 

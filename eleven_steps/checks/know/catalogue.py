@@ -260,7 +260,7 @@ def _pieces() -> tuple[str, ...]:
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, heads, *_: [room.GroupedHeads(heads)],
-    "norm": lambda room: [room.Norm()],
+    "norm": lambda room, whole=0: [room.Norm(whole=whole == 1)],
     "rope": lambda room, base=1e4, share=1: [
         room.Rope(base, width=share if share < 1 else None, first=True)
     ],
@@ -270,6 +270,7 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
     "window": lambda room, size: [room.Window(size)],
     "topk": lambda room, *sizes: [room.TopKeys(*sizes)],
     "sinks": lambda room: [room.Sinks()],
+    "unscaled": lambda room: [room.Unscaled()],
     "gate": lambda room: [room.Gate()],
     "latent": lambda room, width, turned: [room.Latent(width, turned), room.Rope(width=turned)],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],

@@ -98,6 +98,8 @@ def has_no_place(name: str, step: str, edits: Mapping[str, str], changes: tuple[
     """Return why what a mistake of the lecture changes is not there beside changes, or nothing."""
     if "linear" in changes and step in ("mask", "softmax"):
         return "linear has no softmax, and no scores are hidden from one"
+    if "unscaled" in changes and "scaled" in edits:
+        return "the scores are not divided"
     if not {"full", "other"} & {*changes}:
         return ""
     if _OF_THE_FUTURE & edits.keys():

@@ -5,7 +5,8 @@ class and by name. All else is as check_attention says.
 
 - gqa: built with num_kv_heads, which neighbouring heads share; W_key and W_value are narrower.
   In gqa:1 all heads share one.
-- norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root.
+- norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root. In
+  norm:1 all heads of a token are normed as one, weights as many as they have features together.
 - rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
   rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
 - alibi: built with slopes (num_heads,); slope * distance is taken from the scaled scores.
@@ -20,6 +21,7 @@ class and by name. All else is as check_attention says.
   best top_keys.
 - other: forward(x, other), (b, num_keys, d_in): keys and values come from it, nothing is hidden.
 - sinks: a parameter sinks (num_heads,), scores beside the scaled ones.
+- unscaled: the scores are divided by nothing, as in T5.
 - gate: a layer W_gate, d_in to d_out; its sigmoid multiplies the combined context.
 - latent: built with latent_dim and rope_dim; layers W_down, d_in to latent_dim + rope_dim, and
   latent_norm (1e-6). W_key and W_value read the normed latent. W_query makes head_dim + rope_dim
@@ -57,6 +59,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "topk": ("top_keys", "index_heads", "index_dim"),
     "other": (),
     "sinks": (),
+    "unscaled": (),
     "gate": (),
     "latent": ("latent_dim", "rope_dim"),
     "cache": (),
@@ -73,7 +76,8 @@ APART = (  # which do not go together, and why
     ("full", "window topk", "one hides nothing, and the other hides most"),
     ("full", "cache", "what is kept was made before what comes later was there"),
     ("linear", "full window topk other", "it sums up what was read so far, and all of it"),
-    ("linear", "alibi cap sinks", "it has no softmax for them to act on"),
+    ("linear", "alibi cap sinks unscaled", "it has no softmax for them to act on"),
+    ("unscaled", "alibi cap", "they act on scores that are scaled"),
     ("padding", "cache", "it is not agreed whether is_padding comes whole or in pieces"),
 )
 
@@ -96,10 +100,10 @@ def combined(variant: str) -> str:
             raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
     for name in names:
         base, share = (*numbers(variant, name), 1.0, 1.0)[:2]
-        only = numbers(variant, name) in ((), (1.0,) * (name == "gqa"))
+        only = numbers(variant, name) in ((), (1.0,) * (name in ("gqa", "norm")))
         if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
             raise ValueError(
-                f"{named[name]!r}: rope takes numbers, a base and a share of 1, gqa a 1"
+                f"{named[name]!r}: rope takes numbers, a base and a share of 1, gqa and norm a 1"
             )
     brought = {BRINGS.get(each) for each in names if not numbers(variant, "rope")}
     return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
