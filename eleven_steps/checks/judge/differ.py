@@ -11,11 +11,24 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import of_another, of_other_heads, ordered, skipped
+from eleven_steps.checks.judge.meeting import (
+    heads_first,
+    of_another,
+    of_other_heads,
+    ordered,
+    skipped,
+    turned_early,
+)
 from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for, walk
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
-from eleven_steps.checks.judge.tried import capped_late, in_blocks, projected_otherwise, wrong_size
+from eleven_steps.checks.judge.tried import (
+    capped_late,
+    in_blocks,
+    missing,
+    projected_otherwise,
+    wrong_size,
+)
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import mistake_named
 from eleven_steps.checks.know.right import play
@@ -132,8 +145,12 @@ def differ(walked: Walk) -> Difference | None:
         made = op.failed or not all(map(walked.known, op.gave))
         return made and op_name(op) != "written" and all(map(walked.known, op.given))
 
-    first = next((n for n in sorted(visited) if deviates(trace.ops[n])), max(visited))
-    return _blamed(walked, first, start)
+    every = [n for n in sorted(visited) if deviates(trace.ops[n])] or [max(visited)]
+    first = _blamed(walked, every[0], start)
+    if first.reason != "blocks":
+        return first
+    later = (_blamed(walked, number, start) for number in every[1:])
+    return next((each for each in later if each.reason in ("hidden", "scale")), first)
 
 
 def _behind(walked: Walk, start: list[int]) -> Difference | None:
@@ -172,8 +189,10 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     full |= set() if last is None else {last}
 
     def progress(index: int) -> int:
-        fits = walked.fits(index) and walked.readings[index].family in FAMILIES[3:]
-        return _progress(walked.readings[index], walked) if fits else 0
+        reading = walked.readings[index]
+        some = reading.places or "i" in dict(reading.fixed)  # of a loop, which may use others
+        fits = walked.fits(index) and reading.family in FAMILIES[3:] and not some
+        return _progress(reading, walked) if fits else 0
 
     reached = max(map(progress, used), default=0)
     places = {trace.ops[n].place for i in used for n in walked.makers.get(i, ())}
@@ -216,7 +235,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     if found := of_another(walked, number, op, step, start):
         return found
     for question in (
-        *(capped_late, ordered, skipped, of_other_heads),
+        *(capped_late, ordered, turned_early, heads_first, skipped, of_other_heads),
         *(wrong_size, _weighed, _of_another_family),
     ):
         if found := question(walked, number, op, step):
@@ -248,6 +267,12 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         place = walked.trace.ops[number].place
         return Difference(step, reason, number, place, which, None, values)
 
+    # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
+    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and missing(walked, index)
+    unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
+    unread = unread and "softmax" not in op_name(op) and (before.places or not before.state)
+    if (lost or unread) and (blocks := in_blocks(walked, number, op)):
+        return blocks
     if step == 8 and op_name(op) in MEET and (state := before.state):
         if not state.grown:
             masked = state.hidden == "right" or not hides
@@ -255,13 +280,6 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         if not state.whole:
             return found(7, "rows", index)
         return None
-    if before.part and "j" in (before.axes or ()):
-        keys = walked.trace.tensors[index].shape[before.axes.index("j")]
-        row, hidden = dict(before.fixed).get("i"), walked.right.hidden
-        seen = hidden.shape[-1] if row is None else int((~hidden[..., row, :]).sum(-1).max())
-        if keys >= seen:  # a part of the heads, or of the tokens
-            return None
-        return in_blocks(walked, number, op, keys) or found(5, "pairs", index)
     if op.failed or not op.gave:
         return None
     after = walked.readings[op.gave[0]]
@@ -275,6 +293,8 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
+        if turns := _same_query(walked, op, index):
+            return turns
         return found(6, "skipped", index, for_step=7)
     if state.hidden == "other":
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
@@ -283,6 +303,21 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         scales = [n for n in range(number + 1) if _scales(walked, n)]
         number = scales[-1] if scales else number
         return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
+    return None
+
+
+def _same_query(walked: Walk, op: Op, index: int) -> Difference | None:
+    """The query of one token that all turns of a loop take."""
+    given = [each.given[0] for each in walked.trace.ops if each.place == op.place and each.given]
+    rows = {dict(walked.readings[i].fixed).get("i") for i in given}
+    if len(given) <= walked.right.case.num_heads or len(rows) > 1 or rows == {None}:
+        return None
+    for number in sorted(walked.back([index])):
+        made = walked.trace.ops[number]
+        reading = walked.readings[made.gave[0]]
+        if reading.who == "queries" and "n" in dict(reading.fixed):
+            values = {"token": rows.pop()}
+            return Difference(5, "turns", number, made.place, made.gave[0], None, values)
     return None
 
 

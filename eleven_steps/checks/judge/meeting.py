@@ -5,7 +5,8 @@ import contextlib
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, op_name
-from eleven_steps.checks.judge.syntax import MEET, TURN
+from eleven_steps.checks.judge.syntax import MEET, TURN, in_meeting
+from eleven_steps.checks.run.isolate import attempt
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -47,7 +48,9 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
         given = walked.of(walked.trace.ops[number])
         return any(e.family == "projected" and (e.stage or 0) >= stage for e in given)
 
+    lines = {walked.trace.ops[n].place for n in walked.back([left])} - {None}  # of what is right
     own = sorted(n for n in walked.back(wrong) - shared if n > after and takes(n))
+    own = [n for n in own if walked.trace.ops[n].place not in lines]
     at = own[0] if own else number
     if own:  # what the line at fault takes
         mine = [i for i in walked.trace.ops[at].given if walked.readings[i].family == "projected"]
@@ -62,6 +65,8 @@ def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference |
     if op_name(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
         op = walked.trace.ops[walked.makers[op.given[0]][0]]
     meet = op.given if op_name(op) in MEET | {"mul"} else ()
+    if found := _of_other_tokens(walked, number, op, meet):
+        return found
     heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
     if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
         return None
@@ -70,11 +75,55 @@ def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference |
     for index, head in heads.items():
         at = walked.makers.get(index, [number])[0]
         place = walked.trace.ops[at].place
-        same = (e.gave[0] for e in walked.trace.ops if e.place == place and e.gave)
+        same = [i for e in walked.trace.ops if e.place == place for i in e.gave]
         if {dict(walked.readings[i].fixed).get("h") for i in same} == {head}:
             values = {"head": head, "other": ({*heads.values()} - {head}).pop()}
-            found = Difference(3, "heads", at, place, index, None, values)
+            here = place and op.place and place.line == op.place.line
+            found = Difference(step if here else 3, "heads", at, place, index, None, values)
     return found
+
+
+def _of_other_tokens(walked: Walk, number: int, op: Op, meet: tuple[int, ...]) -> Difference | None:
+    """Weights of some keys that meet the values of other tokens."""
+    values = {walked.readings[i].family: dict(walked.readings[i].places) for i in meet}
+    keys, tokens = (values.get(f, {}).get(c) for f, c in (("scores", "j"), ("projected", "n")))
+    if not keys or not tokens or keys == tokens:
+        return None
+    own = next(i for i in meet if walked.readings[i].family == "projected")
+    span = {"keys": f"{keys[0]} to {keys[-1]}", "tokens": f"{tokens[0]} to {tokens[-1]}"}
+    return Difference(8, "tokens", number, op.place, own, None, span)
+
+
+def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """What is turned for a product while its tokens still stand before its heads."""
+    first = walked.readings[op.given[0]] if op.given else None
+    if op_name(op) not in TURN or not in_meeting(op.place) or first.family != "projected":
+        return None
+    every = enumerate(walked.trace.ops)
+    product = next((n for n, e in every if n > number and {*op.gave} & {*e.given}), None)
+    if first.stage != 3 or product is None:
+        return None
+    values = {"for_step": 5}
+    other = of_another(walked, product, walked.trace.ops[product], 5, [])
+    return other or Difference(4, "skipped", number, op.place, op.given[0], None, values)
+
+
+def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Heads that were moved before b, where what comes later takes b first."""
+    index = op.given[0] if op.given else None
+    if index is None or op_name(op) not in TURN or walked.readings[index].axes != (*"hbnd",):
+        return None
+    before = walked.trace.tensors[index].transpose(0, 1)
+    moved = attempt(getattr(before, op_name(op), str), *op.numbers)
+    right = isinstance(moved, torch.Tensor) and walked.right.find(moved)
+    turns = (n for n in sorted(walked.back([index])) if op_name(walked.trace.ops[n]) in TURN)
+    own = (n for n in turns if walked.readings[walked.trace.ops[n].gave[0]].axes == (*"hbnd",))
+    at = next(own, None) if right and right.right else None
+    if at is None:
+        return None
+    line = op.place.line if op.place else 0
+    turn = walked.trace.ops[at]
+    return Difference(4, "heads_first", at, turn.place, turn.gave[0], None, {"line": line})
 
 
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
@@ -148,6 +197,8 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
         return 3
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
+        return 4
+    if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
     if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4

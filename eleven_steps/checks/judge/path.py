@@ -147,6 +147,8 @@ def fits(reading: Reading, right: Right) -> bool:
             return False
         if state is None:
             return reading.right and reading.scale in (1.0, root)
+        if not state.scale:  # all of it is hidden
+            return True
         usual = abs(state.scale / root - 1) < 1e-6 or abs(state.scale - 1) < 1e-6
         if state.grown:
             return abs(state.scale / root - 1) < 1e-6 and state.hidden == "right"
@@ -205,11 +207,15 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         return Reading("layer", " and ".join(dict.fromkeys(each.who for each in layers)))
     if name.endswith("_like") or name.startswith(("new_", "size")):
         return Reading("const")  # of the shape alone
+    pairs = ((walked.trace.tensors[i], e) for i, e in zip(op.given, given, strict=True))
+    alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
+    scores = (each for each in alike if each.family == "scores")
+    like = None if name in CUT | TURN | MEET else next(scores, None)
+    if like and like.places:
+        return replace(like, stage=None, part=False, state=right.state(tensor, like))
     found = right.find(tensor) if real or not given or name == "written" else None
     if found and _by_chance(found, name, real, step):
         found = None
-    pairs = ((walked.trace.tensors[i], e) for i, e in zip(op.given, given, strict=True))
-    alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
     if found:
         return _as_laid(right, name, given, alike, found, tensor)
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
@@ -219,10 +225,8 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         family = {5: "scores", 8: "context"}.get(step, family)
     if layers and real:
         family = {2: "projected", 11: "out"}.get(step, family)
-    scores = (each for each in alike if each.family == family == "scores")
-    like = None if name in CUT | TURN | MEET else next(scores, None)
     who = " and ".join(dict.fromkeys(e.who for e in real if e.family == family and e.who))
-    if like:
+    if like and family == "scores":
         return Reading(family, who, like.axes, None, 1.0, right.state(tensor, like), like.fixed)
     return Reading(family, who)
 
@@ -332,7 +336,8 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     raw = first.family == "scores" and first.state is not None and not first.state.grown
     if raw and name == "sum" and first.state.hidden == "none":
         return 5  # over heads
-    if name in NORM and not (name in ("sum", "max", "min") and phase < 3):
+    joined = first.family == "context" and not first.part and name in ("sum", "amax", "max")
+    if name in NORM and not joined and not (name in ("sum", "max", "min") and phase < 3):
         return 7
     if name == "setitem" and real:
         placed = {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}

@@ -56,9 +56,9 @@ def looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | Non
 
 def laid_out(
     shape: tuple[int, ...], at: tuple[np.ndarray, ...], found: np.ndarray, table: Table
-) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...], bool]:
+) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...], bool, tuple]:
     """The letters of each axis, slowest first; whether all right numbers are there; what is fixed;
-    whether those that are there are in order.
+    whether those that are there are in order; which tokens lie along an axis that lacks some.
 
     A letter belongs to an axis where the place along the axis alone decides it.
     """
@@ -68,7 +68,7 @@ def laid_out(
     same = np.ones(len(table.sure), bool)
     for k in fixed:
         same &= table.sure[:, k] == found[0, k]
-    axes, held = [""] * len(shape), set()
+    axes, held, places = [""] * len(shape), set(), []
     for axis, size in enumerate(shape):
         own = []
         for k in numbers:
@@ -79,6 +79,12 @@ def laid_out(
             if (along[at[axis]] == found[:, k]).all() and len(np.unique(along[along >= 0])) > 1:
                 own.append(((np.diff(along) != 0).sum(), k))
                 held.add(k)
+                if (
+                    table.letters[k] in "ijn"
+                    and size <= table.places[:, k].max()
+                    and min(along) >= 0
+                ):
+                    places.append((table.letters[k], tuple(map(int, along))))
         axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
     free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
     ordered = _axes_in_order(shape, at, found, axes, table)
@@ -87,7 +93,8 @@ def laid_out(
     fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
     part = ordered and "?" not in axes and same.sum() != len(found)
     one = {letter for letter, _ in fixed} - {"w"}  # one head of several, say
-    return tuple(axes), bool(whole), fixed, bool(part or one and ordered and "?" not in axes)
+    part = part or one and ordered and "?" not in axes
+    return tuple(axes), bool(whole), fixed, bool(part), tuple(places)
 
 
 def _axes_in_order(shape, at, found, axes, table) -> bool:
@@ -159,13 +166,15 @@ def state_of(
     low = (mine < HIDDEN) & (scores > HIDDEN)
     if mine.isnan().any() or (mine == torch.inf).any():
         return None
-    for grown in (False, True):
+    sums = mine.sum(-1)
+    weights = bool((mine >= 0).all() and (sums - 1).abs().max() < 1e-6 + tolerance)
+    for grown in (weights, not weights):
         if grown and (mine < -1e-12).any():
             return None
         gone = mine == 0 if grown else low
         seen = ~gone
-        if not seen.any():
-            return None
+        if not seen.any():  # a block of keys that come later
+            return State(0.0, grown, "right") if hides.all() else None
         numbers = torch.where(seen, mine.clamp(min=1e-300).log() if grown else mine, torch.nan)
         beside = torch.where(seen, scores, torch.nan)
         centred, wanted = (e - e.nanmean(-1, True) for e in (numbers, beside))
@@ -180,9 +189,7 @@ def state_of(
             continue
         hidden = "other" if gone.any() else "none"
         hidden = "right" if torch.equal(gone, hides) else hidden
-        sums = mine.sum(-1)
-        whole = grown and bool((sums - 1).abs().max() < 1e-6 + tolerance)
-        return State(factor, grown, hidden, whole)
+        return State(factor, grown, hidden, grown and weights)
     return None
 
 
@@ -200,6 +207,8 @@ class Reading:
     # Letters along which it holds one place alone, with that place: one head of several
     fixed: tuple[tuple[str, int], ...] = ()
     part: bool = False  # some of the right numbers, in their order
+    # Of some tokens alone: the letter of an axis, and which tokens lie along it
+    places: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
     def right(self) -> bool:
@@ -287,7 +296,7 @@ class Right:
                 if tell.sum() < 2:
                     continue
                 found, places = table.places[which[tell]], tuple(each[tell] for each in at)
-                axes, whole, fixed, ordered = laid_out(numbers.shape, places, found, table)
+                axes, whole, fixed, ordered, some = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
                 one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
                 every = len(values) == tensor.numel() or one
@@ -296,10 +305,11 @@ class Right:
                 three = np.unique(found[:, table.letters.index("w")]) if not table.who else ()
                 who = table.who or " and ".join(THREE[k] for k in three)
                 scaled = scale > 0 and (scale == 1 or table.family in ("projected", "scores"))
-                reading = Reading(table.family, who, axes, stage, float(scale), fixed=fixed)
+                reading = Reading(table.family, who, axes, stage, float(scale), None, fixed)
                 if whole and scaled and stage:
                     return reading
-                part = part or replace(reading, stage=None, part=bool(ordered and scaled))
+                ordered = bool(ordered and scaled)
+                part = part or replace(reading, stage=None, part=ordered, places=some)
         return part
 
     def holds(self, tensor: torch.Tensor, family: str) -> bool:
@@ -322,11 +332,15 @@ class Right:
             return None
         letters, fixed = "".join(like.axes), dict(like.fixed)
         wanted = [c for c in "bhij" if c not in fixed and self._long(c)]
-        if sorted(letters) != sorted(wanted) or not {*"ij"} <= {*letters}:
+        if sorted(letters) != sorted(wanted) or "j" not in letters:
             return None
         scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
+        scores, hidden = scores.to(torch.float64), hidden.expand_as(scores)
+        for letter, places in like.places:
+            dim, places = "bhij".index(letter), torch.tensor(places)
+            scores, hidden = (each.index_select(dim, places) for each in (scores, hidden))
         at = tuple(fixed.get(c, slice(None) if self._long(c) else 0) for c in "bhij")
-        scores, hidden = scores[at].to(torch.float64), hidden.expand_as(scores)[at]
+        scores, hidden = scores[at], hidden[at]
         sizes = [scores.shape[wanted.index(c)] for c in letters]
         if tensor.numel() != math.prod(sizes):
             return None

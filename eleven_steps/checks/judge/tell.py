@@ -196,9 +196,10 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
         walked.readings[found.index], walked.trace.tensors[found.index], walked.right.case
     )
     said = usual and mine != shape
+    first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
     return {
         "needed": wording("is_needed", shape=shape) if said else "",
-        "cause": wording(f"not_{found.step}"),
+        "cause": wording("heads_stand_first" if first == "h" else f"not_{found.step}"),
     }
 
 
@@ -231,6 +232,8 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     along = next((n for n in op.numbers if type(n) is int), -1)
     if swapped := _swapped(walked, found.op):
         return swapped
+    if reading.part and walked.known(found.index):
+        return wording("made_part", what=what, shape=shape)
     first = walked.readings[op.given[0]] if op.given else reading
     if op_name(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
         name = quoted(op.given[0], walked, found.op)

@@ -1,7 +1,8 @@
 """What a call at fault may have made: guesses that are tried in numbers before they are told."""
 
 import ast
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -32,23 +33,42 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
     return None
 
 
-def in_blocks(walked: Walk, number: int, op: Op, width: int) -> Difference | None:
-    """What is wrong where the scores are made in blocks of keys; None where some are missing."""
-    scores = walked.right.scene["scores"]["scores"]
-    products = [each for each in walked.trace.ops if op_name(each) in MEET and each.gave]
-    made = [walked.readings[each.gave[0]].family == "scores" for each in products]
-    sizes = (walked.trace.tensors[each.gave[0]].numel() for each in products)
-    if (
-        walked.trace.stop
-        or sum(size for size, is_score in zip(sizes, made, strict=True) if is_score)
-        < scores.numel()
-    ):
+def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
+    """What is wrong where the scores are made in blocks of keys, or where some keys are missing."""
+    products = [n for n, e in enumerate(walked.trace.ops) if op_name(e) in MEET and e.gave]
+    made = {n: walked.trace.ops[n].gave[0] for n in products}
+    made = {n: i for n, i in made.items() if walked.readings[i].family == "scores"}
+    parts = [n for n, index in made.items() if missing(walked, index)]
+    met = {pair for index in made.values() for pair in itertools.product(*_pairs(walked, index))}
+    if walked.trace.stop or not parts:
         return None
+    if not met >= {*_seen(walked)}:
+        return Difference(5, "pairs", parts[0], walked.trace.ops[parts[0]].place, made[parts[0]])
+    width = max(len(_pairs(walked, made[n])[1]) for n in parts)
     out = next((walked.trace.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
     what = next((what for what, each in guesses if close(out, each)), "")
     values = {"width": width, "sums": what}
     return Difference(8, "rescaled" if what else "blocks", number, op.place, values=values)
+
+
+def missing(walked: Walk, index: int) -> bool:
+    """Whether some scores lack keys that their queries see."""
+    rows, keys = _pairs(walked, index)
+    return any(i in rows and j not in keys for i, j in _seen(walked))
+
+
+def _pairs(walked: Walk, index: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The tokens whose queries and whose keys some scores are of."""
+    reading, every = walked.readings[index], range(walked.right.case.num_tokens)
+    some = {letter: (place,) for letter, place in reading.fixed} | dict(reading.places)
+    return some.get("i", every), some.get("j", every)
+
+
+def _seen(walked: Walk) -> list[tuple[int, ...]]:
+    """Query and key wherever the right class does not hide the score."""
+    hidden = walked.right.hidden.flatten(0, -3).all(0)
+    return [tuple(each) for each in (~hidden).nonzero().tolist()]
 
 
 def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]]:
