@@ -134,7 +134,7 @@ def differ(walked: Walk) -> Difference | None:
             return None
         number = walked.makers[start[0]][0]
         return Difference(11, "shape", number, trace.ops[number].place, start[0])
-    wrong = [index for index in start if not walked.fits(index)]
+    wrong = [i for i in start if not walked.fits(i) or walked.readings[i].places]
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
         return found

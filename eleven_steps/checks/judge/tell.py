@@ -232,7 +232,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     along = next((n for n in op.numbers if type(n) is int), -1)
     if swapped := _swapped(walked, found.op):
         return swapped
-    if reading.part and walked.known(found.index):
+    if reading.part and walked.known(found.index) and "g" not in "".join(reading.axes or ()):
         return wording("made_part", what=what, shape=shape)
     first = walked.readings[op.given[0]] if op.given else reading
     if op_name(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):

@@ -40,6 +40,9 @@ def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
     made = {n: i for n, i in made.items() if walked.readings[i].family == "scores"}
     parts = [n for n, index in made.items() if missing(walked, index)]
     met = {pair for index in made.values() for pair in itertools.product(*_pairs(walked, index))}
+    last = len(walked.trace.ops) - 1
+    if parts and walked.trace.ops[last].failed:  # before the last block
+        return Difference(walked.roles[last], "torch", last, walked.trace.ops[last].place)
     if walked.trace.stop or not parts:
         return None
     if not met >= {*_seen(walked)}:
