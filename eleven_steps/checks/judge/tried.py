@@ -42,7 +42,7 @@ def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
     met = {pair for index in made.values() for pair in itertools.product(*_pairs(walked, index))}
     last = len(walked.trace.ops) - 1
     if parts and walked.trace.ops[last].failed:  # before the last block
-        return Difference(walked.roles[last], "torch", last, walked.trace.ops[last].place)
+        return Difference(walked.steps[last], "torch", last, walked.trace.ops[last].place)
     if walked.trace.stop or not parts:
         return None
     if not met >= {*_seen(walked)}:
