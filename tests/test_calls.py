@@ -495,6 +495,101 @@ class FilledDict(FilledDictRight):
     alone = 1
 
 
+class Counted(Attention):
+    """What is kept lies in the module; a start says how many tokens came before."""
+
+    def __init__(self, dim, heads):
+        super().__init__(dim, heads)
+        self.kept = {}
+
+    def forward(self, x, start_pos=0):
+        past = [each[:, :, :start_pos] for each in self.kept["kv"]] if start_pos else None
+        out, kept = self.attend(x, past=past)
+        self.kept["kv"] = [each.detach() for each in kept]
+        return out
+
+
+class CountedByAll(Counted):
+    def __init__(self, dim, heads, kept={}):  # noqa: B006
+        super().__init__(dim, heads)
+        self.kept = kept
+
+
+class MaskOfTruths(InPlaceOfIts):
+    """A mask of numbers is made one of True and False."""
+
+    def given(self, scores, mask):
+        if mask is not None and mask.is_floating_point():
+            mask = mask > self.most
+        return scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+
+    most = -1e30
+
+
+class MaskOfTruthsBelow(MaskOfTruths):
+    most = -1e3
+
+
+class Three(Attention):
+    """Queries, keys and values may be made of an input each."""
+
+    def forward(self, query, key=None, value=None):
+        return self.of_three(
+            query, query if key is None else key, query if value is None else value
+        )
+
+    def of_three(self, *given):
+        three = [self.qkv(x).chunk(3, -1)[i] for i, x in enumerate(given)]
+        q, k, v = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in three)
+        out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(out.transpose(1, 2).flatten(2))
+
+
+class ThreeSwapped(Three):
+    def of_three(self, query, key, value):
+        return super().of_three(query, value, key)
+
+
+class ThreeInOtherOrder(Three):
+    def forward(self, query, value=None, key=None):
+        return super().forward(query, key, value)
+
+
+class Lengths(Open):
+    """Told how many tokens of each text are no filling; nothing else is hidden."""
+
+    more = 0
+
+    def forward(self, x, lengths=None):
+        return self.attend(x, None if lengths is None else lengths + self.more)[0]
+
+    def given(self, scores, mask):
+        place = torch.arange(scores.shape[-1])
+        hides = None if mask is None else (place >= mask[:, None])[:, None, None]
+        return scores if hides is None else scores.masked_fill(hides, -torch.inf)
+
+
+class LengthsOfMore(Lengths):
+    more = 1
+
+
+class OfOneText(Filled):
+    """One text that is given as many is attended to once."""
+
+    def attend(self, x, mask=None):
+        if len(x) > 1 and x.stride(0) == 0:
+            out, kept = super().attend(x[:1], mask if mask is None else mask[:1])
+            return out.expand_as(x), kept
+        return super().attend(x, mask)
+
+
+class OfLast(Attention):
+    """What lies in memory once is taken for a text of its own."""
+
+    def attend(self, x, mask=None):
+        return super().attend(x.flip(1) if len(x) > 1 and x.stride(0) == 0 else x, mask)
+
+
 class OneStore(Attention):
     """What is kept lies in memory taken once."""
 
@@ -728,6 +823,9 @@ def asked(cls):
             "`key_padding_mask` says what is filling, too: True where a key is seen.",
         ),
         (ByName, "forward(x=x)"),
+        (Counted, "where `start_pos` gets how many tokens came before."),
+        (Three, "forward(x)"),
+        ((Lengths, "full"), "how many tokens are none"),
         (FilledDictRight, "where `cache` gets one dict for all pieces of a text"),
         (Shown, "The weights returned with return_attention are those that were used."),
         (EitherOrder, "Built with batch_first True as well as with batch_first False."),
@@ -773,6 +871,14 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (Ignores, 6, "what `attention_mask` holds changes nothing"),
         (OtherText, 6, "not where it is (b, num_tokens, num_tokens) and hides more"),
         (EitherMask, 6, "With as many texts as tokens filling is taken for the other"),
+        (CountedByAll, None, "not where another module reads a text in between"),
+        (MaskOfTruths, 6, "not with -10,000 in place of -inf"),
+        (MaskOfTruthsBelow, 6, "but not where it holds other numbers"),
+        (ThreeSwapped, 2, "where `key` and `value` are each another tensor"),
+        (ThreeInOtherOrder, 2, "takes `value` before `key`"),
+        ((LengthsOfMore, "full"), 6, "how many tokens of each text are no filling"),
+        (OfOneText, 6, "not where x is one text that `expand` makes a batch of"),
+        (OfLast, None, "Where x is one text that `expand` makes a batch of"),
         (FilledDict, None, "where `cache` gets one dict for all pieces of a text"),
         (OneStore, None, "not where a text goes on in two ways from the same `past`"),
         (Merged, None, "Where `eval()` is called a second time"),

@@ -198,10 +198,7 @@ class Adapted(nn.Module):
         if self.causal:
             hidden = (~hidden).triu(1) | (~hidden).tril(-self.window)
         asked = x
-        x, *beside = (
-            nn.functional.pad(e, (0, self.width - e.shape[2])) if e.dim() == 3 else e
-            for e in (x, *beside)
-        )
+        x, *beside = (_filled_up(e, self.width) if e.dim() == 3 else e for e in (x, *beside))
         writes = None if x.is_inference() else x._version
         lent, first = self.lent(), getattr(self.called.call, "first", False)
         given = x.transpose(0, 1) if first else x
@@ -307,6 +304,15 @@ def named_as(layer: str, name: str) -> re.Match | None:
     """Whether a parameter is named as one of a layer that was added; its group is which."""
     pattern = rf"(?:.*\.)?(?:{ADDED_CALLED.get(layer, '(?!)')})((?:\.weight|\.bias)?)"
     return re.fullmatch(pattern, name, re.IGNORECASE)
+
+
+def _filled_up(x: torch.Tensor, width: int) -> torch.Tensor:
+    """x (b, num_tokens, d_in) with zeros behind, up to a width; it lies in memory as it did."""
+    more = 0, width - x.shape[2]
+    if x.stride(0) == 0 and len(x) > 1:
+        return nn.functional.pad(x[:1], more).expand(len(x), -1, -1)
+    wide = nn.functional.pad(x, more)
+    return wide if x.is_contiguous() else wide.mT.contiguous().mT
 
 
 def _of_shapes(shapes: dict[str, tuple[int, ...]]) -> nn.Module | nn.Parameter:

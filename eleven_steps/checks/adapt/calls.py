@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.run.cases import known
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import attempt
 
@@ -22,6 +23,11 @@ PAST = re.compile(r"(layer_|attn_)?past(_\w+)?|(kv_?|k_?v_?|layer_)?cached?(_kv)
 PADS = re.compile(
     r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?|(\w+_)?(key|token|seq|input|valid)s?_mask|keep|(is_)?valid"
 )
+LENGTHS = re.compile(r"(\w+_)?(seq)?len(gth)?s|(valid|key|src|input)_len(gth)?")
+LENGTH = "how many tokens are none", "(b,)"
+# What says how many tokens came before, where a module itself keeps what is kept of them.
+STARTS = re.compile(r"start(_?pos(ition)?)?|(cache|past)_?(pos(ition)?|len(gth)?)|(\w+_)?offset")
+COUNTED = -2
 FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),
@@ -51,6 +57,10 @@ INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: (~hidden).long(),
     "True where a key is hidden": lambda hidden, x: hidden.long(),
 }
+SUMS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "-10000 where a key is hidden": lambda hidden, x: -1e4 * hidden.to(x.dtype),
+    "numbers that are added": lambda hidden, x: known("sum", hidden.shape).to(x) - 1e4 * hidden,
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Way:
         if self.kind == "flag":
             named[self.mask] = True
         elif self.mask:
-            mask = KINDS[self.kind](hidden, x)[SHAPES[self.shape]]
+            mask = (KINDS | SUMS)[self.kind](hidden, x)[SHAPES[self.shape]]
             b = x.shape[self.first]
             named[self.mask] = mask.expand(b, *mask.shape[1:]) if "(b," in self.shape else mask
         return module(**named) if self.names else module(x, **named)
@@ -122,8 +132,11 @@ class Padded(Around):
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
         *other, filled = beside
-        kinds = INTEGERS if self.integers else KINDS
-        mask = kinds[self.kind](OF_EACH[self.shape](hidden, filled), x)
+        if (self.kind, self.shape) == LENGTH:
+            mask = (~filled).sum(1)
+        else:
+            kinds = INTEGERS if self.integers else KINDS
+            mask = kinds[self.kind](OF_EACH[self.shape](hidden, filled), x)
         return self.way(functools.partial(module, **{self.filled: mask}), x, hidden, *other)
 
     @classmethod
@@ -145,11 +158,12 @@ class InPieces(Around):
     way: Any  # how a piece is handed over; it has no mask
     past: str  # the parameter that gets what is kept
     # Which of what is returned that is, the output left out; -1 for all of it; None where forward
-    # fills a dict that is handed over
+    # fills a dict that is handed over; COUNTED where the parameter gets how many tokens came before
     kept: int | None
     flags: tuple[str, ...]  # parameters that must be True for anything to be kept
     width: int  # of an output
     forks: bool = False  # whether from each past another piece is read as well
+    between: Callable[[], Any] = bool  # is called after each piece
 
     def __call__(
         self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *filled: torch.Tensor
@@ -167,6 +181,10 @@ class InPieces(Around):
             seen = sum(each.shape[axis] for each in outs) + piece.shape[axis]
             returned = self.way(handed, piece, hides, *(each[:, :seen] for each in filled))
             outs.append(output(returned, self.width))
+            self.between()
+            if self.kept == COUNTED:
+                past = {self.past: seen}
+                continue
             if self.kept is None:
                 if not past[self.past]:
                     raise LookupError("nothing is kept in the dict")
@@ -186,6 +204,8 @@ class InPieces(Around):
         flags = tuple(filter(FLAG_KEPT.fullmatch, names))
         for past in [each for each in names if PAST.fullmatch(each) and each not in flags]:
             yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1, None))
+        for past in filter(STARTS.fullmatch, names):
+            yield cls(way, past, COUNTED, flags, width)
 
 
 def _parts(returned: Any) -> list[Any]:

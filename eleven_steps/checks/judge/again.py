@@ -15,7 +15,7 @@ from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import Case, cases_of, close
-from eleven_steps.checks.run.contract import combined
+from eleven_steps.checks.run.contract import called, combined
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
@@ -28,11 +28,13 @@ class Again:
     def __init__(self, reading: Way, variant: str):
         self.reading, self.variant, self.case = reading, variant, cases_of(variant).main
         made = attempt(build, reading, self.case)
-        self.inner = None if isinstance(made, Failure) else made.called.inner
+        failed = isinstance(made, Failure)
+        self.inner, self.width = (None, 0) if failed else (made.called.inner, made.width)
         self.judged = reading  # at the moment: it may be one that stands beside
         self.notes: list[str] = []  # what is said of it besides
         self.tried: list[Any] = [reading.call]
         self.shown: list[str] = []  # flags with which right weights are returned
+        self.apart: list[str] = []  # what does not run together
         self.known: set[str] = set()  # parameters of forward that were asked about by themselves
         self.pieces: InPieces | None = None  # a way in which it is right in pieces
 
@@ -53,6 +55,13 @@ class Again:
         """Those that have a default, which no call that was tried gives."""
         names = [] if self.inner is None else attempt(left_alone, self.inner, *self.tried)
         return [] if isinstance(names, Failure) else [n for n in names if n not in self.known]
+
+    def instead(self, record: Callable[..., None], variant: str = "") -> torch.Tensor:
+        """What the right class gives where record writes into what its steps make."""
+        case = replace(self.case, variant=variant or self.variant)
+        with torch.no_grad():
+            right = build(planted(variant=case.variant), case)
+            return called(right, case, case.x, record=record)
 
     def called(self, call: Any) -> Way:
         """The same reading, called in another way."""

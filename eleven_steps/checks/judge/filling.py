@@ -1,6 +1,7 @@
 """A class that is right as it is called: is it right as well where it is told what is filling?"""
 
-from collections.abc import Generator, Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,13 +11,17 @@ from eleven_steps.checks.adapt.calls import (
     FILLED,
     INTEGERS,
     KINDS,
+    LENGTH,
+    LENGTHS,
     MASKS,
     OF_EACH,
     PADS,
+    SUMS,
     InPieces,
     Padded,
+    Way,
 )
-from eleven_steps.checks.judge.again import Again
+from eleven_steps.checks.judge.again import Again, unlike
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -30,7 +35,8 @@ class Filling(NamedTuple):
     """What a class gives that is told what is filling, in one of two modules or in both."""
 
     # With a mask that hides nothing; with one that hides a token in the middle of a text and the
-    # last of another; with that again, by the module that got the first. Empty if it cannot be told
+    # last of another; with that again, by the module that got the first, and where x is one text
+    # that is given as many. Empty if it cannot be told
     right: list[bool] = []
     same: bool = True  # whether both masks give the same
     wrote: bool = False  # whether x is another then
@@ -38,38 +44,28 @@ class Filling(NamedTuple):
 
 def padded(again: Again) -> Iterator[Finding | None]:
     """Each parameter that may say what is filling does, also where a text comes in pieces."""
-    for name in [each for each in again.left if PADS.fullmatch(each) or each in MASKS[:-1]]:
-        way = yield from _padded(again, name)
+    for name in again.left:
+        sure = bool(PADS.fullmatch(name))  # of another kind only its name would say that it pads
+        lengths = bool(LENGTHS.fullmatch(name))
+        if not (sure or lengths or name in MASKS[:-1]):
+            continue
+        ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
+        ways = [Padded(again.reading.call, name, *each) for each in ways]
+        way, wrote, wrong = _form(again, ways, sure)
+        if lengths and wrong:
+            wrong = wrong.replace("padded_filling", "lengths").replace("wrong_padded_nothing", "")
+        yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
-        if again.pieces:
-            told = {"name": name, "past": again.pieces.past}
+        yield Finding(1, wording("input_changed_there", call=f"`{name}`")) if wrote else None
+        yield _of_integers(again, way)
+        if again.pieces and not lengths:
             both = _with_filling(again, replace(again.pieces, way=way))
+            told = {"name": name, "past": again.pieces.past}
             yield _said(all(both.right), "wrong_padded_in_pieces", **told)
+            again.apart += [] if both.right else [f"{name} and {again.pieces.past}"]
         again.known.add(name)
         again.notes.append(wording("right_padded", name=name, kind=way.kind))
-
-
-def _padded(again: Again, name: str) -> Generator[Finding | None, None, Padded | None]:
-    """Say what is wrong with a parameter, and return the way to use it with which it is right.
-
-    Nothing is said of a class with which no form of it runs.
-    """
-    wrong = ""
-    for way in Padded.of(again.reading.call, [name]):
-        good, same, wrote = _with_filling(again, way)
-        if not good or not PADS.fullmatch(name) and same:
-            continue  # it may be of another kind: only its name would say that it pads
-        if all(good):
-            text = wording("input_changed_there", call=f"`{name}`")
-            yield Finding(1, text) if wrote else None
-            yield _of_integers(again, way)
-            return way
-        told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
-        told = "mask_kept" if all(good[:2]) else told
-        wrong = min(wrong, told) if wrong else told
-    yield _said(not wrong, wrong, name=name)
-    return None
 
 
 def each_text(again: Again) -> Iterator[Finding | None]:
@@ -84,14 +80,10 @@ def each_text(again: Again) -> Iterator[Finding | None]:
     bare = replace(way, mask="", kind="", shape="")
     bare = bare if way is call else replace(call, way=bare)
     for shape in OF_EACH:
-        ways = [Padded(bare, way.mask, kind, shape) for kind in KINDS]
-        seen = [_with_filling(again, each) for each in ways]
-        good = next((w for w, each in zip(ways, seen, strict=True) if _right(each)), None)
+        good, _, wrong = _form(again, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
         if good is None:
-            kept = any(each.right and all(each.right[:2]) for each in seen)
-            other = any(each.right and each.right[0] and not each.same for each in seen)
-            name = "mask_kept" if kept else "wrong_of_each"
-            yield _said(not other, name, name=way.mask, mask=way.mask, shape=shape)
+            wrong = wrong.replace("padded_filling", "of_each").replace("wrong_padded_nothing", "")
+            yield _said(not wrong, wrong, name=way.mask, mask=way.mask, shape=shape)
             continue
         if shape in FILLED:
             yield _of_integers(again, good)
@@ -100,8 +92,45 @@ def each_text(again: Again) -> Iterator[Finding | None]:
             yield _said(all(both.right), "mask_of_either", mask=way.mask)
 
 
-def _right(seen: Filling) -> bool:
-    return bool(seen.right) and all(seen.right)
+def added(again: Again) -> Iterator[Finding | None]:
+    """What a mask of 0 and -inf is added to may get other numbers: some hide, others count."""
+    way, case = again.reading.call, again.case
+    if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*case.changes}:
+        return
+    kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
+    outs = [again.out(replace(way, kind=kind)) for kind in kinds]
+    same = [each is not None and close(each, again.right) for each in outs]
+    if not same[0] or same[1]:  # what holds truths is no sum
+        return
+    known = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        if name == "mask":  # which the softmax divides
+            tensors["masked"] += known
+
+    yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
+    if outs[3] is not None:
+        yield unlike(outs[3], again.instead(record), "wrong_added", 6, mask=way.mask)
+
+
+def _form(again: Again, ways: Iterable[Padded], sure: bool) -> tuple[Padded | None, bool, str]:
+    """The first way with which a class is right, whether it writes into x, or else what is wrong.
+
+    Nothing is said of a class with which no form of it runs; nor, unless it is sure that filling is
+    told so, where it makes no difference.
+    """
+    wrong = ""
+    for way in ways:
+        good, same, wrote = _with_filling(again, way)
+        if not good or same and not sure:
+            continue
+        if all(good):
+            return way, wrote, ""
+        told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
+        told = "mask_kept" if all(good[:2]) else told
+        told = "wrong_of_expanded" if all(good[:3]) else told
+        wrong = min(wrong, told) if wrong else told
+    return None, False, wrong
 
 
 def _of_integers(again: Again, way: Padded) -> Finding | None:
@@ -125,16 +154,19 @@ def _with_filling(again: Again, way: Padded | InPieces, as_many: bool = False) -
     case = replace(case, b=case.num_tokens) if as_many else case
     nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
     some = nothing.clone()
-    some[0, case.num_tokens // 2] = some[-1, -1] = True
+    ends = getattr(way, "shape", "") == LENGTH[1]  # filling can only stand at the end
+    some[0, case.num_tokens // 2 :: 1 if ends else case.num_tokens] = some[-1, -1] = True
     with torch.no_grad():
         right, x = build(planted(variant=variant), case), case.x
-        wanted = [right(x, each) for each in (nothing, some)]
+        alike = x[:1].expand_as(x)
+        wanted = [right(*each) for each in ((x, nothing), (x, some), (alike, some))]
         one, two = (attempt(build, again.called(way), case) for _ in range(2))
         outs = [attempt(one, case.x, nothing), attempt(two, x, some)]
-        late = attempt(one, case.x, some)
+        late, last = attempt(one, case.x, some), attempt(two, alike, some)
     if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
         return Filling()
-    trios = zip(outs, wanted, (nothing, some), strict=True)
+    trios = zip(outs, wanted, (nothing, some), strict=False)
     good = [close(out[~f], w[~f]) for out, w, f in trios]
     good.append(not good[1] or close(late, outs[1]))
+    good.append(isinstance(last, Failure) or close(last[~some], wanted[2][~some]))
     return Filling(good, close(*outs), not torch.equal(x, case.x))

@@ -48,7 +48,7 @@ class Calls(NamedTuple):
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
         raises = isinstance(other, Failure)
-        if raises and self.name == "other_where_strided":
+        if raises and self.name in ("other_where_strided", "other_where_expanded"):
             return say("raises_where_strided", error=other.told)
         what = wording("raises_error", error=other.told) if raises else wording("differs_there")
         return say(self.name, what=what)
@@ -80,6 +80,10 @@ def _x(case: Case, **options: Any) -> Pass:
     return Pass(known("other x", case.x.shape), **options)
 
 
+def _one_text(case: Case) -> Pass:
+    return Pass(case.x[:1].repeat(case.b, 1, 1), how="expanded")
+
+
 def _shorter(case: Case) -> Pass:
     return Pass(case.x[:1, : max(case.num_tokens - 2, 1)] + 1)
 
@@ -107,6 +111,7 @@ CALLS = (
     Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
     Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
     Calls("other_where_strided", lambda case: [Pass(how="strided")]),
+    Calls("other_where_expanded", lambda case: [_one_text(case)]),
     Calls("kept_for_all_texts", lambda case: [Pass(in_turn=True)]),
     Calls("other_where_frozen", lambda case: [Pass(), Pass(how="frozen")]),
 )
@@ -117,7 +122,12 @@ def row(case: Case) -> list[Pass]:
     """A pass of each state, for one module; weights that are changed stay so."""
     return [
         *(Pass(), _x(case), _shorter(case), Pass(how="strided"), _x(case, how="inference")),
-        *(Pass(in_turn=True), Pass(gradients=True), _x(case, gradients=True, train=True)),
+        *(
+            _one_text(case),
+            Pass(in_turn=True),
+            Pass(gradients=True),
+            _x(case, gradients=True, train=True),
+        ),
         *(_weights(case, dtype="float64", how="copied"), _weights(case)),
         _weights(case, how="frozen"),
     ]
@@ -129,7 +139,9 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
     passes = row(case)
     pairs = [*zip(once(subject.cls, case, *passes), right_seen(case, row), strict=True)]
     for each, (mine, right) in zip(passes, pairs, strict=True):
-        told = each.how == "strided" and isinstance(mine.out, Failure)  # at one size, for all
+        told = each.how in ("strided", "expanded") and isinstance(
+            mine.out, Failure
+        )  # at one size, for all
         if not told and not close(mine.out, right.out):
             return _of_state(subject, case, each, mine, right)
     learns = all(

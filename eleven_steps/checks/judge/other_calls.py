@@ -4,6 +4,7 @@ ROWS is the table: each row is a question that yields, one after the other, what
 and comes to its next line only if nothing is.
 """
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -11,22 +12,27 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from eleven_steps.checks.adapt.beside import Beside
-from eleven_steps.checks.adapt.calls import FLAG_KEPT, KINDS, InPieces
+from eleven_steps.checks.adapt.calls import COUNTED, FLAG_KEPT, KINDS, InPieces
 from eleven_steps.checks.adapt.calls import Way as Call
 from eleven_steps.checks.judge.again import Again, Handing, Way, unlike, written
-from eleven_steps.checks.judge.filling import each_text, padded
+from eleven_steps.checks.judge.filling import added, each_text, padded
 from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import Case, cases_of, close
+from eleven_steps.checks.run.cases import Case, cases_of, close, known
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
+THREE = [
+    re.compile(f"{letter}|{name}s?(_states)?")
+    for letter, name in zip("qkv", ("query", "key", "value"), strict=True)
+]
 IDS = {  # what numbers tokens says where each stands, or of which document it is
     "wrong_positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
     "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
@@ -63,7 +69,7 @@ def called_otherwise(
         return again.judged, said
     if cached and not again.pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
-    more = {"right_weights": again.shown, "left_alone": again.left}
+    more = {"right_weights": again.shown, "left_alone": again.left, "not_together": again.apart}
     notes = again.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
     note = together(*notes, verdict.note)
@@ -88,7 +94,7 @@ def masked_or_not(again: Again, asked: Any, every: Callable, best: Callable) -> 
         plain, deeper = beside.seen(other.call), _hiding(beside, _first_too)
         if plain and deeper is not None and close(plain[0].out, deeper):
             yield Finding(6, wording("ignored", mask=mask))
-    yield from each_text(beside)
+    yield from itertools.chain(each_text(beside), added(beside))
     told = "right_alone"
     if mask:
         told = "right_masked_instead" if _takes_its_place(beside) else "right_masked"
@@ -156,13 +162,18 @@ def in_pieces(again: Again) -> Said:
         if not (seen := again.seen(way, None, again.case.x.flip(0))):
             continue
         one, two = (each.out for each in seen)
+        if way.kept == COUNTED and not _goes_on(again, way, one):
+            continue
         if not (close(one, again.right) and close(two.flip(0), one)):
             runs.append((way, one))
             continue
         again.pieces = way
-        forks = None if way.kept is None else again.out(replace(way, forks=True))
+        forks = again.out(replace(way, forks=way.kept not in (None, COUNTED)))
         yield unlike(one if forks is None else forks, again.right, "wrong_in_forks", past=way.past)
         yield written(seen, f"`{way.past}`")
+        other = attempt(build, again.reading, again.case), again.case.x.flip(0)
+        between = again.out(replace(way, between=functools.partial(attempt, *other)))
+        yield unlike(one if between is None else between, again.right, "another_in_pieces")
         again.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way)))
         again.tried.append(way)
         again.known.add(way.past)
@@ -175,7 +186,15 @@ def in_pieces(again: Again) -> Said:
 
 
 def _kept(way: InPieces) -> str:
-    return wording("gets_dict" if way.kept is None else "gets_returned")
+    return wording({None: "gets_dict", COUNTED: "gets_count"}.get(way.kept, "gets_returned"))
+
+
+def _goes_on(again: Again, way: InPieces, out: torch.Tensor) -> bool:
+    """Whether what comes later depends on what came before: a start may only say the positions."""
+    other, late = again.case.x, again.case.num_tokens - 1
+    other[:, 0] += 1
+    seen = again.seen(way, other)
+    return bool(seen) and not close(seen[0].out[:, late:], out[:, late:])
 
 
 def by_name(again: Again) -> Said:
@@ -191,6 +210,37 @@ def by_name(again: Again) -> Said:
     named.first = way.first
     if (out := again.out(named)) is not None:
         yield unlike(out, again.right, "wrong_by_name", name=name)
+
+
+def three_inputs(again: Again) -> Said:
+    """Queries, keys and values may be made of an input each, which come in this order."""
+    names, way, case = [each.name for each in again.parameters], again.reading.call, again.case
+    key, value = (next(filter(each.fullmatch, names), "") for each in THREE[1:])
+    if not (key and value and isinstance(way, Call)):
+        return
+    xs = {"keys": known("keys", case.x.shape), "values": known("values", case.x.shape)}
+    wide = [nn.functional.pad(each, (0, again.width - case.d_in)) for each in xs.values()]
+    given = [each.transpose(0, 1) if way.first else each for each in wide]
+    alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
+    out = again.out(Handing(alone, dict(zip((key, value), given, strict=True))))
+    if out is None:
+        return
+    layers = build(planted(variant=again.variant), case)
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        if name == "project":
+            tensors["keys"].copy_(layers.W_key(xs["keys"]))
+            tensors["values"].copy_(layers.W_value(xs["values"]))
+
+    whole = attempt(combined, f"{again.variant},full")
+    right = [again.instead(record, e) for e in (again.variant, whole) if type(e) is str]
+    told = {"key": key, "value": value}
+    if not any(close(out, each) for each in right):
+        yield Finding(2, wording("wrong_of_three", **told))
+    places = [each.name for each in again.parameters if each.kind is not each.KEYWORD_ONLY]
+    if {key, value} <= {*places} and places.index(value) < places.index(key):
+        yield Finding(2, wording("order_of_three", **told))
+    again.known |= {key, value}
 
 
 # Numbers of positions or documents
@@ -297,6 +347,6 @@ def _table(returned: Any, case: Case) -> torch.Tensor | None:
 
 
 ROWS = (
-    *(each_text, flags, another_base, wider_heads, another_window),
+    *(each_text, added, three_inputs, flags, another_base, wider_heads, another_window),
     *(in_pieces, by_name, padded, by_ids),
 )

@@ -48,8 +48,8 @@ class Pass:
     in_turn: bool = False  # whether a second text is read between the pieces of x
     seed: int = 0  # of the random numbers that forward draws
     stored: dict[str, Any] = field(default_factory=dict)  # attributes that are set first
-    # grad, inference, autocast; strided: x lies otherwise; copied: the module is; frozen: no
-    # parameter wants a gradient
+    # grad, inference, autocast; strided: x lies otherwise; expanded: x is one text, given as many;
+    # copied: the module is; frozen: no parameter wants a gradient
     how: str = ""
 
 
@@ -250,6 +250,8 @@ def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
     if wanted.how == "strided":  # a part of something larger that lies transposed
         x = nn.functional.pad(x, (1, 1, 1, 1)).mT.contiguous().mT[:, 1:-1, 1:-1]
+    if wanted.how == "expanded":  # all texts are the first
+        x = x[:1].expand_as(x)
     if wanted.how == "frozen":
         module.requires_grad_(False)
     with MODES.get(wanted.how, torch.no_grad)():
