@@ -45,7 +45,7 @@ def test_every_choice_is_there_once_and_the_right_one_first(broken, step):
 def test_a_choice_is_the_class_of_the_catalogue(step):
     right, *states = wrong_lines(step).states()
     x, outs = load_whiteboard(), []
-    for name in BROKEN[step][2:]:
+    for name in BROKEN[step].split()[2:]:
         torch.manual_seed(123)
         planted = outcome(wrong_class(name), x)
         found = [state for state in states if same(outcome(state.cls, x), planted)]

@@ -264,10 +264,8 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     width, calls, weights, layouts = _what_is_read(asked, module, names, main)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
     kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
-    of_role = {
-        role: letters | {"h": kv_heads if role in ("kv", "W_key", "W_value") else main.num_heads}
-        for role in weights
-    }
+    heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
+    of_role = {role: letters | {"h": heads.get(role, main.num_heads)} for role in weights}
     if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
         of_role["qkv"] |= {"3": 1, "h": main.num_heads + 2 * kv_heads}
     turning = "rope" in changes

@@ -51,7 +51,8 @@ from eleven_steps.checks.run.making import Facts
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
-KEPT = {  # otherwise than as a buffer
+# otherwise than as a buffer
+KEPT = {
     "attribute": "mask_not_registered",
     "trained": "mask_trained",
     "parameter": "mask_parameter",
@@ -107,11 +108,8 @@ def _begun(cls: Any) -> Finding:
 
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     returned = [each.parts or (each.out,) for each in seen]
-    right = [
-        number
-        for number, step in NUMBERED
-        if same_everywhere(returned, (play(case).at(step) for case in TASK_CASES))
-    ]
+    scenes = [play(case) for case in TASK_CASES]
+    right = [n for n, e in NUMBERED if same_everywhere(returned, (s.at(e) for s in scenes))]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
     if late and (finite := hidden_by(blame.walked.trace.tensors)):  # mask.1 lets none pass either
@@ -176,11 +174,8 @@ def _wrong(
     cls: Any, facts: Facts, blame: Blame | None, seen: Sequence[Seen], returned: Sequence[Parts]
 ) -> Finding:
     scenes = [play(case) for case in TASK_CASES]
-    wrong = [
-        i
-        for i, (parts, each) in enumerate(zip(returned, scenes, strict=True))
-        if not any(same_parts(parts, each.at(step)) for step in STEPS)
-    ]
+    both = enumerate(zip(returned, scenes, strict=True))
+    wrong = [i for i, (e, s) in both if not any(same_parts(e, s.at(step)) for step in STEPS)]
     at = SIZED if SIZED in wrong else wrong[0]
     scene, here = scenes[at], seen[at]
     if at != SIZED:
@@ -218,15 +213,11 @@ def _unlike(here: Seen, scene: Scene) -> Finding:
 def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
-    steps = [
-        (number, step)
-        for number, step in NUMBERED
-        if shapes == [tuple(each.shape) for each in scene[step].values()]
-    ]
+    every = ((n, step, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
+    steps = [f"{number} ({step})" for number, step, theirs in every if theirs == shapes]
     if not steps:
         name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
         return say(name, came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
-    shown = " or ".join(f"{number} ({step})" for number, step in steps)
-    return say("other_numbers_returned", came=came, where=where, steps=shown)
+    return say("other_numbers_returned", came=came, where=where, steps=" or ".join(steps))

@@ -144,11 +144,11 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
     """Yield the variants that a class might be right as, those of few changes first."""
     own = split(asked.variant)
     parameters = dict(module.named_parameters()) if isinstance(module, nn.Module) else {}
-    must = [
-        change
-        for change in ("norm", "sinks", "gate")
-        if all(any(named_as(layer, n) for n in parameters) for layer in ADDED[change])
-    ]
+
+    def has(layer: str) -> bool:
+        return any(named_as(layer, name) for name in parameters)
+
+    must = [change for change in ("norm", "sinks", "gate") if all(map(has, ADDED[change]))]
     main = cases_of(asked.variant).main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     must = ["norm:1" if whole and each == "norm" else each for each in must]

@@ -129,15 +129,9 @@ def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | No
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.trace.ops[n].given} | {*start}
-    return [
-        i
-        for i, each in enumerate(walked.readings)
-        if each.family == "projected"
-        and each.who == who
-        and each.right
-        and i not in used
-        and not {*dict(each.fixed)} - {"w"}
-    ]
+    mine = ((i, each) for i, each in enumerate(walked.readings) if each.who == who and each.right)
+    whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"})
+    return [i for i, family in whole if family == "projected" and i not in used]
 
 
 def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
@@ -225,11 +219,9 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
     """Whether this einsum would be right, were its operands right: heads before tokens."""
     steps = walked.right.scene.steps
     grouped, words = steps["transpose"], [e for e in op.numbers if type(e) is str]
-    pair = (
-        (grouped["queries"], grouped["keys"])
-        if step == 5
-        else (steps["softmax"]["weights"], grouped["values"])
-    )
+    pair = grouped["queries"], grouped["keys"]
+    if step != 5:
+        pair = steps["softmax"]["weights"], grouped["values"]
     with contextlib.suppress(Exception):
         found = walked.right.find(torch.einsum(words[0], *pair))
         return bool(found and found.right)

@@ -239,14 +239,8 @@ def _turned(pair: Pair) -> str:
 
 def _product(pair: Pair) -> str:
     """A product of two that were given, either of them turned or not."""
-    sides = [
-        side
-        for name, each, _ in pair.given
-        for side in (
-            (name, each),
-            (f"{name}.transpose(-2, -1)", each.mT if each.dim() > 1 else each),
-        )
-    ]
+    sides = [(name, each) for name, each, _ in pair.given]
+    sides += [(f"{name}.transpose(-2, -1)", each.mT) for name, each in sides if each.dim() > 1]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
         if not isinstance(made, Failure) and agree(pair.part, made):

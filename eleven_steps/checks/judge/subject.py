@@ -8,7 +8,7 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import cases_for, takes
 from eleven_steps.checks.judge.constructor import alike_in_shape, shapes_of
-from eleven_steps.checks.judge.say import Finding, say
+from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
@@ -121,11 +121,8 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     main = subject.cases.main
     if main in wrong:
         return ""
-    changes = [
-        name
-        for name, each in _moved(case, main)
-        if takes(subject.cls, each) and close(subject.out(each), subject.right(each))
-    ]
+    moved = ((name, each) for name, each in _moved(case, main) if takes(subject.cls, each))
+    changes = [name for name, each in moved if close(subject.out(each), subject.right(each))]
     if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
         changes = [each for each in changes if each in ("qkv_bias", "d_in")]
     if changes == ["qkv_bias"]:
@@ -133,7 +130,7 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     values = {name: getattr(main, name) for name in changes}
     told = " or ".join(f"{name} to {value}" for name, value in values.items())
     hint = wording("changed_alone", changes=told) if told else ""
-    return " ".join(filter(None, (say("right_elsewhere", where=where).text, hint)))
+    return together(say("right_elsewhere", where=where).text, hint)
 
 
 def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:

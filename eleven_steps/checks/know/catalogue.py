@@ -152,11 +152,9 @@ def show_lines(*identifiers: str) -> str:
 
     Args and errors as in wrong_class.
     """
-    right, wrong = (
-        [line.split("  # ")[0].strip() for line in source.splitlines()]
-        for source in (edited_source(variant=_variant_of(identifiers)), edited_source(*identifiers))
-    )
-    changes = difflib.ndiff(right, wrong)
+    both = edited_source(variant=_variant_of(identifiers)), edited_source(*identifiers)
+    lines = ([line.split("  # ")[0].strip() for line in each.splitlines()] for each in both)
+    changes = difflib.ndiff(*lines)
     return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
 
 
@@ -169,10 +167,8 @@ def edited_source(*identifiers: str, variant: str = "") -> str:
     for identifier in identifiers:
         if reason := cannot(identifier, variant):
             raise ValueError(f"{identifier} cannot be made in variant {variant!r}: {reason}")
-    return with_edits(
-        _BETWEEN.join(_pieces()) if variant else _right_source(),
-        {identifier: edits_of(identifier, variant) for identifier in identifiers},
-    )
+    source = _BETWEEN.join(_pieces()) if variant else _right_source()
+    return with_edits(source, {each: edits_of(each, variant) for each in identifiers})
 
 
 def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
@@ -244,9 +240,7 @@ def _right_source() -> str:
 def _pieces() -> tuple[str, ...]:
     """The sources of what VariantAttention takes from the lecture's class, of it, and of parts."""
     lecture = _right_source()
-    texts = [
-        lecture[: lecture.index("    def forward(", lecture.index("class MultiHeadAttention"))]
-    ]
+    texts = [lecture[: lecture.index("    def forward(", lecture.index("class MultiHead"))]]
     for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
         text = inspect.getsource(getattr(variants, name))
         texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)

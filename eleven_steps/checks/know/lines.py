@@ -9,35 +9,17 @@ from eleven_steps.helpers.attention import MultiHeadAttention
 
 # Of each step: in whose numbers it shows, as step and tensor, and the mistakes to be made there.
 BROKEN = {
-    "view": (
-        *("transpose", "queries"),
-        *("view_straight", "view_tokens_last", "head_dim_before_heads", "view_mixes_batch"),
-        "heads_last",
-    ),
-    "scores": (
-        *("scores", "scores"),
-        *("scores_transposed", "keys_not_flipped", "keys_viewed", "products_not_summed"),
-        *("scores_summed_over_heads", "keys_from_W_query", "keys_from_W_value"),
-    ),
-    "mask": (
-        *("mask", "masked"),
-        *("mask_off_by_one", "diagonal_masked", "past_masked"),
-        *("no_mask", "mask_zero", "mask_too_weak", "mask_plus_inf", "mask_inverted", "mask_added"),
-    ),
-    "softmax": (
-        *("softmax", "weights"),
-        *("scale_sqrt_d_out", "scale_head_dim", "scale_sqrt_num_tokens", "scale_sqrt_num_heads"),
-        *("scale_multiplied", "no_scale"),
-        *("softmax_over_queries", "softmax_over_heads", "softmax_twice", "sigmoid_for_softmax"),
-    ),
-    "reformat": (
-        *("combine", "context"),
-        *("no_transpose_back", "features_swapped_back", "last_dims_swapped_back"),
-    ),
-    "combine": (
-        *("combine", "context"),
-        *("not_contiguous", "heads_interleaved", "heads_averaged", "heads_summed"),
-    ),
+    "view": "transpose queries view_straight view_tokens_last head_dim_before_heads "
+    "view_mixes_batch heads_last",
+    "scores": "scores scores scores_transposed keys_not_flipped keys_viewed products_not_summed "
+    "scores_summed_over_heads keys_from_W_query keys_from_W_value",
+    "mask": "mask masked mask_off_by_one diagonal_masked past_masked no_mask mask_zero "
+    "mask_too_weak mask_plus_inf mask_inverted mask_added",
+    "softmax": "softmax weights scale_sqrt_d_out scale_head_dim scale_sqrt_num_tokens "
+    "scale_sqrt_num_heads scale_multiplied no_scale softmax_over_queries softmax_over_heads "
+    "softmax_twice sigmoid_for_softmax",
+    "reformat": "combine context no_transpose_back features_swapped_back last_dims_swapped_back",
+    "combine": "combine context not_contiguous heads_interleaved heads_averaged heads_summed",
 }
 TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # change with the queries
 
@@ -88,7 +70,7 @@ def wrong_lines(step: str) -> WrongLines:
     """
     if step not in BROKEN:
         raise ValueError(f"step is {step!r}: one of {', '.join(BROKEN)} is expected")
-    at, tensor, *names = BROKEN[step]
+    at, tensor, *names = BROKEN[step].split()
     made: dict[str, list[Mapping[str, str]]] = {}  # by line, in the order they are named
     for name in names:
         by_line: dict[str, dict[str, str]] = {}  # those of q, k and v go together
@@ -98,11 +80,8 @@ def wrong_lines(step: str) -> WrongLines:
             every = made.setdefault(line, [{}])
             if edits not in every:
                 every.append(edits)
-    lines = [
-        Choices(tuple(edits.get(line, LINES[line]) for edits in made[line]), tuple(made[line]))
-        for line in LINES
-        if line in made
-    ]
+    each = ((line, LINES[line], made[line]) for line in LINES if line in made)
+    lines = (Choices(tuple(e.get(line, text) for e in own), tuple(own)) for line, text, own in each)
     return WrongLines(step, (at, tensor), tuple(lines))
 
 

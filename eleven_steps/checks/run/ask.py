@@ -205,18 +205,11 @@ class Page(io.StringIO):
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
-    "kind": kind,
-    "value": value,
-    "call": call,
-    "readings": readings,
-    "verdicts": verdicts,
-    "parameters": parameters,
-    "facts": facts,
-    "statement": statement,
-    "run": run,
-    "trace": trace,
-    "traced_call": traced_call,
-    "printed": printed,
+    each.__name__: each
+    for each in (
+        *(kind, value, call, readings, verdicts, parameters, facts, statement),
+        *(run, trace, traced_call, printed),
+    )
 }
 
 

@@ -198,10 +198,8 @@ def cases_of(variant: str) -> Cases:
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
     wide = every[0].d_out // (OTHERS if variant else CASES)[0].d_out
-    small = (
-        Case(2, 6, 5, 4 * wide, 1, 8, variant=variant),
-        Case(1, 1, 5, 12 * wide, 3, 9, variant=variant),
-    )
+    sizes = (2, 6, 5, 4 * wide, 1, 8), (1, 1, 5, 12 * wide, 3, 9)
+    small = tuple(Case(*each, variant=variant) for each in sizes)
     straight = (replace(each, straight=True) for each in (every[0], still))
     more = (_sized(), EQUAL + WIDE)
     more = (tuple(replace(e, variant=variant) for e in some) for some in more)
@@ -216,15 +214,11 @@ def cases_of(variant: str) -> Cases:
 # others leave nothing to be gained by writing numbers down: each size that an answer could have
 # typed is another one in another case, and of any two sizes neither is the larger everywhere.
 BOARD = "the whiteboard"
+OF_ITS_SIZES = f"with other numbers of {BOARD}'s sizes"
 TASK_CASES = (
     Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", called=f"on {BOARD}"),
-    Case(
-        *(1, 3, 6, 6, 2, 6),
-        qkv_bias=True,  # a bias left out shows here as well, where d_in = d_out
-        seed=7,
-        example="drawn",
-        called=f"with other numbers of {BOARD}'s sizes",
-    ),
+    # A bias left out shows here as well, where d_in = d_out.
+    Case(1, 3, 6, 6, 2, 6, qkv_bias=True, seed=7, example="drawn", called=OF_ITS_SIZES),
     Case(2, 7, 5, 12, 3, 9, seed=123, example="second", called="on the second example ({sizes})"),
     Case(13, 10, 150, 132, 12, 10, qkv_bias=True, seed=7, example="drawn"),
 )
@@ -320,10 +314,6 @@ def drawn(near: Case = TASK_CASES[1]) -> tuple[Case, Case]:
     draw = random.SystemRandom()
     num_heads, head_dim = draw.sample((4, 6, 8) if near.variant else range(3, 6), 2)
     b, num_tokens, d_in = draw.sample(range(4, 12), 3)
-    first = Case(
-        *(b, num_tokens, d_in, num_heads * head_dim, num_heads, num_tokens + 3),
-        qkv_bias=True,
-        seed=draw.getrandbits(32),
-        variant=near.variant,
-    )
-    return first, replace(near, seed=draw.getrandbits(32))
+    sizes = b, num_tokens, d_in, num_heads * head_dim, num_heads, num_tokens + 3
+    first, second = (draw.getrandbits(32) for _ in range(2))
+    return Case(*sizes, True, seed=first, variant=near.variant), replace(near, seed=second)

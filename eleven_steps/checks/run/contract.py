@@ -47,26 +47,11 @@ from eleven_steps.checks.run.cases import Case, known, numbers, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
-VARIANTS: dict[str, tuple[str, ...]] = {
-    "gqa": ("num_kv_heads",),
-    "norm": (),
-    "rope": (),
-    "alibi": ("slopes",),
-    "cap": ("limit",),
-    "full": (),
-    "window": ("window",),
-    "padding": (),
-    "topk": ("top_keys", "index_heads", "index_dim"),
-    "other": (),
-    "sinks": (),
-    "unscaled": (),
-    "gate": (),
-    "latent": ("latent_dim", "rope_dim"),
-    "cache": (),
-    "linear": ("decays",),
-}
-
-
+NAMES = "gqa norm rope alibi cap full window padding topk other sinks unscaled gate latent cache"
+VARIANTS: dict[str, tuple[str, ...]] = dict.fromkeys((*NAMES.split(), "linear"), ())
+VARIANTS |= {"gqa": ("num_kv_heads",), "alibi": ("slopes",), "cap": ("limit",)}
+VARIANTS |= {"window": ("window",), "topk": ("top_keys", "index_heads", "index_dim")}
+VARIANTS |= {"latent": ("latent_dim", "rope_dim"), "linear": ("decays",)}
 BRINGS = {"cache": "rope"}
 APART = (  # which do not go together, and why
     ("gqa", "latent", "a latent makes keys for every head"),
@@ -91,10 +76,8 @@ def combined(variant: str) -> str:
     named = dict(zip(split(variant), filter(str.strip, variant.split(",")), strict=True))
     names, changes = {*named}, {*changes_of(variant)}
     if unknown := sorted(names - VARIANTS.keys()):
-        raise ValueError(
-            f"variant is {unknown[0]!r}: one of {', '.join(VARIANTS)} is expected, "
-            f"or several joined by commas"
-        )
+        every = f"one of {', '.join(VARIANTS)} is expected, or several joined by commas"
+        raise ValueError(f"variant is {unknown[0]!r}: {every}")
     for one, others, reason in APART:
         if one in changes and (beside := changes.intersection(others.split())):
             raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
@@ -102,9 +85,8 @@ def combined(variant: str) -> str:
         base, share = (*numbers(variant, name), 1.0, 1.0)[:2]
         only = numbers(variant, name) in ((), (1.0,) * (name in ("gqa", "norm")))
         if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
-            raise ValueError(
-                f"{named[name]!r}: rope takes numbers, a base and a share of 1, gqa and norm a 1"
-            )
+            rule = "rope takes numbers, a base and a share of 1, gqa and norm a 1"
+            raise ValueError(f"{named[name]!r}: {rule}")
     brought = {BRINGS.get(each) for each in names if not numbers(variant, "rope")}
     return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
 
@@ -131,18 +113,10 @@ def sizes(case: Case) -> dict[str, Any]:
     """What a constructor gets besides, by name."""
     heads = case.num_heads
     most = 1 if numbers(case.variant, "gqa") else heads // 2
-    every = {
-        "num_kv_heads": max((n for n in range(1, most + 1) if heads % n == 0), default=1),
-        "slopes": alibi_slopes(heads),  # (num_heads,)
-        "limit": 2 / heads,
-        "window": 3,
-        "top_keys": 3,
-        "index_heads": 16,
-        "index_dim": 8,
-        "latent_dim": 11,
-        "rope_dim": 4,
-        "decays": alibi_slopes(heads),
-    }
+    every = {"limit": 2 / heads, "window": 3, "latent_dim": 11, "rope_dim": 4}
+    every |= {"top_keys": 3, "index_heads": 16, "index_dim": 8}
+    every |= dict.fromkeys(("slopes", "decays"), alibi_slopes(heads))  # (num_heads,)
+    every["num_kv_heads"] = max((n for n in range(1, most + 1) if heads % n == 0), default=1)
     return {name: every[name] for name in asked(case.variant)}
 
 

@@ -53,10 +53,8 @@ def held_by(module: Any) -> list[tuple[str, torch.Tensor]]:
     """The parameters and buffers of a module, by name."""
     if not isinstance(module, nn.Module):
         return []
-    return [
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ]
+    kinds = module.named_parameters, module.named_buffers
+    return [each for kind in kinds for each in kind(remove_duplicate=False)]
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:

@@ -186,15 +186,10 @@ def readings(function: Any) -> dict[str, list]:
         return found
     inside = [each for part in _body(node) for each in ast.walk(part)]
     scope = function.__globals__
-    names = [
-        (name, _kind(scope[name]))
-        for name in sorted(_read(node, function.__code__))
-        if name in scope
-    ]
-    return found | {
-        "names": [(name, kind) for name, kind in names if kind],
-        "constants": sorted({each.value for each in inside if _is_size(each)}),
-    }
+    names = sorted(scope.keys() & _read(node, function.__code__))
+    known = [(name, kind) for name in names if (kind := _kind(scope[name]))]
+    constants = sorted({each.value for each in inside if _is_size(each)})
+    return found | {"names": known, "constants": constants}
 
 
 def _named(code: CodeType) -> set[str]:
@@ -246,15 +241,10 @@ def _is_of(node: Function, code: CodeType) -> bool:
     if (code.co_name, code.co_firstlineno) != ("<lambda>", node.lineno):
         return False
     # Of several in a line it is the one with all of the code in its body.
-    begin, end = (
-        (node.body.lineno, node.body.col_offset),
-        (node.body.end_lineno, node.body.end_col_offset),
-    )
-    return all(
-        begin <= (line, column) and (last_line, last_column) <= end
-        for line, last_line, column, last_column in code.co_positions()
-        if last_column  # some steps of the code stand nowhere
-    )
+    body = node.body
+    begin, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+    there = (each for each in code.co_positions() if each[3])  # some steps stand nowhere
+    return all(begin <= (line, at) and (last, up_to) <= end for line, last, at, up_to in there)
 
 
 def _body(node: Function) -> list[ast.AST]:

@@ -117,14 +117,10 @@ def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
     def shape(letters: str) -> list[int]:
         return [sizes[letter] for letter in letters.split()]
 
-    parts = {
-        name: question(
-            name,
-            answer=shape(part["answer"]),
-            slips=[[shape(wrong), sentence] for wrong, sentence in part["slips"]],
-        )
-        for name, part in SAID["fresh_shapes"].items()
-    }
+    def asked(name: str, answer: str, slips: list) -> Part:
+        return question(name, [[shape(e), said] for e, said in slips], answer=shape(answer))
+
+    parts = {name: asked(name, **part) for name, part in SAID["fresh_shapes"].items()}
     return Paper(identifier, parts, sizes=sizes)
 
 
@@ -198,11 +194,8 @@ def papers() -> dict[str, Paper]:
     head = {name: single[name] for name in ("X", "W_q", "W_k", "W_v", "W_o")}
     heads = {name: multi[name] for name in ("Q", "K", "V", "H0", "H1", "W_o")}
     wide = {"A": load_example("intuition")["Q"], "B": multi["V"]}
-    smallest_gpt2 = {
-        "mha": Built(GPT2_SIZES),
-        "head_dim": TASKS["shape.2"],
-        "parameters": TASKS["out_proj.2"],
-    }
+    smallest_gpt2 = {"mha": Built(GPT2_SIZES), "head_dim": TASKS["shape.2"]}
+    smallest_gpt2["parameters"] = TASKS["out_proj.2"]
     every = [
         Paper(SHEET[0], _written("shapes")),
         Paper(SHEET[1], _written("diagram", names="; ".join(NAMES))),
@@ -218,12 +211,13 @@ def papers() -> dict[str, Paper]:
 def _written(kind: str, **names: str) -> dict[str, Part]:
     """What one exercise asks for, as sheet.toml has it: words, or a number."""
     wanted = SAID["wanted"][kind].format(**names)
-    return {
-        name: Words(part["answer"], dict(part["slips"]), wanted)
-        if type(part["answer"]) is str
-        else question(name, **part)
-        for name, part in SAID[kind].items()
-    }
+
+    def asked(name: str, answer: Any, slips: list, **more: Any) -> Part:
+        if type(answer) is str:
+            return Words(answer, dict(slips), wanted)
+        return question(name, slips, answer=answer, **more)
+
+    return {name: asked(name, **part) for name, part in SAID[kind].items()}
 
 
 def _with_another(kind: str, paper: Paper) -> Paper:
@@ -244,10 +238,8 @@ def plain_words(words: str) -> list[str]:
 def single_head(given: Matrices) -> dict[str, Explain]:
     """Ask for one head without a mask, from X, W_q, W_k, W_v and W_o."""
     seen = _seen("single_head", given)
-    parts = {
-        name[-1].upper(): asked_for("single_head.projected", seen, name=name)
-        for name in ("W_q", "W_k", "W_v")
-    }
+    each = ((name, f"W_{name.lower()}") for name in "QKV")
+    parts = {name: asked_for("single_head.projected", seen, name=layer) for name, layer in each}
     # Who rounds on the way is right too.
     all_H = [H for some in _rounded(seen["weights"]) for H in _rounded(some @ seen["V"])]
     all_Y = [Y for some in all_H for Y in _rounded(some @ seen["W_o"])]
@@ -265,8 +257,7 @@ def columns(d: int, num_heads: int, given: Matrices) -> dict[str, Explain]:
     """Ask which columns of a wide W each head takes, and for A B piece by piece."""
     width, parts = d // num_heads, {}
     for head in (0, num_heads - 1):
-        sizes = {"head": head, "first": head * width, "width": width}
-        sizes |= {"d": d, "num_heads": num_heads}
+        sizes = dict(head=head, first=head * width, width=width, d=d, num_heads=num_heads)
         parts[f"head {head}"] = asked_for("columns.head", sizes)
     seen = _seen("columns", given)
     for head in (0, 1):

@@ -63,29 +63,23 @@ QUESTIONS = {
 
 # The classes that a learner's test is tried on: ten wrong ones, and three right ones.
 WRONG = (
-    "keys_from_W_query",
-    "view_straight",
-    "view_mixes_batch",
-    "no_mask",
-    "mask_off_by_one",
-    "mask_not_cut",
-    "scale_sqrt_d_out",
-    "dropout_in_eval",
-    "no_transpose_back",
+    *("keys_from_W_query", "view_straight", "view_mixes_batch", "no_mask", "mask_off_by_one"),
+    *("mask_not_cut", "scale_sqrt_d_out", "dropout_in_eval", "no_transpose_back"),
     "heads_interleaved",
 )
 
-_FUSED = """
+_BUILT = """
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads, self.width = num_heads, d_out // num_heads
         self.dropout = nn.Dropout(dropout)
         self.out_proj = nn.Linear(d_out, d_out)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-
+"""
+_FUSED = f"""{_BUILT}
     def forward(self, x):
         layers = self.W_query, self.W_key, self.W_value
         heads = (layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for layer in layers)
@@ -94,17 +88,7 @@ class MultiHeadAttention(nn.Module):
         context = attend(*heads, dropout_p=share, is_causal=True)
         return self.out_proj(context.transpose(1, 2).flatten(2))
 """
-
-_LOOPED = """
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.width = d_out // num_heads
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.dropout = nn.Dropout(dropout)
+_LOOPED = f"""{_BUILT}
         self.register_buffer("past", torch.ones(context_length, context_length).tril())
 
     def forward(self, x):
@@ -117,7 +101,6 @@ class MultiHeadAttention(nn.Module):
             contexts.append(self.dropout(weights) @ values)
         return self.out_proj(torch.cat(contexts, -1))
 """
-
 RIGHT = {
     "the course's own class": "",
     "a class that stores no mask and lets torch's fused function attend": _FUSED,
@@ -141,10 +124,11 @@ def source_of(name: str) -> list[str]:
 
 # Where an answer is tried; in the third all sizes differ, in the last heads go in threes.
 _NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
+_ODD = Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7)
 _SINCE = (
     _NEAR,
     replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
-    Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7),
+    _ODD,
     Case(3, 11, 40, 36, 9, 19, qkv_bias=True, seed=7),
 )
 _SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
@@ -154,23 +138,16 @@ _MANY = (
     Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
     Case(1, 6, 18, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
 )
+_LARGE = replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88")
 _CASES = {
     "lecture": TASK_CASES,
     "mask": (*TASK_CASES, Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0")),
     "many": _MANY,
-    "many and large": (
-        *_MANY,
-        replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88"),
-    ),
+    "many and large": (*_MANY, _LARGE),
     "blocks": (
         replace(_NEAR, example="drawn", called="at 6 tokens, in blocks of 2"),
         replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens, in blocks of 2"),
-        Case(
-            *(5, 7, 10, 48, 6, 9),
-            qkv_bias=True,
-            example="drawn",
-            called="at 7 tokens, in blocks of 2",
-        ),
+        replace(_ODD, seed=0, example="drawn", called="at 7 tokens, in blocks of 2"),
         Case(3, 11, 14, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
         Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, called="where scores go beyond -104 and 88"),
     ),
