@@ -9,7 +9,9 @@ import itertools
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import CodeType, NoneType
 from typing import Any, get_args
 
@@ -19,50 +21,8 @@ from eleven_steps.checks.run.cases import Case, split, turned
 from eleven_steps.checks.run.contract import sizes
 from eleven_steps.checks.run.isolate import Failure, attempt
 
-# What a size is called elsewhere. A width is that of x and of the output, both at once.
-WORDS = {
-    "d_in": "d_in dim_in in_dim input_dim d_input input_size in_features",
-    "d_out": "d_out dim d_model n_embd embed_dim emb_dim embedding_dim embed_size emb_size emb "
-    "hidden_size hidden_dim model_dim dim_out out_dim d_embed n_hidden num_hiddens width channels "
-    "n_embed n_state hidden_size_output kv_in_dim c_q c_k c_v qk_channels v_channels q_dim kv_dim "
-    "projection_dim",
-    "num_heads": "num_heads n_heads n_head heads nhead nheads num_head num_attention_heads h "
-    "num_attn_heads no_heads "
-    "encoder_attention_heads decoder_attention_heads attention_heads",
-    "num_kv_heads": "num_kv_heads n_kv_heads num_key_value_heads n_kv_head num_kv_head kv_heads "
-    "n_head_kv num_query_groups n_kv kv_n_heads",
-    "head_dim": "head_dim dim_head d_k d_v d_head d_key d_value d_kv head_size attention_head_size "
-    "query_pre_attn_scalar attention_head_dim head_width c_hidden",
-    "context_length": "context_length block_size n_ctx max_len max_length seq_len max_seq_len "
-    "max_seq_length n_positions max_position_embeddings context_size local_attn_chunk_length",
-    "dropout": "dropout attn_drop attn_dropout dropout_p dropout_prob dropout_rate attn_pdrop "
-    "attention_dropout attention_probs_dropout_prob attention_dropout_prob attn_dropout_prob "
-    "p_drop drop attention_drop_rate",
-    "qkv_bias": "qkv_bias bias use_bias add_bias attention_bias use_qkv_bias",
-    "causal": "causal is_causal masked is_decoder autoregressive",
-    "window": "window window_size sliding_window sliding_window_size local_window",
-    "limit": "limit cap softcap soft_cap attn_softcap logit_softcapping attn_logit_softcapping",
-    # What the lecture's class does not have: dropout of the output; positions turned; norms.
-    "nothing": "proj_drop resid_drop resid_pdrop resid_dropout out_drop proj_dropout "
-    "hidden_dropout_prob hidden_dropout drop_rate",
-    "base": "rope_theta rope_base theta rotary_emb_base rotary_base",
-    "share": "partial_rotary_factor rotary_pct rotary_percentage",
-    "turned": "rotary_dim rotary_ndims",
-    "first": "batch_first",
-    "eps": "eps norm_eps rms_norm_eps layer_norm_eps rms_eps layer_norm_epsilon",
-    "norm": "qk_norm use_qk_norm qk_layernorm use_qk_layernorm use_qk_norm_in_attn",
-    "layer": "layer_idx layer_id layer_index layer_number",
-    "fused": "_attn_implementation",
-    "scale": "attention_multiplier",
-    # What the lecture's class does not have, and a class may do without.
-    "one_key": "multi_query",
-    "relative": "has_relative_attention_bias has_spatial_attention_bias use_rel_pos "
-    "use_relative_position_embeddings use_relative_position_bias",
-    "relative_kind": "position_embeddings_type",
-    "rate": "downsample_rate attention_downsample_rate memory_attention_downsample_rate "
-    "sequence_reduction_ratio sequences_reduction_ratio spatial_reduction_ratio sr_ratio",
-    "cross": "is_cross_attention",
-}
+# What each size is called elsewhere
+WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 PYTHONS = ("builtins", "typing", "inspect")

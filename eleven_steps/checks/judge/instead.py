@@ -11,7 +11,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import built, choices, given
+from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
@@ -34,10 +34,7 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, 
 from eleven_steps.checks.run.making import build
 
 SEARCHING = 8.0  # to find what else a class is right as
-SHOWN = {"fused": "_attn_implementation", "layer": "layer_idx", "first": "batch_first"}
-SHOWN |= {"one_key": "multi_query", "relative": "relative positions"}
-SHOWN |= {"relative_kind": "position_embeddings_type", "rate": "downsample_rate"}
-SHOWN |= {"cross": "is_cross_attention"}
+SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
 UNSIGNED = ("full", "rope", "rope,full")
