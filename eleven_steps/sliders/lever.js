@@ -8,7 +8,7 @@ const told = (k, { root, top, wide, falls, bare, most }) => [
   falls ? "Scores of words that come later become −∞: they fall through the floor." : "No word comes later here: no score becomes −∞.",
   `All bars are divided by ${root}. Without it the largest takes ${bare} %, with it ${bare === most ? "as much" : `${most} %`}.`,
   `The largest, ${top}, is taken off all: that changes no weight. Then exp bends each bar up: none is below 0.`,
-  `They lie down end to end, ${wide} long. ${wide === "1.00" ? "That is 1: " : "Squeeze the line to 1, and "}each bar is a weight.`,
+  `The bars lie end to end, ${wide} long. ${wide === "1.00" ? "That is 1: " : "Squeeze the line to 1, and "}each bar is a weight.`,
   "In training, dropout takes some weights away and doubles the rest.",
 ][k];
 

@@ -85,10 +85,12 @@ class Sentence {
     const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
     const [share, from, one] = ours.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
+    const off = row && heads.some((each) => each.off && each.layer === row.layer && each.head === row.h);
     this.most = one?.k; // the head that the finding is of
     this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
     this.finding.append(share > 0.03
       ? `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
+      : off ? `Layer ${row.layer}, head ${row.h} is off.`
       : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.");
     this.arcs(words, query, shown);
   }

@@ -33,7 +33,7 @@ from eleven_steps.checks.judge.related import (
     same_everywhere,
     whole,
 )
-from eleven_steps.checks.judge.say import Finding, came, from_notebook, say, together
+from eleven_steps.checks.judge.say import Finding, came, of_notebook, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.kinds import Slip, Write
@@ -216,7 +216,8 @@ def _why(
         finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
         return finding
-    lost, back = dropped(blame), back.get(at, "")
+    # What returns nothing has a result to return, not one to keep.
+    lost, back = "" if finding.name == "nothing" else dropped(blame), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
 
@@ -284,7 +285,7 @@ def _from_outside(
     task: Write, answer: Any, used: dict, scenes: list[Scene], faults: list
 ) -> Finding | None:
     if used["names"]:
-        return say("function_reads", what=from_notebook(used))
+        return say("function_reads", names=of_notebook(used))
     if faults[FIRST] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
         return None
     board, other = scenes[FIRST].case, scenes[SIZED].case

@@ -16,7 +16,7 @@ import torch
 from eleven_steps.checks.judge.differ import Blame, blamed, makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.related import blank, failed, same_parts
-from eleven_steps.checks.judge.say import Finding, from_notebook, say, together
+from eleven_steps.checks.judge.say import Finding, of_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
 from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, mistake_named
@@ -135,8 +135,7 @@ def _fails_alike(blame: Blame, name: str) -> bool:
     theirs = _planted(name, blame.walked.right.case)
     if theirs is None or _situation(theirs) != _situation(blame) or contradicted(blame, name):
         return False
-    sizes, others = _sizes(blame), _sizes(theirs)
-    if sizes != others and -1 not in sizes + others:  # which torch fills in
+    if not _may_be_same(_sizes(blame), _sizes(theirs)):
         return False
     return not blame.walked.trace.sizes or _stored(theirs) <= _stored(blame)
 
@@ -162,7 +161,15 @@ def _situation(blame: Blame) -> tuple:
 
 def _sizes(blame: Blame) -> list[int]:
     ops = blame.walked.trace.ops
-    return sorted(n for n in (ops[-1].numbers if ops else ()) if type(n) is int)
+    return [n for n in (ops[-1].numbers if ops else ()) if type(n) is int]
+
+
+def _may_be_same(sizes: list[int], others: list[int]) -> bool:
+    """Whether two calls may be given the same sizes: -1 stands for one that torch fills in."""
+    if -1 not in sizes + others:
+        return sorted(sizes) == sorted(others)
+    both = zip(sizes, others, strict=False)
+    return len(sizes) != len(others) or all(a == b or -1 in (a, b) for a, b in both)
 
 
 def contradicted(blame: Blame | None, name: str) -> bool:
@@ -264,7 +271,7 @@ def unknown(
     found = blame and blame.found
     finding = tell(blame, error_of(out)) if found else otherwise
     used = used_by(answer)
-    reads = say("forward_reads", what=from_notebook(used)).text if used["names"] else ""
+    reads = say("forward_reads", names=of_notebook(used)).text if used["names"] else ""
     hint = self_forgotten(out, facts) if isinstance(out, Failure) else ""
     return replace(finding, text=together(finding.text, hint, reads, more))
 

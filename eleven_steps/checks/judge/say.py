@@ -21,6 +21,7 @@ from eleven_steps.helpers.trace import STEPS
 
 MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
 WRONG = "✗", "warn"
+FEW = 4  # lines to run in a cell that are shown at once
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +83,9 @@ class Outcome:
         mark, colour = MARKS.get(self.kind, WRONG)
         text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(together(self.message, self.note)))
         shown = "".join(
-            f"<details open><summary>{said}</summary><pre>{escape(lines)}</pre></details>"
+            f"<details{' open' * (lines != self.cell or len(lines.splitlines()) <= FEW)}>"
+            f"<summary>{said}</summary>"
+            f"<pre>{escape(lines)}</pre></details>"
             for said, lines in self._lines()
         )
         return (
@@ -227,11 +230,10 @@ def together(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def from_notebook(used: dict[str, list]) -> str:
-    """Name what a function reads of the notebook, as outside.readings has it."""
-    return ", ".join(
-        wording("of_the_notebook", name=name, what=what) for name, what in used["names"]
-    )
+def of_notebook(used: dict[str, list]) -> str:
+    """Name what a function reads of the notebook, as places.readings has it."""
+    *others, last = (f"`{name}`" for name in used["names"])
+    return " and ".join(filter(None, (", ".join(others), last)))
 
 
 def came(thing: Any, rows: bool = True) -> str:

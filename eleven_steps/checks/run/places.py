@@ -170,7 +170,7 @@ def readings(function: Any) -> dict[str, list]:
     """What a function reads of the notebook, and what stands in its code.
 
     Returns:
-        names: (name, what it is) of each global that holds a tensor, a number or a module.
+        names: each global that holds a tensor, a number or a module.
         called: the names in its code, of what it calls for one; known without its source too.
         constants: the numbers above 0 in the code.
     """
@@ -187,9 +187,8 @@ def readings(function: Any) -> dict[str, list]:
     inside = [each for part in _body(node) for each in ast.walk(part)]
     scope = function.__globals__
     names = sorted(scope.keys() & _read(node, function.__code__))
-    known = [(name, kind) for name in names if (kind := _kind(scope[name]))]
     constants = sorted({each.value for each in inside if _is_size(each)})
-    return found | {"names": known, "constants": constants}
+    return found | {"names": [n for n in names if _is_own(scope[n])], "constants": constants}
 
 
 def _named(code: CodeType) -> set[str]:
@@ -264,11 +263,7 @@ def _is_size(node: ast.AST) -> bool:
     return number and 0 < node.value < math.inf
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"a tensor {tuple(value.shape)}"
-    if isinstance(value, nn.Module):
-        return "a module"
-    if type(value) is float and not math.isfinite(value):
-        return ""  # no size: who needs -inf may well take it from the notebook
-    return repr(value) if type(value) in (int, float) else ""
+def _is_own(value: Any) -> bool:
+    """Whether a value is a function's own to be given; -inf may well come from the notebook."""
+    number = type(value) in (int, float) and math.isfinite(value)
+    return number or isinstance(value, torch.Tensor | nn.Module)
