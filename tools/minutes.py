@@ -34,7 +34,7 @@ EXERCISE = 3  # minutes
 LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes
 SHORT, SHORT_CLASS = 2, 10  # minutes of an exercise in an evening
 FOLD = "## Deeper"
-SAID = re.compile(r", \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
+SAID = re.compile(r",? \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
 # In the README each notebook; in the plan for teachers each week, and each part of the evening.
@@ -92,7 +92,8 @@ def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
         for start, end in pairwise([*folds, len(cells)]):
             count = minutes(cells[start:end], known)
             heading = SAID.sub("", cells[start].source)
-            cells[start].source = f"{heading}, {count} minute{'s' * (count > 1)}"
+            mark = "" if heading.endswith("?") else ","
+            cells[start].source = f"{heading}{mark} {count} minute{'s' * (count > 1)}"
         if [cell.source for cell in cells] != before:
             yield path, notebook
 

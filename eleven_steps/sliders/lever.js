@@ -62,15 +62,16 @@ class Lever {
     const dots = this.group.querySelectorAll("circle");
     this.parts = [...this.group.querySelectorAll("g")].map((g, j) => {
       const [hit, ink, number, word] = g.children;
+      const move = (score) => { this.held = j; this.says.moved(j, score); };
       onDrag(g, (event) => {
         const { masked } = this.says.read();
         event.preventDefault(); event.stopPropagation(); g.focus({ preventScroll: true });
         return isFinite(masked[j]) && { score: masked[j], unit: this.unit };
-      }, ({ score, unit }, right, up) => this.says.moved(j, score + up / unit), () => this.says.letGo?.());
+      }, ({ score, unit }, right, up) => move(score + up / unit), () => this.says.letGo?.());
       onKeys(g, (key, { shiftKey }) => {
         const by = { ArrowUp: 1, ArrowDown: -1 }[key], { masked, far } = this.says.read();
         if (key === "Escape") return this.says.back(j);
-        if (by && isFinite(masked[j])) this.says.moved(j, masked[j] + by * far / 40 * (shiftKey ? 5 : 1));
+        if (by && isFinite(masked[j])) move(masked[j] + by * far / 40 * (shiftKey ? 5 : 1));
         return Boolean(by);
       });
       return { g, hit, ink, number, word, dot: dots[j] };
@@ -126,9 +127,10 @@ class Lever {
       lies > 0.5 ? (length === 1 ? "1" : `sum ${written(length)}`) : "").style.opacity = lies;
     set(this.svg, { viewBox: `0 0 ${wide} ${WORDS + 28}`, width: wide, height: WORDS + 28 });
     const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
+    const held = t > 2 && isFinite(masked[this.held]) ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
     this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
       falls: !masked.every(isFinite), bare: share(1), most: share(divisor),
-      root: divisor === root ? `${named} = ${written(root)}` : written(divisor) });
+      root: divisor === root ? `${named} = ${written(root)}` : written(divisor) }) + held;
     set(this.of, { x: 2, y: 15 }, row.of ?? "");
     this.buttons.forEach((button, k) => button.setAttribute("aria-pressed", k + 1 === moment));
     this.slider.value = Math.log(divisor);
