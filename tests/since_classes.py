@@ -105,6 +105,18 @@ class FusedNorm(Fused):
         return (t.transpose(1, 2) for t in (self.query_norm(q), self.key_norm(k), v))
 
 
+class PlainVnorm(Plain):
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q, k, v * torch.rsqrt(v.square().mean(-1, keepdim=True) + 1e-6)
+
+
+class FusedVnorm(Fused):
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q, k, F.rms_norm(v, v.shape[-1:], eps=1e-6)
+
+
 def turned(t, start=0):
     half = t.shape[-1] // 2
     speed = 1 / 10_000 ** (torch.arange(0, t.shape[-1], 2, device=t.device) / t.shape[-1])

@@ -33,7 +33,6 @@ from eleven_steps.beyond.variants.share import (
     KeysAsValues,
     Lends,
     TurnedBack,
-    ValueNorm,
 )
-from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, Temperature, rotate
+from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, Temperature, ValueNorm, rotate
 from eleven_steps.beyond.variants.weigh import Differential, Gate, Sinks, Unscaled

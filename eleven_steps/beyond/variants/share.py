@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.turn import Norm, Rope
+from eleven_steps.beyond.variants.turn import Rope
 
 
 @dataclass(frozen=True)
@@ -26,33 +26,6 @@ class KeysAsValues(Part):
         (queries,) = call.change("project_queries", call.mha.W_query(call.x))
         keys = call.mha.W_key(call.x)
         return queries, keys, keys
-
-
-@dataclass(frozen=True)
-class ValueNorm(Part):
-    """Bring values to one length as well: step 4.
-
-    Args:
-        as_keys: whether they take the learned numbers of Norm's keys; none otherwise.
-
-    Raises:
-        ValueError: as_keys, and no Norm stands beside it.
-
-    Source: Gemma 4 (2026); as_keys for DeepSeek-V4 (2026), whose keys are its values.
-    """
-
-    as_keys: bool = False
-    turn = 1
-
-    def check(self, mha):  # noqa: D102
-        if self.as_keys and not mha.part(Norm):
-            raise ValueError("ValueNorm norms values as keys: a Norm part is expected beside it")
-
-    def transpose(self, call: Call, queries, keys, values):
-        """Norm values (b, num_heads, num_keys, head_dim), each head's features by themselves."""
-        if self.as_keys:
-            return queries, keys, call.mha.key_norm(values)
-        return queries, keys, nn.functional.rms_norm(values, values.shape[-1:], eps=1e-6)
 
 
 @dataclass(frozen=True)

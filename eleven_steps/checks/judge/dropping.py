@@ -71,7 +71,8 @@ def dropout(subject: Subject, case: Case) -> Finding | None:
         passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
         if not close(*subject.outs(case, *passes, dropout=rate_of(case))):
             return say("dropout_off_after_eval")
-    if finding or "gradients" in subject.found or _linear_in_values(subject, case):
+    bent = "vnorm" in subject.changes  # by a norm, values are not linear in their layer
+    if finding or bent or "gradients" in subject.found or _linear_in_values(subject, case):
         return finding
     return say("gradients_of_other_drops")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,7 @@ SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relat
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
 UNSIGNED = ("full", "rope", "rope,full")
+VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 
 
@@ -140,7 +142,8 @@ def _in_words(choice: dict[str, Any]) -> str:
 def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
     """Yield the variants that a class might be right as, those of few changes first."""
     own = split(asked.variant)
-    parameters = dict(module.named_parameters()) if isinstance(module, nn.Module) else {}
+    module = module if isinstance(module, nn.Module) else nn.Module()
+    parameters = dict(module.named_parameters())
 
     def has(layer: str) -> bool:
         return any(named_as(layer, name) for name in parameters)
@@ -149,6 +152,7 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
     main = cases_of(asked.variant).main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     must = ["norm:1" if whole and each == "norm" else each for each in must]
+    must += ["vnorm"] * any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules())
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
     must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
     signs = [change for size, change in SIGNS.items() if size in sized]
@@ -259,6 +263,7 @@ def _changes(variant: str, own: str = "") -> str:
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
     norms = "norms of queries and keys" + " over all heads" * bool(numbers(variant, "norm"))
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
+    names |= {"vnorm": "norms of values"}
     names |= {"window": "a window", "gate": "a gate"}
     return " and ".join(names.get(each, each) for each in more)
 

@@ -255,6 +255,7 @@ def _pieces() -> tuple[str, ...]:
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, heads, *_: [room.GroupedHeads(heads)],
     "norm": lambda room, whole=0: [room.Norm(whole=whole == 1)],
+    "vnorm": lambda room: [room.ValueNorm()],
     "rope": lambda room, base=1e4, share=1: [
         room.Rope(base, width=share if share < 1 else None, first=True)
     ],

@@ -7,6 +7,7 @@ class and by name. All else is as check_attention says.
   In gqa:1 all heads share one.
 - norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root. In
   norm:1 all heads of a token are normed as one, weights as many as they have features together.
+- vnorm: values are normed as well, each head by itself and without weights.
 - rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
   rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
 - alibi: built with slopes (num_heads,); slope * distance is taken from the scaled scores.
@@ -47,7 +48,7 @@ from eleven_steps.checks.run.cases import Case, known, numbers, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
-NAMES = "gqa norm rope alibi cap full window padding topk other sinks unscaled gate latent cache"
+NAMES = "gqa norm vnorm rope alibi cap full window padding topk other sinks unscaled gate latent cache"
 VARIANTS: dict[str, tuple[str, ...]] = dict.fromkeys((*NAMES.split(), "linear"), ())
 VARIANTS |= {"gqa": ("num_kv_heads",), "alibi": ("slopes",), "cap": ("limit",)}
 VARIANTS |= {"window": ("window",), "topk": ("top_keys", "index_heads", "index_dim")}
