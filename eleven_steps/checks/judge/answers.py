@@ -17,7 +17,7 @@ from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.functions import judge_function
 from eleven_steps.checks.judge.growing import judge_class
 from eleven_steps.checks.judge.path import Walk
-from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say
+from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say, together
 from eleven_steps.checks.judge.written import judge_written
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Quiz, Task, Write
@@ -175,6 +175,9 @@ def _rejects(test: Any, rejected: list[str], first: Any, counts: dict[str, int])
     turned = len(rejected) == counts["right"] and 2 * counts["caught"] < counts["wrong"]
     name = "test_rejects_all" if whatever else "test_turned" if turned else "test_rejects"
     finding = say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
+    used = used_by(test)
+    if not {"eval", "train"} & {*used["called"]} and any(each < 1 for each in used["constants"]):
+        finding = replace(finding, text=together(finding.text, wording("test_unsteady")))
     again = ask(test, "verdicts", [source_of(REDRAWN)]) if len(rejected) < len(RIGHT) else [True]
     if isinstance(again, Failure) or again[0] is True:
         return finding

@@ -19,6 +19,7 @@ from eleven_steps.checks.judge.naming import (
     proven,
     under_way,
 )
+from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
     Pair,
@@ -263,12 +264,26 @@ def _slip(
         how = makes(played, slip) if name else same_everywhere(returned, theirs)
         if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
             continue
+        if name and (kept := _not_kept(task, blame)):
+            return replace(kept, step=None, mistake=name)
         if task.planted and index == 0:
             named = blame and blame.walked.trace.source and not dropped(blame)  # made, then left
             idle = named and blame.found and blame.found.reason == "idle"
             return replace(tell(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
+
+
+def _not_kept(task: Write, blame: Blame | None) -> Finding | None:
+    """Say that the tensors of the step are made, and that nothing which is returned needs them."""
+    if blame is None or dropped(blame):
+        return None
+    walked, back = blame.walked, [i for i in blame.walked.trace.returned if i is not None]
+    used = {i for n in walked.back(back) for i in walked.trace.ops[n].given} | {*back}
+    made = [i for i in walked.makers if walked.readings[i].stage == task.number and i not in used]
+    if len(made) < len(task.names):
+        return None
+    return tell(replace(blame, found=Difference(task.number, "idle", None, None, None, made[0])))
 
 
 def _slips(task: Write) -> list[Slip]:

@@ -141,6 +141,7 @@ STAGES = {
         ("b|h|i|j", "bh|i|j", "b|i|j", "b|h|j|i", "bh|j|i", "b|j|i", "h|b|i|j", "hb|i|j"), 5
     ),
     "context": {"b|n|h|d": 9, "b|n|hd": 10, "n|b|hd": 10, "n|bh|d": 9, "nb|hd": 10}
+    | {"n|b|h|d": 9}
     | dict.fromkeys(
         ("b|h|n|d", "bh|n|d", "b|n|d", "b|h|d|n", "bh|d|n", "b|d|n", "h|b|n|d", "hb|n|d"), 8
     ),

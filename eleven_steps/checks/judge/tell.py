@@ -53,6 +53,7 @@ EXPLAINED = {
     "view size is not compatible": "moved_before_view",
     "'NoneType'": "is_none",
     "shape of the mask": "picked_by_mask",
+    "masked_fill() received": "fill_takes",
     "must be a matrix": "matrices_alone",
     "must be a 3D tensor": "matrices_alone",
     "'Linear'": "layer_called",
@@ -370,6 +371,8 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
     op = walked.trace.ops[-1] if walked and walked.trace.ops else None
     if hint or not op or not op.failed:
         return hint
+    if [e.who for e in walked.of(op)][:2] == ["x", "out_proj.weight"]:
+        return wording("out_takes")
     return _axis_lost(walked) or _sizes_expected(walked) or _swapped(walked, len(walked.steps) - 1)
 
 
