@@ -64,11 +64,9 @@ class _Skipped:
 
 def norms(module: nn.Module, width: int) -> list[str]:
     """The names of the norms of x or of the output: their weights are as wide."""
-    return [
-        name
-        for name, each in module.named_modules()
-        if is_norm(each) and getattr(getattr(each, "weight", None), "shape", None) == (width,)
-    ]
+    every = ((name, each) for name, each in module.named_modules() if is_norm(each))
+    weights = ((name, getattr(each, "weight", None)) for name, each in every)
+    return [name for name, each in weights if getattr(each, "shape", None) == (width,)]
 
 
 def is_norm(module: nn.Module) -> bool:

@@ -47,9 +47,7 @@ OF_EACH = FILLED | {  # which masks of other names may be, too
 KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: ~hidden,
     "True where a key is hidden": lambda hidden, x: hidden,
-    "-inf where a key is hidden": lambda hidden, x: torch.zeros_like(
-        hidden, dtype=x.dtype
-    ).masked_fill(hidden, -torch.inf),
+    "-inf where a key is hidden": lambda h, x: x.new_zeros(h.shape).masked_fill(h, -torch.inf),
     "1 where a key is seen": lambda hidden, x: (~hidden).to(x.dtype),
     "1 where a key is hidden": lambda hidden, x: hidden.to(x.dtype),
 }
@@ -97,9 +95,8 @@ class Way:
             text += f", {self.mask}=True"
         elif self.mask:
             text += f", {self.mask} {self.shape}, {self.kind}"
-        return f"forward({text})" + (
-            " with (num_tokens, b, d_in)" if self.first and self.names else ""
-        )
+        with_order = f" with {order}" if self.first and self.names else ""
+        return f"forward({text}){with_order}"
 
 
 class Around:
@@ -142,8 +139,7 @@ class Padded(Around):
     @classmethod
     def of(cls, way: Any, names: Iterable[str]) -> "Iterator[Padded]":
         """Yield every such way around another, for parameters of these names."""
-        of = itertools.product([way], names, KINDS, FILLED)
-        return (cls(*each) for each in of)
+        return itertools.starmap(cls, itertools.product([way], names, KINDS, FILLED))
 
     @property
     def told(self) -> str:

@@ -48,8 +48,8 @@ from eleven_steps.checks.run.cases import Case, known, numbers, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
-NAMES = "gqa norm vnorm rope alibi cap full window padding topk other sinks unscaled gate latent "
-VARIANTS: dict[str, tuple[str, ...]] = dict.fromkeys((*NAMES.split(), "cache", "linear"), ())
+CHANGES = "gqa norm vnorm rope alibi cap full window padding topk other sinks unscaled gate latent "
+VARIANTS: dict[str, tuple[str, ...]] = dict.fromkeys((*CHANGES.split(), "cache", "linear"), ())
 VARIANTS |= {"gqa": ("num_kv_heads",), "alibi": ("slopes",), "cap": ("limit",)}
 VARIANTS |= {"window": ("window",), "topk": ("top_keys", "index_heads", "index_dim")}
 VARIANTS |= {"latent": ("latent_dim", "rope_dim"), "linear": ("decays",)}
