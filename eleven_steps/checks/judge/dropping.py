@@ -12,6 +12,7 @@ from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import LOOSE, Case, close, known
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.helpers.trace import trace
 
 SHARE = 0.2
 OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hits it too
@@ -159,14 +160,8 @@ def _one_hot(case: Case) -> torch.Tensor:
 @functools.cache
 def _right_steps(case: Case) -> dict[str, torch.Tensor]:
     """What the right class records in eval mode where weights are read, by its name."""
-    steps: dict[str, torch.Tensor] = {}
-
-    def keep(_: str, **tensors: torch.Tensor) -> None:
-        steps.update((name, each.clone()) for name, each in tensors.items())
-
-    with torch.no_grad():
-        play(case).module(_one_hot(case), record=keep)
-    return steps
+    steps = trace(play(case).module, _one_hot(case))
+    return {name: each for step in steps for name, each in step.tensors.items()}
 
 
 def _acting(outs: Four) -> Finding | None:
@@ -203,16 +198,10 @@ def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     return say("dropout_on_values" if by_key.all() else "dropout_on_context")
 
 
-def _weights_dropped(
-    weights: torch.Tensor,
-    again: torch.Tensor,
-    right: torch.Tensor,
-    scores: torch.Tensor,
-    rate: float,
-) -> Finding | None:
+def _weights_dropped(weights, again, right, scores, rate: float) -> Finding | None:
     """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside the right, in eval.
 
-    again has other draws; scores are the scaled ones, before the mask.
+    All are tensors of that shape; again has other draws; scores are the scaled ones, unmasked.
     """
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):
@@ -220,9 +209,8 @@ def _weights_dropped(
     if weights.isnan().any():  # a dropped -inf is NaN
         return say("dropout_on_scores")
     if close(rows, torch.ones_like(rows)):
-        return say(
-            "dropout_on_scores" if _of_scores(weights, scores, rate) else "dropout_too_early"
-        )
+        on_scores = _of_scores(weights, scores, rate)
+        return say("dropout_on_scores" if on_scores else "dropout_too_early")
     dropped = (weights.abs() <= 1e-6) & allowed
     factors = (weights / right)[allowed & ~dropped]
     if not len(factors) or factors.max() - factors.min() > 1e-2:
