@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for target in given.targets:
             outcome = judged_apart(target, layers=told or None, **options)
-            status = max(status, STATUS[verdict(outcome)])
+            status = max(status, STATUS[judgement(outcome)])
             print(as_json(target, outcome) if given.json else shown(target, outcome), flush=True)
     except KeyboardInterrupt:
         print("stopped: what is not named above is not judged", file=sys.stderr)
@@ -81,15 +81,15 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def verdict(outcome: Outcome) -> str:
+def judgement(outcome: Outcome) -> str:
     """right, wrong or not judged."""
     return "right" if outcome else "not judged" if outcome.kind in NOT_JUDGED else "wrong"
 
 
 def shown(target: str, outcome: Outcome) -> str:
     """What is said of a class, as lines for a terminal."""
-    mark, colour = MARKS[verdict(outcome)]
-    head = f"{mark} {target}: {verdict(outcome)}"
+    mark, colour = MARKS[judgement(outcome)]
+    head = f"{mark} {target}: {judgement(outcome)}"
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
@@ -104,7 +104,7 @@ def as_json(target: str, outcome: Outcome) -> str:
     """The same as an object in one line."""
     fields = {
         "target": target,
-        "verdict": verdict(outcome),
+        "verdict": judgement(outcome),
         "step": outcome.step,
         "name": STEPS[outcome.step - 1] if outcome.step else None,
         "mistakes": outcome.mistakes,

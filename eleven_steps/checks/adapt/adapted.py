@@ -20,9 +20,9 @@ from eleven_steps.checks.run.cases import (
     cases_of,
     close,
     split,
-    turned,
+    turning_of,
 )
-from eleven_steps.checks.run.contract import sizes
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 
@@ -175,7 +175,7 @@ class Adapted(nn.Module):
             if is_norm(owner := inner.get_submodule(name.rpartition(".")[0])):
                 owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
-        turning = round(head_dim * turned(self.variant)[1], 6)
+        turning = round(head_dim * turning_of(self.variant)[1], 6)
         if turning % 2 and (getattr(call, "turns", ()) or "rope" in split(self.variant)):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
         self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
@@ -293,7 +293,7 @@ class Adapted(nn.Module):
         """(heads, head_dim, ...) with the features that turn together side by side, if they are."""
         if not self.paired or layer not in TURNED:
             return tensor
-        many = round(self.head_dim * turned(self.variant)[1])
+        many = round(self.head_dim * turning_of(self.variant)[1])
         first, still = tensor.tensor_split([many], dim=1)
         return torch.cat([first.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2), still], 1)
 
@@ -348,7 +348,7 @@ def refusal(cls: Any, case: Case) -> str:
     if not (isinstance(cls, type) and issubclass(cls, Adapted)):
         return ""
     first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
-    made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes(case))
+    made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes_besides(case))
     return made.text if isinstance(made, Failure) else ""
 
 

@@ -201,7 +201,7 @@ def turned_by(module: Any) -> tuple[str, ...]:
     return ("cos", "sin") if {"cos", "sin"} <= {*names} else found
 
 
-def runs(call: Call, module: Any, width: int) -> bool:
+def gives_tensor(call: Call, module: Any, width: int) -> bool:
     """Whether a call gives a tensor."""
     return bool(_shape(call, module, width))
 

@@ -17,8 +17,8 @@ from typing import Any, get_args
 
 from torch import nn
 
-from eleven_steps.checks.run.cases import Case, split, turned
-from eleven_steps.checks.run.contract import sizes
+from eleven_steps.checks.run.cases import Case, split, turning_of
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 # What each size is called elsewhere
@@ -130,15 +130,15 @@ def _asked_for(
 
 def whatever(variant: str) -> dict[str, Any]:
     """What a constructor may ask for that is the same in all cases of a variant."""
-    (base, share), changes = turned(variant), split(variant)
+    (base, share), changes = turning_of(variant), split(variant)
     said = {"causal": "full" not in changes, "norm": "norm" in changes, "nothing": 0.0}
     return said | {"base": base, "share": share if share < 1 else 0.5}
 
 
-def given(case: Case) -> dict[str, Any]:
+def sizes_given(case: Case) -> dict[str, Any]:
     """All that a constructor may ask for in a case, by our names."""
     own = {name: size for name, size in case.letters.items() if name not in ("b", "num_tokens")}
-    return own | {"dropout": 0.0, "qkv_bias": True} | whatever(case.variant) | sizes(case)
+    return own | {"dropout": 0.0, "qkv_bias": True} | whatever(case.variant) | sizes_besides(case)
 
 
 def choices(asked: set[str]) -> Iterator[dict[str, Any]]:

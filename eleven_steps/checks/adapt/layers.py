@@ -127,7 +127,7 @@ def bias_of(name: str, names: Iterable[str]) -> str:
     return ""
 
 
-def found(module: nn.Module) -> dict[str, list[str]]:
+def weights_found(module: nn.Module) -> dict[str, list[str]]:
     """Names of the weights of each role; those of several heads are one name with *.
 
     Where one role is left and one weight, they belong together, whatever its name.
@@ -193,7 +193,7 @@ def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
     return not axes
 
 
-def places(
+def all_places(
     module: nn.Module, weights: dict[str, str], sizes: dict[str, dict], told: dict[str, str]
 ) -> Iterator[list[Kept]]:
     """Yield every way to read where the weights are, the usual ones first.

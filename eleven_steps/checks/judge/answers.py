@@ -291,7 +291,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
     if finding.case is None or finding.case.example == "whiteboard" or not name.isidentifier():
         return {"printed": printed}
     if isinstance(task, Grow):
-        lines = made(scene.case, name)
+        lines = cell_lines(scene.case, name)
     else:
         lines = call_lines(task, scene, name)
         if finding.kind == "value" and not scene.case.example:  # others than the numbers told
@@ -307,14 +307,14 @@ def call_lines(task: Write, scene: Scene, name: str) -> list[str]:
         return []
     if "steps[" in call:
         traced = ["from helpers.trace import trace", "steps = trace(mha, x)", call]
-        return [traced[0], *made(scene.case), *traced[1:]]
-    lines = made(scene.case) if "mha" in call or "x" in arguments else []
+        return [traced[0], *cell_lines(scene.case), *traced[1:]]
+    lines = cell_lines(scene.case) if "mha" in call or "x" in arguments else []
     if "mha" not in call and scene.case.example == "second":  # which needs no class
         lines = [lines[0], lines[-1]] if lines else []
     return [*lines, call]
 
 
-def made(case: Case, name: str = "") -> list[str]:
+def cell_lines(case: Case, name: str = "") -> list[str]:
     """The lines that make mha and x of a case that has an example, or call a class of that name."""
     bias = ", qkv_bias=True" if case.qkv_bias else ""
     sizes = f"{case.d_in}, {case.d_out}, {case.context_length}, 0.0, {case.num_heads}{bias}"

@@ -24,15 +24,15 @@ from eleven_steps.checks.judge.dropping import DROPPING
 from eleven_steps.checks.judge.naming import (
     Played,
     drawn_anew,
-    dropped,
     error_of,
     of_names,
-    pair,
-    single,
+    one_mistake,
+    result_dropped,
+    two_mistakes,
     unknown,
 )
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
-from eleven_steps.checks.judge.say import Finding, Outcome, letters, outcome_of, say, together
+from eleven_steps.checks.judge.say import Finding, Outcome, letters_of, outcome_of, say, together
 from eleven_steps.checks.judge.subject import Subject, decided, no_part
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -99,7 +99,7 @@ def _shapes(subject: Subject) -> Iterator[Finding]:
     names = []
     if odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
         names = list(candidates(subject.shapes, subject.variant))
-    name = names and (single(_played(subject)) or (names[0] if len(names) == 1 else ""))
+    name = names and (one_mistake(_played(subject)) or (names[0] if len(names) == 1 else ""))
     yield say(name) if name else misshapen(subject.shapes, subject.variant)
 
 
@@ -148,14 +148,14 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
     blame = blamed(subject.cls, case, out)
-    where = letters(case) if main in wrong else f"b = {case.b}, {letters(case)}"
+    where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
     if not raised and (finding := drawn_anew(subject.cls, case, blame)):
         yield finding
     elif blame is None and raised:
         yield constructor_raised(subject.cls, case, case.qkv_bias, out)
     elif blame and blame.found and blame.found.reason == "idle":
         finding = tell(blame, error_of(out))
-        yield replace(finding, text=together(finding.text, dropped(blame)))
+        yield replace(finding, text=together(finding.text, result_dropped(blame)))
     elif names := _mistakes_of_outputs(subject, blame, case):
         if names == ("no_mask",) and subject.leaks(train=True) is False:
             yield say("future_in_eval")
@@ -168,7 +168,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
         if raised:
             otherwise = say("forward_raises", error=out.told, where=where)
         more = "" if raised else decided(subject, wrong, case, where)
-        more = together(dropped(blame), more or _here_alone(subject, blame, case, wrong))
+        more = together(result_dropped(blame), more or _here_alone(subject, blame, case, wrong))
         yield unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
 
 
@@ -200,12 +200,12 @@ def _played(subject: Subject) -> Played:
 
 def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
     played = _played(subject)
-    if name := single(played, blame):
+    if name := one_mistake(played, blame):
         return (name,)
     if blame is None or blame.raised:
         return ()
     again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
-    return next(filter(None, (pair(played, each) for each in (blame, again) if each)), ())
+    return next(filter(None, (two_mistakes(played, each) for each in (blame, again) if each)), ())
 
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:
@@ -215,7 +215,7 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
     again = blame and other and blamed(subject.cls, other, subject.out(other))
     if not again or not again.found or blame.found and blame.found.step == again.found.step:
         return ""
-    return say("so_here", where=letters(case)).text
+    return say("so_here", where=letters_of(case)).text
 
 
 # What comes last, since a slow class may leave it out
@@ -229,7 +229,7 @@ def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     limited = hasattr(subject.cls, "places")
     fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]
     if fails:
-        where = f"b = {fails[0].b}, {letters(fails[0])}"
+        where = f"b = {fails[0].b}, {letters_of(fails[0])}"
         yield say("raises_there", error=subject.out(fails[0]).text, where=where)
     subject.cases = replace(cases, sized=tuple(e for e in cases.sized if e not in fails))
     tried = (each for each in every if each not in fails)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.judge.say import Finding, letters, say
+from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -160,7 +160,8 @@ def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
         step = 10
     elif step == 2 and not variant and shape[0] == main.d_out * main.num_heads:
         step = 1
-    return say("layer_shape", step, name=name, where=letters(main), shape=shape, right=right[name])
+    values = {"where": letters_of(main), "shape": shape, "right": right[name]}
+    return say("layer_shape", step, name=name, **values)
 
 
 def stored(facts: Facts, case: Case = BIASED) -> Iterator[Finding]:

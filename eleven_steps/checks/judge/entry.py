@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms, refusal
-from eleven_steps.checks.adapt.beside import runs, ways_beside
-from eleven_steps.checks.adapt.built import built, given, not_ours
+from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
+from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
 from eleven_steps.checks.adapt.calls import PADS, Padded
-from eleven_steps.checks.adapt.layers import ROLES, each_of, found, places
+from eleven_steps.checks.adapt.layers import ROLES, all_places, each_of, weights_found
 from eleven_steps.checks.judge.again import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import in_other_order
@@ -28,7 +28,7 @@ from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, ask, is_remote, kind_of, once
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
-from eleven_steps.checks.run.contract import changes_of, combined, sizes
+from eleven_steps.checks.run.contract import changes_of, combined, sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
@@ -255,7 +255,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
     changes = changes_of(asked.variant)
     causal = "full" not in changes
-    told = given(main) | asked.choice
+    told = sizes_given(main) | asked.choice
     made = attempt(built, asked.build, told)
     if isinstance(made, Failure):
         why = wording("unread_build", error=made.text)
@@ -263,7 +263,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     module, names = made
     width, calls, weights, layouts = _what_is_read(asked, module, names, main)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
-    kv_heads = sizes(main).get("num_kv_heads", main.num_heads)
+    kv_heads = sizes_besides(main).get("num_kv_heads", main.num_heads)
     heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
     of_role = {role: letters | {"h": heads.get(role, main.num_heads)} for role in weights}
     if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
@@ -271,7 +271,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
     turning = "rope" in changes
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
-    for around, where in product(arounds, places(module, weights, of_role, layouts)):
+    for around, where in product(arounds, all_places(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for paired, call in product(pairings, calls):
             yield adapted(
@@ -302,7 +302,7 @@ def _what_is_read(
         return width, calls, *_weights(module, asked.layers)
     except Unread as error:
         padded = "padding" in changes_of(asked.variant)
-        if padded or any(runs(each, module, width) for each in calls):
+        if padded or any(gives_tensor(each, module, width) for each in calls):
             raise
         raise Unread(together(str(error), wording("unread_either"))) from None
 
@@ -342,7 +342,7 @@ def _weights(
     """The name of each role's weight, and the layouts that are told."""
     parameters, layouts = dict(module.named_parameters()), {}
     taken = {name for role in layers or () for name in ROLES[role]}
-    guessed = {role: w for role, w in found(module).items() if not taken & {*ROLES[role]}}
+    guessed = {role: w for role, w in weights_found(module).items() if not taken & {*ROLES[role]}}
     for role, told in (layers or {}).items():
         name, _, layout = (each.strip() for each in (told or "").partition(":"))
         for weight in (name, f"{name}.weight", f"{name}_weight") if told else ():
@@ -408,5 +408,5 @@ def _left_aside(reading: type[Adapted], case: Case) -> str:
     if "dropout" not in reading.asked:
         return ""
     first = case.d_in, case.d_out, case.context_length, 0.5, case.num_heads
-    names = getattr(attempt(reading, *first, **sizes(case)), "set_aside", ())
+    names = getattr(attempt(reading, *first, **sizes_besides(case)), "set_aside", ())
     return wording("left_aside", names=", ".join(names)) if names else ""

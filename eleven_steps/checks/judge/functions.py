@@ -13,10 +13,10 @@ from eleven_steps.checks.judge.differ import Blame, followed, plainly
 from eleven_steps.checks.judge.naming import (
     Played,
     contradicted,
-    dropped,
     error_of,
     makes,
     proven,
+    result_dropped,
     under_way,
 )
 from eleven_steps.checks.judge.path import Difference
@@ -32,7 +32,7 @@ from eleven_steps.checks.judge.related import (
     related,
     reordered,
     same_everywhere,
-    whole,
+    whole_number,
 )
 from eleven_steps.checks.judge.say import Finding, came, of_notebook, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
@@ -124,7 +124,7 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
 
 
 def _whole_fault(name: str, part: Any, right: int, scene: Scene, letters: str) -> Finding | None:
-    number = whole(part)
+    number = whole_number(part)
     if number is None:
         hint = wording("as_whole_division") if type(part) is float else ""
         return say("no_whole_number", name=name, type=type_name(part), hint=hint)
@@ -218,7 +218,7 @@ def _why(
     if finding.kind == "unfinished":
         return finding
     # What returns nothing has a result to return, not one to keep.
-    lost, back = "" if finding.name == "nothing" else dropped(blame), back.get(at, "")
+    lost, back = "" if finding.name == "nothing" else result_dropped(blame), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
 
@@ -267,7 +267,7 @@ def _slip(
         if name and (kept := _not_kept(task, blame)):
             return replace(kept, step=None, mistake=name)
         if task.planted and index == 0:
-            named = blame and blame.walked.trace.source and not dropped(blame)  # made, then left
+            named = blame and blame.walked.trace.source and not result_dropped(blame)
             idle = named and blame.found and blame.found.reason == "idle"
             return replace(tell(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")

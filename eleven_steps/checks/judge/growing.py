@@ -25,10 +25,10 @@ from eleven_steps.checks.judge.dropping import dropping_of_step
 from eleven_steps.checks.judge.naming import (
     Played,
     drawn_anew,
-    dropped,
     error_of,
     of_names,
-    single,
+    one_mistake,
+    result_dropped,
     under_way,
     unknown,
 )
@@ -126,7 +126,7 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
         finding = behind or drops or _so_far(right[-1], blame)
     elif not (finding := drawn_anew(cls, TASK_CASES[SIZED], blame)):
         finding = _some_of(returned) or _wrong(cls, facts, blame, seen, returned)
-    return replace(finding, text=together(finding.text, dropped(blame)))
+    return replace(finding, text=together(finding.text, result_dropped(blame)))
 
 
 def _left_behind(blame: Blame) -> Finding | None:
@@ -190,7 +190,7 @@ def _wrong(
         partial(alike_in_shape, shapes=facts.shapes),
         STEPS[1:],
     )
-    if name := single(played, blame):
+    if name := one_mistake(played, blame):
         (finding,) = of_names([name], blame, _with_why, error_of(here.out))
         return replace(finding, case=None if finding.text == MISTAKES[name].told else scene.case)
     return unknown(cls, blame, here.out, facts, _unlike(here, scene))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from eleven_steps.checks.judge.dropping import training
-from eleven_steps.checks.judge.say import Finding, letters, say
+from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
@@ -156,7 +156,7 @@ def _of_state(subject: Subject, case: Case, wrong: Pass, mine: Seen, right: Seen
     """Ask what state makes a pass in a row another one; none does if it is so by itself."""
     by_itself = not close(subject.outs(case, wrong)[0], right.out)
     if by_itself and not wrong.train and wrong.how in ("", "copied"):
-        return say("other_output", where=f"b = {case.b}, {letters(case)}")
+        return say("other_output", where=f"b = {case.b}, {letters_of(case)}")
     if wrong.gradients and isinstance(mine.out, Failure) and not by_itself:
         return say("backward_once", error=mine.out.told)
     claims = (each(subject, case) for each in (draws, *CALLS[1:], CONVERTED, training))

@@ -12,7 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, given
+from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, sizes_given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
@@ -26,9 +26,9 @@ from eleven_steps.checks.run.cases import (
     cases_of,
     close,
     known,
-    numbers,
+    numbers_of,
     split,
-    turned,
+    turning_of,
 )
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
@@ -69,7 +69,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
         ways = [replace(each, variant=turning) for each in ways]
     verdict = _of_all(judge, every, ways, some)
     if turning:
-        if verdict.passed and slips(base := turned(turning)[0], module):
+        if verdict.passed and slips(base := turning_of(turning)[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
             text = wording("right_turning", how=_changes(turning))
@@ -102,7 +102,7 @@ def _beyond(every: Every, asked: Any, verdict: Outcome) -> Outcome:
 def _module_and_sizes(asked: Any) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
     with isolated(SEARCHING):
-        made = attempt(built, asked.build, given(cases_of(asked.variant).main))
+        made = attempt(built, asked.build, sizes_given(cases_of(asked.variant).main))
     return (None, set()) if isinstance(made, Failure) else made
 
 
@@ -170,7 +170,7 @@ def _instead(
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(every, other):
-            variant = "" if slips(turned(turning)[0], _module_and_sizes(asked)[0]) else turning
+            variant = "" if slips(turning_of(turning)[0], _module_and_sizes(asked)[0]) else turning
             other = replace(asked, variant=variant)
         if variant and _fits(every, other):
             said, how = judge(other), as_options(variant)
@@ -256,12 +256,12 @@ def as_options(variant: str) -> str:
 
 def _changes(variant: str, own: str = "") -> str:
     more = split(",".join(each for each in variant.split(",") if each not in own.split(",")))
-    (base, share), rope = turned(variant), "RoPE"
+    (base, share), rope = turning_of(variant), "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
-    heads = "MQA" if numbers(variant, "gqa") else "GQA"
+    heads = "MQA" if numbers_of(variant, "gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    norms = "norms of queries and keys" + " over all heads" * bool(numbers(variant, "norm"))
+    norms = "norms of queries and keys" + " over all heads" * bool(numbers_of(variant, "norm"))
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values"}
     names |= {"window": "a window", "gate": "a gate"}

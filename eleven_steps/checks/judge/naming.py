@@ -83,7 +83,7 @@ def _makes(played: Played, step: str, *slips: Any) -> str:
     return "error" if fails and len(texts) == 1 else "failure" if same_cases else ""
 
 
-def single(played: Played, blame: Blame | None = None) -> str | None:
+def one_mistake(played: Played, blame: Blame | None = None) -> str | None:
     """The one mistake that comes to what an answer gives, followed to blame, if it was."""
     step = blame.found.step if blame and blame.found else None
     mistakes, raised = played.mistakes, blame is not None and blame.raised
@@ -184,7 +184,7 @@ def contradicted(blame: Blame | None, name: str) -> bool:
 # Two mistakes
 
 
-def pair(played: Played, blame: Blame) -> tuple[str, ...]:
+def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
     """Two mistakes that together come to what an answer gives, the first where it was blamed.
 
     What the first makes must be among the tensors of the forward, up to where the second is made.
@@ -276,7 +276,7 @@ def unknown(
     return replace(finding, text=together(finding.text, hint, reads, more))
 
 
-def dropped(blame: Blame | None) -> str:
+def result_dropped(blame: Blame | None) -> str:
     """Say which result the code makes and drops."""
     ops = blame.walked.trace.ops if blame else ()
     name = next(filter(None, (dropped_call(op.place) for op in ops)), "")

@@ -113,7 +113,7 @@ class Walk:
     def own(self, right: torch.Tensor) -> torch.Tensor | None:
         """The answer's own tensor that is a right one."""
         near = 1e-7 if right.dtype == torch.float64 else 2e-4
-        return next((t for t in self.trace.tensors if same(t, right, near)), None)
+        return next((t for t in self.trace.tensors if same_numbers(t, right, near)), None)
 
     def known(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
@@ -128,7 +128,7 @@ class Walk:
         return any(axis == "hd" and (size == one or size % one) for axis, size in axes)
 
 
-def same(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
+def same_numbers(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
     """Whether two tensors agree in shape and numbers, -inf for any number that hides."""
     if one.shape != other.shape or one.dtype != other.dtype or one.device.type != "cpu":
         return False
@@ -243,7 +243,8 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
             return Reading("scores", first.who, part=True)
     of_scores = name in MEET | SCALE and any(each.family in FAMILIES[2:] for each in given)
     scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
-    if any(same(walked.trace.tensors[index], right.product * scale, 1e-7) for scale in scales):
+    tensor = walked.trace.tensors[index]
+    if any(same_numbers(tensor, right.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
     if kept and (walked.trace.tensors[index] == 1).all():  # of one key, whatever it scores

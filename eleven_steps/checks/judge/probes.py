@@ -26,11 +26,11 @@ from eleven_steps.checks.judge.in_a_row import (
     written,
 )
 from eleven_steps.checks.judge.in_use import unlike_itself
-from eleven_steps.checks.judge.say import Finding, letters, say
+from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, is_remote, once
-from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turned
+from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turning_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
@@ -86,7 +86,7 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
         return None
     if finding.kind == "remark":
         return finding
-    where = f"b = {case.b}, {letters(case)}"
+    where = f"b = {case.b}, {letters_of(case)}"
     if probe.name == "dropout":
         where += f", dropout = {rate_of(case):g}"
     return say(probe.plainly or "seen_once", finding.step, said=finding.text, where=where)
@@ -141,7 +141,7 @@ def turned_in_half(subject: Subject, case: Case) -> Finding | None:
     handed = getattr(getattr(subject.cls, "call", None), "turns", ())  # by us, in its dtype
     if handed or "rope" not in split(subject.variant):
         return None
-    wide = round(2 / turned(subject.variant)[1])  # one pair, which turns by 1 at any base
+    wide = round(2 / turning_of(subject.variant)[1])  # one pair, which turns by 1 at any base
     case = replace(case, d_in=wide, d_out=wide)
     if not takes(subject.cls, case):
         return None
@@ -189,7 +189,7 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
     if isinstance(mine, Failure):
         if hasattr(subject.cls, "places"):  # from elsewhere, where its length may be fixed
             return None
-        return say("forward_raises", error=mine.told, where=letters(case))
+        return say("forward_raises", error=mine.told, where=letters_of(case))
     if subject.leaks(case):
         return say("long_future_seen", **tokens)
     if finding := no_part(subject, case):

@@ -30,7 +30,7 @@ def is_tensor(part: Any) -> bool:
     return plain and (part.layout, part.device.type) == CPU_STRIDED
 
 
-def whole(part: Any) -> int | None:
+def whole_number(part: Any) -> int | None:
     """A whole number of any kind as an int; None for anything else."""
     scalar = type(part) is torch.Tensor and part.dim() == 0 or issubclass(type(part), np.generic)
     part = part.item() if scalar else part
@@ -74,7 +74,7 @@ def failed(parts: Parts) -> bool:
 def agree(one: Any, other: Any, numbers_alone: bool = False) -> bool:
     """Whether one part of an answer is what is expected of it."""
     if isinstance(other, int):
-        return whole(one) == other
+        return whole_number(one) == other
     if not is_tensor(one) or one.shape != other.shape or one.dtype != other.dtype:
         return False
     if not other.is_floating_point():

@@ -211,7 +211,7 @@ def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> O
 # The words
 
 
-def letters(case: Case) -> str:
+def letters_of(case: Case) -> str:
     """The lecture's letters and their sizes in one line, b aside."""
     return ", ".join(f"{name} = {size}" for name, size in case.letters.items() if name != "b")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, same
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, same_numbers
 from eleven_steps.checks.judge.read import HIDDEN
 from eleven_steps.checks.judge.syntax import MEET, around, call_name, of_self, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import blockwise
@@ -25,7 +25,7 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
         weight, bias = (getattr(getattr(module, name), part) for part in ("weight", "bias"))
         stored = [x @ weight.detach()] if x.shape[-1] == len(weight) else []
         stored += [] if bias is None else [each + bias.detach() for each in stored]
-        if any(same(made[0], each, 1e-7) for each in stored):
+        if any(same_numbers(made[0], each, 1e-7) for each in stored):
             return Difference(2, "stored", number, op.place, values={"layer": name})
     if op.place and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
         values = {"code": op.place.expression}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.run.cases import Case, cases_of, numbers
+from eleven_steps.checks.run.cases import Case, cases_of, numbers_of
 from eleven_steps.checks.run.contract import changes_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -22,7 +22,7 @@ Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read an As
 
 def turns_unsaid(variant: str) -> bool:
     """Whether queries and keys turn, and it is not said at which base."""
-    return "rope" in changes_of(variant) and not numbers(variant, "rope")
+    return "rope" in changes_of(variant) and not numbers_of(variant, "rope")
 
 
 def turned_as(every: Every, asked: Any) -> str:

@@ -20,8 +20,8 @@ from typing import Any
 
 from eleven_steps.beyond import variants
 from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
-from eleven_steps.checks.know.sentences import read
-from eleven_steps.checks.run.cases import numbers
+from eleven_steps.checks.know.sentences import read_toml
+from eleven_steps.checks.run.cases import numbers_of
 from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
 from eleven_steps.helpers import attention
 from eleven_steps.helpers.trace import STEPS
@@ -76,7 +76,7 @@ def _mistake(
     return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), variant)
 
 
-_CONTENT, _LATER = read("mistakes.toml"), read("changes.toml")
+_CONTENT, _LATER = read_toml("mistakes.toml"), read_toml("changes.toml")
 LINES: dict[str, str] = _CONTENT.pop("lines")
 OTHER_LINES: dict[str, str] = _LATER.pop("lines")
 MISTAKES: dict[str, Mistake] = {
@@ -284,7 +284,7 @@ def fitted(names: dict[str, Any], variant: str) -> type:
             parts = {}  # one of a kind: a latent turns a few features where rope turns all
             for change in filter(BUILT.get, changes):
                 own = [named.pop(size) for size in VARIANTS[change]]
-                own += numbers(variant, change)
+                own += numbers_of(variant, change)
                 parts |= {type(part): part for part in BUILT[change](room, *own)}
             super().__init__(*lecture, parts=parts.values(), **named)
 

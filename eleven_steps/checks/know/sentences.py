@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from eleven_steps.helpers.trace import STEPS
 
 
-def read(name: str) -> dict[str, Any]:
+def read_toml(name: str) -> dict[str, Any]:
     """Return what a TOML file of this folder holds."""
     return tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))
 
@@ -36,7 +36,7 @@ def wording(name: str, /, **values: Any) -> str:
 
 SENTENCES: dict[str, Sentence] = {
     name: Sentence(None if step == "any" else STEPS.index(step) + 1, text, kind)
-    for step, kinds in read("sentences.toml").items()
+    for step, kinds in read_toml("sentences.toml").items()
     for kind, sentences in kinds.items()
     for name, text in sentences.items()
 }

@@ -39,21 +39,21 @@ def split(variant: str) -> tuple[str, ...]:
     return tuple(name.partition(":")[0].strip() for name in variant.split(",") if name.strip())
 
 
-def numbers(variant: str, change: str) -> tuple[float, ...]:
+def numbers_of(variant: str, change: str) -> tuple[float, ...]:
     """The numbers that a variant gives a change: of rope, the base and the share that turns."""
     each = next((each for each in variant.split(",") if split(each) == (change,)), "")
     return tuple(map(float, each.split(":")[1:]))
 
 
-def turned(variant: str) -> tuple[float, float]:
+def turning_of(variant: str) -> tuple[float, float]:
     """The base at which a variant's positions turn, and the share of a head's features."""
-    given = numbers(variant, "rope")
+    given = numbers_of(variant, "rope")
     return (*given, *(1e4, 1.0)[len(given) :])
 
 
 def pairs_up(case: "Case") -> bool:
     """Whether the features of a head that positions turn are pairs."""
-    return round(case.head_dim * turned(case.variant)[1], 6) % 2 == 0
+    return round(case.head_dim * turning_of(case.variant)[1], 6) % 2 == 0
 
 
 def added(variant: str) -> tuple[str, ...]:

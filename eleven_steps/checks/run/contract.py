@@ -44,7 +44,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants import alibi_slopes
-from eleven_steps.checks.run.cases import Case, known, numbers, split
+from eleven_steps.checks.run.cases import Case, known, numbers_of, split
 from eleven_steps.checks.run.isolate import type_name
 
 # What the constructor of each gets besides, by name.
@@ -83,12 +83,12 @@ def combined(variant: str) -> str:
         if one in changes and (beside := changes.intersection(others.split())):
             raise ValueError(f"{one} and {min(beside)} do not go together: {reason}")
     for name in names:
-        base, share = (*numbers(variant, name), 1.0, 1.0)[:2]
-        only = numbers(variant, name) in ((), (1.0,) * (name in ("gqa", "norm")))
+        base, share = (*numbers_of(variant, name), 1.0, 1.0)[:2]
+        only = numbers_of(variant, name) in ((), (1.0,) * (name in ("gqa", "norm")))
         if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
             rule = "rope takes numbers, a base and a share of 1, gqa and norm a 1"
             raise ValueError(f"{named[name]!r}: {rule}")
-    brought = {BRINGS.get(each) for each in names if not numbers(variant, "rope")}
+    brought = {BRINGS.get(each) for each in names if not numbers_of(variant, "rope")}
     return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
 
 
@@ -99,7 +99,7 @@ def changes_of(variant: str) -> tuple[str, ...]:
     return tuple(each for each in VARIANTS if each in names)
 
 
-def asked(variant: str) -> tuple[str, ...]:
+def asked_besides(variant: str) -> tuple[str, ...]:
     """The names of what a constructor gets besides."""
     return tuple(size for each in changes_of(variant) for size in VARIANTS[each])
 
@@ -107,21 +107,21 @@ def asked(variant: str) -> tuple[str, ...]:
 def signature(variant: str) -> str:
     """How a constructor is called."""
     lecture = "d_in, d_out, context_length, dropout, num_heads, qkv_bias=False"
-    return ", ".join((lecture, *asked(variant)))
+    return ", ".join((lecture, *asked_besides(variant)))
 
 
-def sizes(case: Case) -> dict[str, Any]:
+def sizes_besides(case: Case) -> dict[str, Any]:
     """What a constructor gets besides, by name."""
     heads = case.num_heads
-    most = 1 if numbers(case.variant, "gqa") else heads // 2
+    most = 1 if numbers_of(case.variant, "gqa") else heads // 2
     every = {"limit": 2 / heads, "window": 3, "latent_dim": 11, "rope_dim": 4}
     every |= {"top_keys": 3, "index_heads": 16, "index_dim": 8}
     every |= dict.fromkeys(("slopes", "decays"), alibi_slopes(heads))  # (num_heads,)
     every["num_kv_heads"] = max((n for n in range(1, most + 1) if heads % n == 0), default=1)
-    return {name: every[name] for name in asked(case.variant)}
+    return {name: every[name] for name in asked_besides(case.variant)}
 
 
-def beside(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def beside_x(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """What forward gets after x (b, num_tokens, d_in)."""
     more, answering = [], x
     if "other" in case.changes:
@@ -153,7 +153,7 @@ def called(
     """
     if "cache" in case.changes:
         return _in_pieces(module, x, in_turn, options)
-    more = beside(case, x)
+    more = beside_x(case, x)
     out = module(x, *more, **options)
     filled = "padding" in case.changes and "other" not in case.changes  # tokens of x
     if filled and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_parameters
-from eleven_steps.checks.run.contract import sizes
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from eleven_steps.checks.run.places import own_steps, statement_at
 
@@ -88,7 +88,7 @@ def statement(cls: Any, case: Case, bias: bool | None) -> dict[str, Any]:
 def construct(cls: Any, case: Case, bias: bool | None, dropout: float = 0.0) -> nn.Module:
     """Call a constructor as the lecture does; qkv_bias is left out where bias is None."""
     first = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
-    more = sizes(case)
+    more = sizes_besides(case)
     if bias is None:
         return cls(*first, **more)
     try:

@@ -17,7 +17,7 @@ import torch
 
 from eleven_steps.checks.know.exercises.kinds import Explain
 from eleven_steps.checks.know.exercises.tasks import TASKS, question
-from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.helpers.examples import load_example
 
 Matrices = Mapping[str, torch.Tensor]
@@ -69,7 +69,7 @@ def resolved(value: Any, shared: Mapping[str, str]) -> Any:
     return value
 
 
-_SHEET = read("exercises/sheet.toml")
+_SHEET = read_toml("exercises/sheet.toml")
 _SHARED = _SHEET.pop("shared")
 SAID = resolved(_SHEET, resolved(_SHARED, _SHARED))
 CUT = _SHARED["cut"]

@@ -28,9 +28,9 @@ from eleven_steps.checks.know.exercises.kinds import (
     as_parts,
 )
 from eleven_steps.checks.know.right import Scene
-from eleven_steps.checks.know.sentences import read
+from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.checks.run.cases import TASK_CASES, Case, known
-from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes
+from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes_besides
 from eleven_steps.helpers.attention import future_mask
 from eleven_steps.helpers.trace import STEPS
 
@@ -58,7 +58,7 @@ def tuples(value: Any) -> Any:
 
 
 QUESTIONS = {
-    name: question(name, **entry) for name, entry in read("exercises/questions.toml").items()
+    name: question(name, **entry) for name, entry in read_toml("exercises/questions.toml").items()
 }
 
 # The classes that a learner's test is tried on: ten wrong ones, and three right ones.
@@ -204,8 +204,8 @@ def blockwise(
 
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
-_KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes, "known": known}
-_KNOWN["blockwise"] = blockwise
+_KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes_besides}
+_KNOWN |= {"known": known, "blockwise": blockwise}
 
 
 _compiled = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
@@ -265,7 +265,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
 
 def _in_order() -> Iterator[Task]:
     """Every task, group by group: what is before the dot; within a group by number."""
-    groups = read("exercises/functions.toml")
+    groups = read_toml("exercises/functions.toml")
     said = groups.pop("said")
     every = [
         _write(f"{name}.{number}", entry, group, said)
