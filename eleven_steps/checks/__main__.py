@@ -94,10 +94,8 @@ def shown(target: str, outcome: Outcome) -> str:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     texts = filter(None, (outcome.message, outcome.note))
-    lines = [
-        textwrap.fill(each, width, initial_indent="  ", subsequent_indent="  ") for each in texts
-    ]
-    return "\n".join([head, *lines])
+    indent = {"initial_indent": "  ", "subsequent_indent": "  "}
+    return "\n".join([head, *(textwrap.fill(each, width, **indent) for each in texts)])
 
 
 def as_json(target: str, outcome: Outcome) -> str:

@@ -34,6 +34,7 @@ ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidd
 LAYER_COUNTS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
 Build = Callable[..., Any]
+Sizes = dict[str, Any]  # by our names, or by those of parameters
 
 
 class Config(dict):
@@ -88,9 +89,7 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
 
 
-def _constructed(
-    build: Build, named: dict[str, Any], configs: dict[str, Any], sizes: dict[str, Any]
-) -> Any:
+def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> Any:
     """What a constructor makes; a config gets each of our sizes that it lacks, once it is read."""
     try:
         return build(**named)
@@ -110,9 +109,7 @@ def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
     return [] if isinstance(found, Failure) else found[2]
 
 
-def _asked_for(
-    build: Build, sizes: dict[str, Any]
-) -> tuple[dict[str, str], dict[str, Any], list[str]]:
+def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[str]]:
     """Which size each parameter asks for, the configs by name, and what is required besides."""
     parameters = _parameters(build)
     configs = {each.name: _config(each, build, sizes) for each in parameters}

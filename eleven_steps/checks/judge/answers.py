@@ -69,9 +69,8 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         return Outcome("check", "unknown", no_exercise(identifier, (*EXERCISES, *FRESH)))
     outcome = honestly(task.identifier, in_time, task, answer)
     if isinstance(task, Paper):
-        outcome = replace(
-            outcome, given=dict(task.given), sizes=dict(task.sizes), solution=task.right
-        )
+        start = {"given": dict(task.given), "sizes": dict(task.sizes)}
+        outcome = replace(outcome, **start, solution=task.right)
     name = ".".join(task.identifier.split(".")[:2])  # also where the numbers are one's own
     if record and outcome.passed and name in EXERCISES:
         return replace(outcome, note=progress.record(name))

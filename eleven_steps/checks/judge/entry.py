@@ -33,6 +33,7 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
 WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
+Named = dict[str, str]  # by role
 
 
 @dataclass(frozen=True)
@@ -292,7 +293,7 @@ def _every(asked: Asked, main: Case) -> Iterator[type[Adapted]]:
 
 def _what_is_read(
     asked: Asked, module: Any, names: set[str], main: Case
-) -> tuple[int, list[Any], dict[str, str], dict[str, str]]:
+) -> tuple[int, list[Any], Named, Named]:
     """How wide x is, every way to call a module, the name of each role's weight, and layouts."""
     if not isinstance(module, nn.Module):
         raise Unread(wording("unread_module", name=type(module).__name__))
@@ -336,9 +337,7 @@ def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]
     return calls
 
 
-def _weights(
-    module: nn.Module, layers: dict[str, str | None] | None
-) -> tuple[dict[str, str], dict[str, str]]:
+def _weights(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[Named, Named]:
     """The name of each role's weight, and the layouts that are told."""
     parameters, layouts = dict(module.named_parameters()), {}
     taken = {name for role in layers or () for name in ROLES[role]}

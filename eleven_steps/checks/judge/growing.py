@@ -52,11 +52,8 @@ from eleven_steps.helpers.trace import SHAPES, STEPS
 
 NUMBERED = list(enumerate(STEPS, start=1))[1:]  # x itself is no answer
 # otherwise than as a buffer
-KEPT = {
-    "attribute": "mask_not_registered",
-    "trained": "mask_trained",
-    "parameter": "mask_parameter",
-}
+KEPT = {"attribute": "mask_not_registered", "trained": "mask_trained"}
+KEPT["parameter"] = "mask_parameter"
 
 
 def judge_class(cls: Any) -> Finding:
@@ -81,9 +78,8 @@ def _first_finding(cls: Any) -> Finding:
     failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
     if failed and (finding := unset(failed, built[True])):
         return finding
-    finding = (
-        _forward(cls, built[True], seen) if begun else parts_to_come(built[True]) or _begun(cls)
-    )
+    open_yet = None if begun else parts_to_come(built[True]) or _begun(cls)
+    finding = open_yet or _forward(cls, built[True], seen)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
     if finding.kind == "right" and built[True].mask == "parameter":

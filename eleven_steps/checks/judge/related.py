@@ -165,9 +165,8 @@ def _multiplied(pair: Pair) -> str:
 
     def holds(letter: str, power: float) -> bool:
         every = ((_factor(each), each.scene.case.letters) for each in (pair, *pair.others))
-        return all(
-            math.isclose(mine, sizes[letter] ** power, rel_tol=1e-4) for mine, sizes in every
-        )
+        both = ((mine, sizes[letter] ** power) for mine, sizes in every)
+        return all(math.isclose(*two, rel_tol=1e-4) for two in both)
 
     powers = [each for each in itertools.product(pair.scene.case.letters, POWERS) if holds(*each)]
     if len(powers) != 1:

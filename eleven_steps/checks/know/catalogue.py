@@ -181,9 +181,8 @@ def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
     for who, changes in edits.items():
         for old, new in changes.items():
             if old not in source:
-                raise ValueError(
-                    f"{who} changes {old!r}, which another of {', '.join(edits)} changes too"
-                )
+                others = f"which another of {', '.join(edits)} changes too"
+                raise ValueError(f"{who} changes {old!r}, {others}")
             source = source.replace(old, f"\0{len(texts)}\0")  # so that no edit meets another's
             texts.append(new)
     return re.sub(r"\0(\d+)\0", lambda place: texts[int(place[1])], source)

@@ -16,9 +16,8 @@ import torch
 from torch import nn
 
 LIBRARY = Path(__file__).parents[2]
-OUR_FILES = tuple(
-    f"{folder}/" for folder in (LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent)
-)
+FOLDERS = LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent
+OUR_FILES = tuple(f"{folder}/" for folder in FOLDERS)
 PACKAGES = tuple(site.getsitepackages())
 EDITED = ", edited, "  # in the name of a file that the catalogue makes
 MOST_SOURCE = 20_000  # characters

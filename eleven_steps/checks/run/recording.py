@@ -263,9 +263,8 @@ class Recorder(TorchFunctionMode):
 
     def note(self, error: BaseException) -> None:
         """Keep where an error was raised, and what the names there stood for."""
-        steps = [
-            (f, t) for t in tracebacks(error) if is_theirs((f := t.tb_frame).f_code.co_filename)
-        ]
+        every = ((each.tb_frame, each) for each in tracebacks(error))
+        steps = [(f, each) for f, each in every if is_theirs(f.f_code.co_filename)]
         if not steps:
             return
         own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)]
