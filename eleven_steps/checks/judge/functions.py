@@ -276,7 +276,7 @@ def _slip(
 
 def _not_kept(task: Write, blame: Blame | None) -> Finding | None:
     """Say that the tensors of the step are made, and that nothing which is returned needs them."""
-    if blame is None or dropped(blame):
+    if blame is None or result_dropped(blame):
         return None
     walked, back = blame.walked, [i for i in blame.walked.trace.returned if i is not None]
     used = {i for n in walked.back(back) for i in walked.trace.ops[n].given} | {*back}
