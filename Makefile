@@ -14,6 +14,8 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 PURELIB := python -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 # What is run imports this checkout, also where another one is installed.
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+# Or each kernel, and each process that a test starts, would compile the library again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=8 --no-loadscope-reorder
 
 lab: $(COURSE)       ## copy the notebooks to my_notebooks/ and open them in JupyterLab

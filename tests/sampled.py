@@ -14,8 +14,8 @@ def _late(index, count, each):
     return bool((count - 1 - index) % each) and "RENEW_SAID" not in os.environ
 
 
-def sampled(names, cases, each=8, **options):
-    """As pytest.mark.parametrize, but only each eighth case, the last too, runs at a push."""
+def sampled(names, cases, each=16, **options):
+    """As pytest.mark.parametrize, but only each sixteenth case, the last too, runs at a push."""
     rows = [
         pytest.param(
             *(case if isinstance(names, tuple) else [case]),
@@ -26,8 +26,8 @@ def sampled(names, cases, each=8, **options):
     return pytest.mark.parametrize(names, rows, **options)
 
 
-def sampled_answers(name, each=8):
-    """The parameter asked: answers of said/NAME.toml, each eighth at a push, others at night."""
+def sampled_answers(name, each=16):
+    """The parameter asked: answers of said/NAME.toml, each sixteenth at a push, others at night."""
     known = [*answers(name)]
     shares = {False: [], True: []}
     for index, answer in enumerate(known):

@@ -177,7 +177,7 @@ class NeverBuilt(Base):
 @every("cls", [NeverEnds, Sleeps, CallsItself, NeverAnswers, NeverBuilt])
 def test_what_does_not_end_is_stopped(cls, monkeypatch):
     for place in ("classes", "answers"):
-        monkeypatch.setattr(f"eleven_steps.checks.judge.{place}.SECONDS", 0.3)
+        monkeypatch.setattr(f"eleven_steps.checks.judge.{place}.SECONDS", 0.1)
     before = state()
     verdict, said = check_attention(cls), check("your_class.1", cls, record=False)
     assert not verdict.passed and not said.passed and state() == before
@@ -200,7 +200,7 @@ class InACallback(Base):
 
 
 def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.2)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.1)
     dropped = []
     monkeypatch.setattr("sys.unraisablehook", dropped.append)
     for _ in range(3):
@@ -223,7 +223,7 @@ def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
 
 
 def test_what_does_not_end_is_stopped_in_another_thread(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.4)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.1)
     verdicts = []
     thread = threading.Thread(target=lambda: verdicts.append(check_attention(NeverEnds)))
     thread.start()
@@ -262,7 +262,7 @@ def test_an_earlier_alarm_still_rings():
         signal.signal(signal.SIGALRM, handler)
 
 
-def test_nothing_is_printed(capfd):
+def test_nothing_is_printed_and_the_default_dtype_does_not_matter(capfd):
     class Loud(Base):
         def forward(self, x):
             print("here I am")
@@ -270,14 +270,10 @@ def test_nothing_is_printed(capfd):
             warnings.warn("beware", stacklevel=1)
             return super().forward(x)
 
-    assert check_attention(Loud).passed
-    assert capfd.readouterr() == ("", "")
-
-
-def test_the_default_dtype_does_not_matter():
     torch.set_default_dtype(torch.float64)
     try:
-        assert check_attention(Base).passed
+        assert check_attention(Loud).passed
+        assert capfd.readouterr() == ("", "")
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
@@ -395,5 +391,5 @@ def test_waiting_for_a_processor_does_not_count(monkeypatch):
     # As if this process had a quarter of a processor, however much it really has.
     monkeypatch.setattr(isolate.time, "monotonic", lambda: 4 * time.process_time())
     with isolate.timed(9) as clock:
-        isolate.attempt(work, 0.5)
-    assert 0.4 < clock.passed < 0.7
+        isolate.attempt(work, 0.2)
+    assert 0.16 < clock.passed < 0.4

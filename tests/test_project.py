@@ -79,9 +79,13 @@ def test_a_name_of_a_file_stands_for_one_thing():
     assert not [path for path in named if path.stem in folders - {path.parent.name}]
 
 
-def test_pictures_take_tensors_never_models():
-    drawn = [name for name in graph() if draw_imports.room(name) == "pictures"]
-    assert drawn and not [name for name in drawn for other in graph()[name] if "helpers" in other]
+def test_the_drawing_of_imports_is_current():
+    rooms = draw_imports.ROOMS
+    arrows = draw_imports.arrows(graph())
+    assert {draw_imports.room(module) for module in graph()} == {*rooms, "eleven_steps"}
+    now = draw_imports.draw(graph()).svg + "\n"
+    assert draw_imports.DRAWING.read_text("utf-8") == now, "run: python tools/draw_imports.py"
+    assert now.count("marker-end") == len(arrows)
 
 
 def public(name):

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import draw_imports
 import pytest
 import renew
 
@@ -42,17 +41,6 @@ def test_files_commands_and_tests_that_a_page_names_exist(page):
     assert set(re.findall(r"`((?:test|check)_\w+)`", text)) <= DEFINED
     files = re.findall(r"(?:`|tests/)((?:browser/)?test_\w+\.py)", text)
     assert [name for name in files if not (ROOT / "tests" / name).is_file()] == []
-
-
-def test_the_drawing_of_imports_is_current_and_no_arrow_points_up():
-    graph = draw_imports.modules()
-    rooms = draw_imports.ROOMS
-    arrows = draw_imports.arrows(graph)
-    assert {draw_imports.room(module) for module in graph} == {*rooms, "eleven_steps"}
-    assert arrows and all(rooms.index(a) < rooms.index(b) for a, b in arrows)
-    now = draw_imports.draw(graph).svg + "\n"
-    assert draw_imports.DRAWING.read_text("utf-8") == now, "run: python tools/draw_imports.py"
-    assert now.count("marker-end") == len(arrows)
 
 
 def test_every_notebook_is_in_the_table():

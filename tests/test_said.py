@@ -18,7 +18,7 @@ from torch.nn.functional import dropout
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks import check_attention
+from eleven_steps.checks import check_attention, wrong_class
 from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
@@ -176,7 +176,7 @@ def said(answer):
     return f"{outcome.mistake or outcome.kind}{reached}: {outcome.message}"
 
 
-@sampled_answers("answers", each=3)
+@sampled_answers("answers", each=6)
 def test_what_is_said_is_what_was_read(asked):
     told = {answer: said(answer) for answer in asked}
     assert told == as_read("answers", told)
@@ -266,7 +266,7 @@ PLACES_OF_SLIPS = {
     "written._judge_paper": lambda: tried("by_hand.2", {}),
     "growing.constructed": lambda: tried("your_class.1", Broken),
     "constructor._lost": lambda: check_attention(Broken),
-    "classes.outcome_of": lambda: check_attention(MultiHeadAttention),
+    "classes.outcome_of": lambda: check_attention(wrong_class("no_mask")),
 }
 
 

@@ -32,7 +32,7 @@ class Attention(nn.Module):
     def hide(self, scores):
         return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
 """
-WRONG = MODEL.replace("triu(1)", "triu(9)")
+WRONG = MODEL.replace("triu(1)", "triu(2)")
 
 
 def ask(folder, *arguments, **environment):
@@ -55,7 +55,7 @@ def theirs(tmp_path_factory):
         "right/model.py": "from parts import diagonal\n" + MODEL.replace("(1)", "(diagonal)"),
         "right/parts.py": "diagonal = 1",
         "wrong/model.py": "from parts import diagonal\n" + MODEL.replace("(1)", "(diagonal)"),
-        "wrong/parts.py": "diagonal = 9",
+        "wrong/parts.py": "diagonal = 2",
         "random.py": WRONG,
         "torch.py": WRONG,
         "use.py": "from helpers.attention import MultiHeadAttention",
