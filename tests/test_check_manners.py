@@ -340,7 +340,7 @@ def slowed(function, seconds):
 @every(
     ("cls", "places", "seconds", "limit"),
     [
-        (Base, ["judge.subject.play"], 0.04, 0.8),  # asked for every case
+        (Base, ["judge.subject.play"], 0.04, 1.2),  # asked for every case
         (
             carrier("functional", "scores_transposed"),
             ["judge.differ.walk", "judge.differ.differ"],
