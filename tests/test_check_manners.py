@@ -24,7 +24,7 @@ from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run import isolate
-from eleven_steps.checks.run.isolate import Stopped, attempt, isolated, timed
+from eleven_steps.checks.run.isolate import isolated, timed
 
 every = pytest.mark.parametrize
 
@@ -240,11 +240,6 @@ def test_the_person_at_the_keyboard_gets_through():
     with pytest.raises(KeyboardInterrupt):
         check_attention(Interrupted)
     assert state() == before
-
-
-def test_code_that_raises_a_keyboard_interrupt_is_no_person():
-    assert "KeyboardInterrupt" in attempt(raising(KeyboardInterrupt()), None, None).text
-    assert "Stopped" in attempt(raising(Stopped()), None, None).text
 
 
 def test_an_earlier_alarm_still_rings():

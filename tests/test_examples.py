@@ -1,7 +1,6 @@
 """The data files hold what they say, and what they say is true."""
 
 import json
-import math
 
 import pytest
 import torch
@@ -45,24 +44,6 @@ def test_batched_product_is_each_head_times_its_own_transpose():
     assert_prints_as(a @ a.transpose(2, 3), product)
     for head in range(2):
         assert_prints_as(a[0, head] @ a[0, head].T, product[0, head])
-
-
-def test_single_head_by_hand():
-    t = load_example("by_hand_single")
-    for weights, projected in (("W_q", "Q"), ("W_k", "K"), ("W_v", "V")):
-        assert torch.equal(t["X"] @ t[weights], t[projected])
-    weights = torch.softmax(t["Q"] @ t["K"].T / math.sqrt(2), dim=-1)
-    assert_prints_as(weights, t["weights"])
-    assert torch.equal(weights.round(decimals=2), t["weights_rounded"])
-    assert torch.equal(t["weights_rounded"] @ t["V"], t["H"])
-    assert torch.equal(t["H"] @ t["W_o"], t["Y"])
-
-
-def test_multi_head_by_hand():
-    t = load_example("by_hand_multi")
-    for name in "QKVH":
-        assert torch.equal(torch.cat([t[f"{name}0"], t[f"{name}1"]], dim=1), t[name])
-    assert torch.equal(t["H"] @ t["W_o"], t["Y"])
 
 
 def test_the_smallest_gpt2_has_its_published_counts():

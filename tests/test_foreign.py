@@ -5,7 +5,7 @@ import torch
 from sampled import sampled
 from torch import nn
 
-from eleven_steps.checks import check_attention
+from eleven_steps.checks import check_attention, wrong_class
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -358,7 +358,7 @@ def test_a_class_without_out_proj_is_asked_up_to_step_10():
 
 def test_a_failing_assert_shows_the_sentence():
     with pytest.raises(AssertionError, match=r"Step 7 \(softmax\): The scores are not scaled"):
-        assert check_attention(Unscaled)
+        assert check_attention(wrong_class("no_scale"))
 
 
 # What stands around attention elsewhere, and a class may do without

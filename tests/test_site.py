@@ -1,6 +1,5 @@
 """The web pages: one for each notebook, linked to each other, loading nothing from elsewhere."""
 
-import asyncio
 import re
 from html.parser import HTMLParser
 
@@ -13,6 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from question_pages import questions_page
 from site_front import TEXTS, front_page, launch
 from write_bank import by_step
+
+from eleven_steps.sliders import explore_blocks
 
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
@@ -81,14 +82,14 @@ def pages(front, request):
 def built(tmp_path_factory):
     """Build a small notebook with a slider, a solution and a link; return the folder."""
     folder = tmp_path_factory.mktemp("site")
-    solution = {"tags": ["solution"]}
+    shown = new_output("execute_result", explore_blocks()._repr_mimebundle_(), execution_count=1)
+    source = "from eleven_steps import sliders\nsliders.explore_blocks()"
     cells = [
         new_markdown_cell("# Small & neat\n\n[on](02_next.ipynb#there)"),
-        new_code_cell("from eleven_steps import sliders\nsliders.explore_blocks()"),
-        new_code_cell("# Solution\n# forty-two\n42", metadata=solution),
+        new_code_cell(source, outputs=[shown]),
+        new_code_cell("# Solution\n# forty-two\n42", metadata={"tags": ["solution"]}),
     ]
-    nbformat.write(new_notebook(cells=cells), folder / "01_small.ipynb")
-    asyncio.run(renew.renew(folder / "01_small.ipynb"))
+    (folder / "01_small.ipynb").write_text(renew.normal_form(new_notebook(cells=cells)), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build_site, "by_step", few_questions)
         return folder, build_site.build([folder / "01_small.ipynb"], folder)
