@@ -210,11 +210,11 @@ def _is_config(kind: Any, least: int = 2) -> bool:
     """Whether a class takes so many of width and heads, and is neither a module nor Python's."""
     if not isinstance(kind, type) or kind.__module__ in PYTHONS or issubclass(kind, nn.Module):
         return False
-    return len({*map(_field, _names(kind))} & {"d_out", "num_heads"}) >= least
+    return len({*map(_field, _field_names(kind))} & {"d_out", "num_heads"}) >= least
 
 
 @functools.cache
-def _names(kind: type) -> frozenset[str]:
+def _field_names(kind: type) -> frozenset[str]:
     """The names of a config's fields: parameters, or attributes."""
     signature = attempt(inspect.signature, kind)
     names = () if isinstance(signature, Failure) else signature.parameters
@@ -231,7 +231,7 @@ def _nearby(build: Build) -> type | None:
 
     def nearness(kind: type) -> tuple[int, int]:
         alike = os.path.commonprefix([kind.__name__, name])
-        return sum(each in _names(kind) for each in read), len(alike)
+        return sum(each in _field_names(kind) for each in read), len(alike)
 
     best = max(some, key=nearness, default=None)
     own = best is not None and name.startswith(best.__name__.removesuffix("Config"))

@@ -185,7 +185,7 @@ class InPieces(Around):
                 if not past[self.past]:
                     raise LookupError("nothing is kept in the dict")
                 continue
-            rest = [e for e in _parts(returned) if not (e is outs[-1] or _is_table(e, piece))]
+            rest = [e for e in _parts_of(returned) if not (e is outs[-1] or _is_table(e, piece))]
             if len(rest) <= self.kept or not rest:
                 raise LookupError("nothing is returned that could be kept")
             before, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
@@ -204,7 +204,7 @@ class InPieces(Around):
             yield cls(way, past, COUNTED, flags, width)
 
 
-def _parts(returned: Any) -> list[Any]:
+def _parts_of(returned: Any) -> list[Any]:
     """What is returned, part by part, without what holds no tensor."""
     if is_dataclass(returned):
         parts = vars(returned).values()

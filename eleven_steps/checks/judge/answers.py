@@ -300,7 +300,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
 
 def call_lines(task: Write, scene: Scene, name: str) -> list[str]:
     """The lines that call a function with what it gets in a scene; none where none make that."""
-    arguments = [_written(each, scene) for each in task.gets(scene)]
+    arguments = [_as_code(each, scene) for each in task.gets(scene)]
     call = f"{name}({', '.join(arguments)})"
     if not all(arguments):
         return []
@@ -329,7 +329,7 @@ def cell_lines(case: Case, name: str = "") -> list[str]:
     ]
 
 
-def _written(argument: Any, scene: Scene) -> str:
+def _as_code(argument: Any, scene: Scene) -> str:
     """An argument as code; "" where it has none."""
     if type(argument) is int:
         return str(argument)

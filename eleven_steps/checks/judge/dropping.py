@@ -54,7 +54,7 @@ def _which(subject: Subject, case: Case) -> Case:
     return replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
 
 
-def _right_without(subject: Subject, case: Case) -> bool:
+def _undropped(subject: Subject, case: Case) -> bool:
     """Whether it is not dropout that makes the output another one, but the sizes."""
     passes = Pass(), Pass(train=True)
     right = once_right(subject.plain(case), *passes)
@@ -66,7 +66,7 @@ def dropout(subject: Subject, case: Case) -> Finding | None:
     if "linear" in subject.changes:  # its table has none to drop
         return None
     finding = _read(subject, case)
-    if finding and not _right_without(subject, _which(subject, case)):
+    if finding and not _undropped(subject, _which(subject, case)):
         return None
     if finding and finding.name == "dropout_missing":  # or only once it was in eval mode
         passes = Pass(train=True, seed=1), Pass(train=True, seed=2)

@@ -300,7 +300,7 @@ def _what_is_read(
     width = main.d_in if "d_in" in names else main.d_out
     calls = [asked.call] if asked.call else _calls(asked, module, main, width)
     try:
-        return width, calls, *_weights(module, asked.layers)
+        return width, calls, *_by_role(module, asked.layers)
     except Unread as error:
         padded = "padding" in changes_of(asked.variant)
         if padded or any(gives_tensor(each, module, width) for each in calls):
@@ -337,7 +337,7 @@ def _calls(asked: Asked, module: nn.Module, main: Case, width: int) -> list[Any]
     return calls
 
 
-def _weights(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[Named, Named]:
+def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[Named, Named]:
     """The name of each role's weight, and the layouts that are told."""
     parameters, layouts = dict(module.named_parameters()), {}
     taken = {name for role in layers or () for name in ROLES[role]}

@@ -121,7 +121,7 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     main = subject.cases.main
     if main in wrong:
         return ""
-    moved = ((name, each) for name, each in _moved(case, main) if takes(subject.cls, each))
+    moved = ((name, each) for name, each in _single(case, main) if takes(subject.cls, each))
     changes = [name for name, each in moved if close(subject.out(each), subject.right(each))]
     if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
         changes = [each for each in changes if each in ("qkv_bias", "d_in")]
@@ -133,7 +133,7 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     return together(say("right_elsewhere", where=where).text, hint)
 
 
-def _moved(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
+def _single(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
     """Each letter with the case in which it alone is as in the main one."""
     names = "qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"
     for name in names:

@@ -142,7 +142,7 @@ def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Se
     What a forward raises is part of what is seen.
     """
     module, outs = build(cls, case, dropout), {}
-    seen = [attempt(_forward, module, case, each, (outs, i)) for i, each in enumerate(passes)]
+    seen = [attempt(_outs_of, module, case, each, (outs, i)) for i, each in enumerate(passes)]
     for i, out in outs.items():  # as a later forward left it
         if not torch.equal(out.to(torch.float32).nan_to_num(), seen[i].out.nan_to_num()):
             seen[i] = replace(seen[i], changed=(*seen[i].changed, "out"))
@@ -216,7 +216,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 # How they are answered
 
 
-def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) -> Seen:
+def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) -> Seen:
     """Run a module as a pass wants it; outs, i = at: outs[i] is the very tensor it returned."""
     x = (case.x if wanted.x is None else wanted.x).clone()
     if wanted.how == "copied":
@@ -233,7 +233,7 @@ def _forward(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
-        return _moved(module, case, x, wanted.moved)
+        return _on_no_device(module, case, x, wanted.moved)
     if wanted.gradients:
         return _back(module, case, x, own)
     if wanted.dtype:
@@ -291,7 +291,7 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
     return Seen(out.detach(), gradients=gradients, cut=watch.cut)
 
 
-def _moved(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
+def _on_no_device(module: nn.Module, case: Case, x: torch.Tensor, moved: str) -> Seen:
     """Run on a device made of shapes alone; "made": what forward makes is made there too."""
     watch = DeviceWatch()
     swap = torch.__future__.set_swap_module_params_on_conversion

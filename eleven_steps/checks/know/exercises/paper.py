@@ -110,7 +110,7 @@ def practice(kind: str, seed: int) -> Paper:
 
 
 def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
-    sizes = dict(zip(LETTERS, _drawn(2, MOST + 1, (5,), generator).tolist(), strict=True))
+    sizes = dict(zip(LETTERS, _integers(2, MOST + 1, (5,), generator).tolist(), strict=True))
     if len({*sizes.values()}) < len(sizes):
         return None
 
@@ -125,8 +125,8 @@ def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
 
 
 def _fresh_head(identifier: str, generator: torch.Generator) -> Paper | None:
-    given = {"X": _drawn(0, 3, (2, 2), generator)}
-    given |= {name: _drawn(-2, 4, (2, 2), generator) for name in ("W_q", "W_k", "W_v", "W_o")}
+    given = {"X": _integers(0, 3, (2, 2), generator)}
+    given |= {name: _integers(-2, 4, (2, 2), generator) for name in ("W_q", "W_k", "W_v", "W_o")}
     queries, keys = given["X"] @ given["W_q"], given["X"] @ given["W_k"]
     scores = queries @ keys.T
     apart = scores.diff().abs()
@@ -138,19 +138,19 @@ def _fresh_head(identifier: str, generator: torch.Generator) -> Paper | None:
 
 
 def _fresh_columns(identifier: str, generator: torch.Generator) -> Paper:
-    num_heads, width = (int(_drawn(2, most, (), generator)) for most in (13, 33))
-    given = {"A": _drawn(-2, 4, (2, 2), generator), "B": _drawn(-2, 4, (2, 4), generator)}
+    num_heads, width = (int(_integers(2, most, (), generator)) for most in (13, 33))
+    given = {"A": _integers(-2, 4, (2, 2), generator), "B": _integers(-2, 4, (2, 4), generator)}
     return _columns(identifier, num_heads * width, num_heads, given)
 
 
 def _fresh_heads(identifier: str, generator: torch.Generator) -> Paper:
-    given = {name: _drawn(0, MOST + 1, (2, 4), generator) for name in ("Q", "K", "V")}
-    given |= {name: _drawn(-1, 4, (2, 2), generator) for name in ("H0", "H1")}
-    given["W_o"] = _drawn(-1, 3, (4, 4), generator)
+    given = {name: _integers(0, MOST + 1, (2, 4), generator) for name in ("Q", "K", "V")}
+    given |= {name: _integers(-1, 4, (2, 2), generator) for name in ("H0", "H1")}
+    given["W_o"] = _integers(-1, 3, (4, 4), generator)
     return Paper(identifier, multi_head(given), given)
 
 
-def _drawn(least: int, end: int, shape: tuple, generator: torch.Generator) -> torch.Tensor:
+def _integers(least: int, end: int, shape: tuple, generator: torch.Generator) -> torch.Tensor:
     return torch.randint(least, end, shape, generator=generator)
 
 
@@ -197,18 +197,18 @@ def papers() -> dict[str, Paper]:
     smallest_gpt2 = {"mha": Built(GPT2_SIZES), "head_dim": TASKS["shape.2"]}
     smallest_gpt2["parameters"] = TASKS["out_proj.2"]
     every = [
-        Paper(SHEET[0], _written("shapes")),
-        Paper(SHEET[1], _written("diagram", names="; ".join(NAMES))),
+        Paper(SHEET[0], _wanted("shapes")),
+        Paper(SHEET[1], _wanted("diagram", names="; ".join(NAMES))),
         _with_another("another_head", Paper(SHEET[2], single_head(head), head)),
         _columns(SHEET[3], 64, 2, wide),
         _with_another("another_mix", Paper(SHEET[4], multi_head(heads), heads)),
-        Paper(SHEET[5], _written("two_wide")),
+        Paper(SHEET[5], _wanted("two_wide")),
         Paper(SHEET[6], smallest_gpt2),
     ]
     return {paper.identifier: paper for paper in every}
 
 
-def _written(kind: str, **names: str) -> dict[str, Part]:
+def _wanted(kind: str, **names: str) -> dict[str, Part]:
     """What one exercise asks for, as sheet.toml has it: words, or a number."""
     wanted = SAID["wanted"][kind].format(**names)
 
@@ -241,9 +241,9 @@ def single_head(given: Matrices) -> dict[str, Explain]:
     each = ((name, f"W_{name.lower()}") for name in "QKV")
     parts = {name: asked_for("single_head.projected", seen, name=layer) for name, layer in each}
     # Who rounds on the way is right too.
-    all_H = [H for some in _rounded(seen["weights"]) for H in _rounded(some @ seen["V"])]
-    all_Y = [Y for some in all_H for Y in _rounded(some @ seen["W_o"])]
-    scaled, weights = _rounded(seen["scaled"]), _rounded(seen["weights"])
+    all_H = [H for some in _roundings(seen["weights"]) for H in _roundings(some @ seen["V"])]
+    all_Y = [Y for some in all_H for Y in _roundings(some @ seen["W_o"])]
+    scaled, weights = _roundings(seen["scaled"]), _roundings(seen["weights"])
     return parts | {
         "scores": asked_for("single_head.scores", seen),
         "scaled": asked_for("single_head.scaled", seen, scaled, 0.04),
@@ -313,7 +313,7 @@ def asked_for(
     return Explain("", _nested(eval(right, seen)), told, every, apart)
 
 
-def _rounded(exact: torch.Tensor) -> list[torch.Tensor]:
+def _roundings(exact: torch.Tensor) -> list[torch.Tensor]:
     return [exact, *(exact.round(decimals=places) for places in (2, 3, 4))]
 
 

@@ -208,7 +208,7 @@ _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes_
 _KNOWN |= {"known": known, "blockwise": blockwise}
 
 
-_compiled = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
+_code_of = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
 
 
 class Code:
@@ -224,11 +224,11 @@ class Code:
         seen["x"] = scene["shape"]["x"]
         with torch.no_grad():
             for name, line in self.let.items():
-                seen[name] = eval(_compiled(line), seen)
-            return eval(_compiled(self.line), seen)
+                seen[name] = eval(_code_of(line), seen)
+            return eval(_code_of(self.line), seen)
 
 
-def _slips(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
+def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
     for entry in entries:
         *lines, name = [entry] if type(entry) is str else entry
         sentence = said.get(name.removeprefix("$"), name)
@@ -251,7 +251,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
         identifier,
         lambda scene: as_parts(gets(scene)),
         tuple(entry["names"].split(", ")),
-        (*_slips(planted, let, said), *_slips(slips, let, said)),
+        (*_slips_of(planted, let, said), *_slips_of(slips, let, said)),
         planted=bool(planted),
         right=Code(entry["right"], let) if "right" in entry else None,
         step=entry.get("at", identifier.partition(".")[0]),
