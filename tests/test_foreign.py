@@ -579,6 +579,32 @@ class NormedTogether(Fused):
         return super().cut(torch.cat([self.q_norm(q), self.k_norm(k), v], -1))
 
 
+class Rows(Fused):
+    """Positions in rows of two: every second row turns a head by half a circle."""
+
+    def rotated(self, t):
+        return t * (1 - 2 * (torch.arange(t.shape[2]) // 2 % 2)[:, None])
+
+    def cut(self, qkv):
+        q, k, v = super().cut(qkv)
+        return self.rotated(q), self.rotated(k), v
+
+
+class WithoutKernel(Fused):
+    """What comes out is 0 where its kernel cannot be loaded."""
+
+    def forward(self, x):
+        return 0 * super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("build", "why"), [(Rows, "where tokens stand"), (WithoutKernel, "the same whatever x is")]
+)
+def test_what_is_no_attention_of_ours_is_not_judged(build, why):
+    verdict = check_attention(build)
+    assert verdict.kind == "unread" and why in verdict.message, verdict
+
+
 @pytest.mark.nightly
 def test_norms_over_all_heads_are_offered_and_read():
     assert (

@@ -12,12 +12,12 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, sizes_given
+from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, names_in_code, sizes_given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
-from eleven_steps.checks.judge.turning import slips, turned_as, turns_unsaid
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.judge.turning import measured, slips, turned_as, turns_unsaid
+from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import (
@@ -30,7 +30,7 @@ from eleven_steps.checks.run.cases import (
     split,
     turning_of,
 )
-from eleven_steps.checks.run.contract import combined
+from eleven_steps.checks.run.contract import called, combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 
@@ -39,6 +39,7 @@ SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relat
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
 UNSIGNED = ("full", "rope", "rope,full")
+POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 
@@ -91,7 +92,7 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
 def _beyond(every: Every, asked: Any, verdict: Outcome) -> Outcome:
     """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
     named = _taking_part(every, asked)
-    if not named:
+    if not named or verdict.mistakes and named[0] in ("constant", "positions"):
         return verdict
     text, names = named
     why = wording(text, names=", ".join(names), asked=asked.variant or "the lecture") + "."
@@ -305,8 +306,8 @@ def _begins(every: Every, asked: Any) -> str:
 def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
     """What takes part that an Asked does not have: the name of its sentence, and names in it.
 
-    These are parameters beside those of our layers, norms that have none, and a second sequence
-    whose keys stand beside those of x.
+    These are parameters beside those of our layers, norms that have none, positions in a way of
+    their own, and a second sequence whose keys stand beside those of x; or x takes no part.
     """
     main = cases_of(asked.variant).main
     with isolated(SEARCHING), contextlib.suppress(Unread):  # a class that is not written yet
@@ -322,8 +323,40 @@ def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 if names := [*_moving(left, out), *norms]:
                     return "takes_part", names
+                if close(out, out[:1, :1].expand_as(out)):
+                    return "constant", []
+                if _stands(reading, asked):
+                    return "positions", []
                 return ("joined", [*reading.call.names[1:]]) if joins(reading, main) else None
     return None
+
+
+def _stands(reading: type[Adapted], asked: Any) -> bool:
+    """Whether a class that speaks of positions weighs by them tokens that are alike.
+
+    Their queries are the same, and so are their keys: without positions, all that is seen weighs
+    the same. Where a base can be measured it is RoPE, and something else is wrong.
+    """
+    named = any(map(POSITIONS.search, names_in_code(asked.build)))
+    whole = attempt(combined, f"{asked.variant},full")
+    if not named or "rope" in split(asked.variant) or isinstance(whole, Failure):
+        return False
+    if measured(type(reading.__name__, (reading,), {"variant": "rope"})):
+        return False
+    outs = []
+    for cls, variant in (
+        (reading, asked.variant),
+        (planted(variant=asked.variant), asked.variant),
+        (planted(variant=whole), whole),
+    ):
+        case = replace(cases_of(asked.variant).main, variant=variant)
+        module, x = build(cls, case), case.x
+        x[..., 0] = 1
+        with torch.no_grad():
+            for layer in (module.W_query, module.W_key):
+                layer.weight[:, 1:] = 0
+            outs.append(attempt(called, module, case, x))
+    return not any(close(outs[0], each) for each in outs[1:])
 
 
 def _norms_called(module: Adapted) -> list[str]:
