@@ -12,7 +12,14 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, names_in_code, sizes_given
+from eleven_steps.checks.adapt.built import (
+    CHOICES,
+    WORDS,
+    built,
+    choices,
+    names_in_code,
+    sizes_given,
+)
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
