@@ -52,8 +52,9 @@ def padded(again: Again) -> Iterator[Finding | None]:
         ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
         ways = [Padded(again.reading.call, name, *each) for each in ways]
         way, wrote, wrong = _form(again, ways, sure)
-        if lengths and wrong:
-            wrong = wrong.replace("padded_filling", "lengths").replace("wrong_padded_nothing", "")
+        if lengths:
+            told = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
+            wrong = told.get(wrong, wrong)
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
@@ -82,7 +83,8 @@ def each_text(again: Again) -> Iterator[Finding | None]:
     for shape in OF_EACH:
         good, _, wrong = _form(again, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
         if good is None:
-            wrong = wrong.replace("padded_filling", "of_each").replace("wrong_padded_nothing", "")
+            told = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
+            wrong = told.get(wrong, wrong)
             yield _said(not wrong, wrong, name=way.mask, mask=way.mask, shape=shape)
             continue
         if shape in FILLED:
