@@ -13,6 +13,7 @@ import torch
 from said import answers, as_read, typed
 from sampled import sampled_answers
 from test_exercises import EXPLAIN, WRITE, Hostile, cells, run, tried
+from test_more_exercises import compare, future, same_seed, shape_alone
 from torch import nn
 from torch.nn.functional import dropout
 from torch.nn.functional import scaled_dot_product_attention as sdpa

@@ -1,7 +1,6 @@
 """Every sentence stands once, is said by somebody, and gets what its braces ask for."""
 
 import ast
-import functools
 import itertools
 import re
 import tomllib
@@ -24,14 +23,9 @@ KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
 STEP = re.compile(r"not_\d+")  # what a step would have made and is not there
 
 
-@functools.cache
-def code():
-    return [ast.parse(path.read_text("utf-8")) for path in sorted(CHECKS.rglob("*.py"))]
-
-
-def called(trees):
+def called(nodes):
     """Every call of say and wording: the names it may say, and the values that it gives."""
-    for node in itertools.chain.from_iterable(map(ast.walk, trees)):
+    for node in nodes:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("say", "wording"):
             names = [n.value for n in leaves(node.args[0]) if isinstance(n, ast.Constant)]
             yield names, {word.arg for word in node.keywords}
@@ -53,21 +47,16 @@ def braces(name):
     return fields - OPTIONS.keys()
 
 
-def unknown(trees):
-    return {name for names, _ in called(trees) for name in names if name not in KNOWN}
-
-
-def unsaid(trees):
+def unsaid(nodes):
     """Sentences whose names stand nowhere in the code; "differs_rows" is of a reason "rows"."""
-    nodes = itertools.chain.from_iterable(map(ast.walk, trees))
     written = {node.value for node in nodes if isinstance(node, ast.Constant)}
     every = SENTENCES.keys() - written
     return {n for n in every if n.removeprefix("differs_") not in written and not STEP.fullmatch(n)}
 
 
-def misfilled(trees):
+def misfilled(calls):
     """Names that are said with a value too few, or a value that none of them asks for."""
-    for names, values in called(trees):
+    for names, values in calls:
         asked = [braces(name) for name in names if name in SENTENCES]
         given = values - {None, "case"}
         several = any(name not in SENTENCES for name in names)
@@ -78,9 +67,13 @@ def misfilled(trees):
 
 
 def test_what_is_said_is_known_and_what_is_known_is_said():
-    assert not unknown(code()), "say() names what no file of checks/know holds"
-    assert not unsaid(code()), "these stand in sentences.toml, and nobody says them"
-    assert not list(misfilled(code())), "these are not given what stands in their braces"
+    trees = [ast.parse(path.read_text("utf-8")) for path in CHECKS.rglob("*.py")]
+    nodes = [*itertools.chain.from_iterable(map(ast.walk, trees))]
+    calls = [*called(nodes)]
+    said = {name for names, _ in calls for name in names}
+    assert said <= KNOWN.keys(), "say() names what no file of checks/know holds"
+    assert not unsaid(nodes), "these stand in sentences.toml, and nobody says them"
+    assert not list(misfilled(calls)), "these are not given what stands in their braces"
 
 
 # The files
