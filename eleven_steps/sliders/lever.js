@@ -8,7 +8,7 @@ const told = (k, { root, top, wide, falls, bare, most }) => [
   falls ? "Scores of words that come later become −∞: they fall through the floor." : "No word comes later here: no score becomes −∞.",
   `All bars are divided by ${root}. Without it the largest takes ${bare} %, with it ${bare === most ? "as much" : `${most} %`}.`,
   `The largest, ${top}, is taken off all: that changes no weight. Then exp bends each bar up: none is below 0.`,
-  `The bars lie end to end, ${wide} long. ${wide === "1.00" ? "That is 1: " : "Squeeze the line to 1, and "}each bar is a weight.`,
+  `End to end the bars are ${wide} long. ${wide === "1.00" ? "That is 1: each" : "Squeezed to 1, each"} is a weight.`,
   "In training, dropout takes some weights away and doubles the rest.",
 ][k];
 
@@ -127,7 +127,7 @@ class Lever {
       lies > 0.5 ? (length === 1 ? "1" : `sum ${written(length)}`) : "").style.opacity = lies;
     set(this.svg, { viewBox: `0 0 ${wide} ${WORDS + 28}`, width: wide, height: WORDS + 28 });
     const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
-    const held = t > 2 && isFinite(masked[this.held]) ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
+    const held = t > 3 && isFinite(masked[this.held]) ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
     this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
       falls: !masked.every(isFinite), bare: share(1), most: share(divisor),
       root: divisor === root ? `${named} = ${written(root)}` : written(divisor) }) + held;
