@@ -12,19 +12,12 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import (
-    CHOICES,
-    WORDS,
-    built,
-    choices,
-    names_in_code,
-    sizes_given,
-)
+from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, sizes_given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.judge.turning import measured, slips, turned_as, turns_unsaid
-from eleven_steps.checks.know.right import planted, play
+from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import (
@@ -339,31 +332,22 @@ def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
 
 
 def _stands(reading: type[Adapted], asked: Any) -> bool:
-    """Whether a class that speaks of positions weighs by them tokens that are alike.
+    """Whether a class that speaks of positions weighs by them, and not as RoPE does.
 
-    Their queries are the same, and so are their keys: without positions, all that is seen weighs
-    the same. Where a base can be measured it is RoPE, and something else is wrong.
+    All queries are the same, and all keys: what the last token sees then weighs the same without
+    positions, in any order. Where a base can be measured it is RoPE, and something else is wrong.
     """
-    named = any(map(POSITIONS.search, names_in_code(asked.build)))
-    whole = attempt(combined, f"{asked.variant},full")
-    if not named or "rope" in split(asked.variant) or isinstance(whole, Failure):
+    case = cases_of(asked.variant).main
+    module, x = build(reading, case), case.x
+    if "rope" in case.changes or not any(map(POSITIONS.search, dir(module.called.inner))):
         return False
-    if measured(type(reading.__name__, (reading,), {"variant": "rope"})):
-        return False
-    outs = []
-    for cls, variant in (
-        (reading, asked.variant),
-        (planted(variant=asked.variant), asked.variant),
-        (planted(variant=whole), whole),
-    ):
-        case = replace(cases_of(asked.variant).main, variant=variant)
-        module, x = build(cls, case), case.x
-        x[..., 0] = 1
-        with torch.no_grad():
-            for layer in (module.W_query, module.W_key):
-                layer.weight[:, 1:] = 0
-            outs.append(attempt(called, module, case, x))
-    return not any(close(outs[0], each) for each in outs[1:])
+    x[..., 0] = 1
+    with torch.no_grad():
+        for layer in (module.W_query, module.W_key):
+            layer.weight[:, 1:] = 0
+        outs = [attempt(called, module, case, each) for each in (x, x.flip(1))]
+    same = attempt(lambda: close(*(each[:, -1] for each in outs)))
+    return same is False and not measured(type("Turning", (reading,), {"variant": "rope"}))
 
 
 def _norms_called(module: Adapted) -> list[str]:
