@@ -515,6 +515,43 @@ class CountedByAll(Counted):
         self.kept = kept
 
 
+class Stored(Counted):
+    """A flag says that the text goes on; `reset_cache` ends it."""
+
+    def forward(self, x, use_cache=False):
+        out, kept = self.attend(x, past=self.kept.get("kv") if use_cache else None)
+        self.kept |= {"kv": kept} if use_cache else {}
+        return out
+
+    def reset_cache(self):
+        self.kept = {}
+
+
+class StoredForGood(Stored):
+    def reset_cache(self):
+        pass
+
+
+class WithoutBatch(Attention):
+    axis = 0
+
+    def forward(self, x):
+        whole = x if x.dim() == 3 else x.unsqueeze(self.axis)
+        return self.attend(whole)[0].view_as(x)
+
+
+class WithoutBatchBehind(WithoutBatch):
+    axis = 1
+
+
+class FilledWithoutGrad(Filled):
+    """Where no gradients are wanted, what is filling takes the place of the mask."""
+
+    def attend(self, x, mask=None):
+        self.first = 1 if mask is None or torch.is_grad_enabled() else 10**6
+        return super().attend(x, mask)
+
+
 class MaskOfTruths(InPlaceOfIts):
     """A mask of numbers is made one of True and False."""
 
@@ -824,6 +861,8 @@ def asked(cls):
         ),
         (ByName, "forward(x=x)"),
         (Counted, "where `start_pos` gets how many tokens came before."),
+        (Stored, "where `use_cache` gets True with every piece."),
+        (WithoutBatch, "forward(x)"),
         (Three, "forward(x)"),
         ((Lengths, "full"), "how many tokens are none"),
         (FilledDictRight, "where `cache` gets one dict for all pieces of a text"),
@@ -872,6 +911,9 @@ def test_a_right_class_is_right_in_every_way_to_call_it_and_told_what_was_tried(
         (OtherText, 6, "not where it is (b, num_tokens, num_tokens) and hides more"),
         (EitherMask, 6, "With as many texts as tokens filling is taken for the other"),
         (CountedByAll, None, "not where another module reads a text in between"),
+        (StoredForGood, None, "but a second one is not after `reset_cache()`"),
+        (WithoutBatchBehind, 1, "A text without its batch axis"),
+        (FilledWithoutGrad, 6, "Without `key_padding_mask` it is right, but not with one"),
         (MaskOfTruths, 6, "not with -10,000 in place of -inf"),
         (MaskOfTruthsBelow, 6, "but not where it holds other numbers"),
         (ThreeSwapped, 2, "where `key` and `value` are each another tensor"),

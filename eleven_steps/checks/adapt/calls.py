@@ -27,7 +27,8 @@ LENGTHS = re.compile(r"(\w+_)?(seq)?len(gth)?s|(valid|key|src|input)_len(gth)?")
 LENGTH = "how many tokens are none", "(b,)"
 # What says how many tokens came before, where a module itself keeps what is kept of them.
 STARTS = re.compile(r"start(_?pos(ition)?)?|(cache|past)_?(pos(ition)?|len(gth)?)|(\w+_)?offset")
-COUNTED = -2
+COUNTED, STORED = -2, -3
+RESETS = re.compile(r"(reset|clear|empty)(_\w*(cache|kv|state)\w*)?")
 FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),
@@ -155,6 +156,7 @@ class InPieces(Around):
     past: str  # the parameter that gets what is kept
     # Which of what is returned that is, the output left out; -1 for all of it; None where forward
     # fills a dict that is handed over; COUNTED where the parameter gets how many tokens came before
+    # and STORED where it is a flag: the module keeps the rest
     kept: int | None
     flags: tuple[str, ...]  # parameters that must be True for anything to be kept
     width: int  # of an output
@@ -171,6 +173,8 @@ class InPieces(Around):
         axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
         lengths = half, 1, len(hidden) - half - 1
         outs, past = [], {self.past: {}} if self.kept is None else {}
+        for name in resets(module) if self.kept == STORED else ():
+            getattr(module, name)()
         for piece in x.split([each for each in lengths if each > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
             hides = hidden[: piece.shape[axis], : piece.shape[axis]]
@@ -178,8 +182,8 @@ class InPieces(Around):
             returned = self.way(handed, piece, hides, *(each[:, :seen] for each in filled))
             outs.append(output(returned, self.width))
             self.between()
-            if self.kept == COUNTED:
-                past = {self.past: seen}
+            if self.kept in (COUNTED, STORED):
+                past = {self.past: seen} if self.kept == COUNTED else {}
                 continue
             if self.kept is None:
                 if not past[self.past]:
@@ -202,6 +206,13 @@ class InPieces(Around):
             yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1, None))
         for past in filter(STARTS.fullmatch, names):
             yield cls(way, past, COUNTED, flags, width)
+        yield from (cls(way, flag, STORED, flags, width) for flag in flags[:1])
+
+
+def resets(module: Any) -> list[str]:
+    """The methods of a module, by their names, that make it forget the text so far."""
+    own = dir(type(getattr(module, "func", module)))
+    return [name for name in own if RESETS.fullmatch(name)]
 
 
 def _parts_of(returned: Any) -> list[Any]:

@@ -72,12 +72,12 @@ class Again:
 
         It is nothing where a call fails or gives another shape.
         """
-        return _seen(self.called(call), self.case, *(xs or [None]))
+        return seen_of(self.called(call), self.case, *(xs or [None]))
 
     def out(self, call: Any) -> torch.Tensor | None:
         """The output of a call; None where there is none."""
-        seen = self.seen(call)
-        return seen[0].out if seen else None
+        every = self.seen(call)
+        return every[0].out if every else None
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,22 @@ class Handing(Around):
         return self.returned[-1]
 
 
+def told(name: str, step: int | None = None, /, **values: Any) -> Finding:
+    """A sentence by its name, as what is wrong."""
+    return Finding(step, wording(name, **values), name=name)
+
+
 def unlike(
     mine: Any, right: Any, name: str, step: int | None = None, /, **values: Any
 ) -> Finding | None:
     """Say by its name what it means that two results differ; None where they agree."""
-    if close(mine, right):
-        return None
-    return Finding(step, wording(name, **values), name=name)
+    return None if close(mine, right) else told(name, step, **values)
 
 
-def written(seen: Iterable[Seen], call: str) -> Finding | None:
+def written(every: Iterable[Seen], call: str) -> Finding | None:
     """What is wrong where a call, told in a few words, writes into x."""
-    wrote = any("x" in each.changed for each in seen)
-    return Finding(1, wording("input_changed_there", call=call)) if wrote else None
+    wrote = any("x" in each.changed for each in every)
+    return told("input_changed_there", 1, call=call) if wrote else None
 
 
 # What depends on what
@@ -124,7 +127,7 @@ def hides_by_itself(reading: Way, case: Case) -> bool | None:
         other = case.x
         other[:, token] += 1
         moved.append(other)
-    first, *rest = [each.out for each in _seen(reading, case, None, *moved)] or [None]
+    first, *rest = [each.out for each in seen_of(reading, case, None, *moved)] or [None]
     if first is None or mixes(reading, case):
         return None
     return any(not (out - first).abs().amax((0, 2)).gt(1e-6).all() for out in rest)
@@ -134,8 +137,8 @@ def mixes(reading: Way, case: Case) -> bool:
     """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
     other = case.x
     other[0] += 1
-    seen = _seen(reading, case, None, other)
-    return bool(seen) and not close(*(each.out[1:] for each in seen))
+    both = seen_of(reading, case, None, other)
+    return bool(both) and not close(*(each.out[1:] for each in both))
 
 
 def joins(reading: Way, case: Case) -> bool:
@@ -152,7 +155,7 @@ def joins(reading: Way, case: Case) -> bool:
     return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
 
 
-def _seen(reading: Way, case: Case, *xs: torch.Tensor | None) -> list[Seen]:
+def seen_of(reading: Way, case: Case, *xs: torch.Tensor | None) -> list[Seen]:
     """What is seen of one module in a row; nothing where a call fails or has another shape."""
-    seen, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
-    return seen if all(getattr(each.out, "shape", None) == shape for each in seen) else []
+    every, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
+    return every if all(getattr(each.out, "shape", None) == shape for each in every) else []

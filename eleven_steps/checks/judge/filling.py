@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -21,7 +21,7 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     Way,
 )
-from eleven_steps.checks.judge.again import Again, unlike
+from eleven_steps.checks.judge.again import Again, told, unlike
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -29,17 +29,6 @@ from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
-
-
-class Filling(NamedTuple):
-    """What a class gives that is told what is filling, in one of two modules or in both."""
-
-    # With a mask that hides nothing; with one that hides a token in the middle of a text and the
-    # last of another; with that again, by the module that got the first, and where x is one text
-    # that is given as many. Empty if it cannot be told
-    right: list[bool] = []
-    same: bool = True  # whether both masks give the same
-    wrote: bool = False  # whether x is another then
 
 
 def padded(again: Again) -> Iterator[Finding | None]:
@@ -58,13 +47,13 @@ def padded(again: Again) -> Iterator[Finding | None]:
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
-        yield Finding(1, wording("input_changed_there", call=f"`{name}`")) if wrote else None
+        yield told("input_changed_there", 1, call=f"`{name}`") if wrote else None
         yield _of_integers(again, way)
         if again.pieces and not lengths:
-            both = _with_filling(again, replace(again.pieces, way=way))
-            told = {"name": name, "past": again.pieces.past}
-            yield _said(all(both.right), "wrong_padded_in_pieces", **told)
-            again.apart += [] if both.right else [f"{name} and {again.pieces.past}"]
+            both, *_ = _with_filling(again, replace(again.pieces, way=way))
+            past = again.pieces.past
+            yield _said(all(both), "wrong_padded_in_pieces", name=name, past=past)
+            again.apart += [] if both else [f"{name} and {past}"]
         again.known.add(name)
         again.notes.append(wording("right_padded", name=name, kind=way.kind))
 
@@ -79,7 +68,7 @@ def each_text(again: Again) -> Iterator[Finding | None]:
     if not getattr(way, "mask", "") or way.kind not in KINDS:
         return
     bare = replace(way, mask="", kind="", shape="")
-    bare = bare if way is call else replace(call, way=bare)
+    bare, right = bare if way is call else replace(call, way=bare), 0
     for shape in OF_EACH:
         good, _, wrong = _form(again, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
         if good is None:
@@ -87,11 +76,13 @@ def each_text(again: Again) -> Iterator[Finding | None]:
             wrong = told.get(wrong, wrong)
             yield _said(not wrong, wrong, name=way.mask, mask=way.mask, shape=shape)
             continue
+        right += 1
         if shape in FILLED:
             yield _of_integers(again, good)
         if (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
-            both = _with_filling(again, good, as_many=True)
-            yield _said(all(both.right), "mask_of_either", mask=way.mask)
+            both, *_ = _with_filling(again, good, as_many=True)
+            yield _said(all(both), "mask_of_either", mask=way.mask)
+    again.apart += [] if right else [f"{way.mask} that hides more in some texts"]
 
 
 def added(again: Again) -> Iterator[Finding | None]:
@@ -128,10 +119,10 @@ def _form(again: Again, ways: Iterable[Padded], sure: bool) -> tuple[Padded | No
             continue
         if all(good):
             return way, wrote, ""
-        told = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
-        told = "mask_kept" if all(good[:2]) else told
-        told = "wrong_of_expanded" if all(good[:3]) else told
-        wrong = min(wrong, told) if wrong else told
+        name = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
+        name = "mask_kept" if all(good[:2]) else name
+        name = "wrong_of_expanded" if all(good[:3]) else name
+        wrong = min(wrong, name) if wrong else name
     return None, False, wrong
 
 
@@ -139,36 +130,50 @@ def _of_integers(again: Again, way: Padded) -> Finding | None:
     """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
     if way.kind not in INTEGERS:
         return None
-    right = _with_filling(again, replace(way, integers=True)).right
+    right, *_ = _with_filling(again, replace(way, integers=True))
     return _said(all(right), "wrong_of_integers", name=way.filled)
 
 
 def _said(right: bool, name: str, /, **values: Any) -> Finding | None:
-    return None if right else Finding(6, wording(name, **values))
+    return None if right else told(name, 6, **values)
 
 
-def _with_filling(again: Again, way: Padded | InPieces, as_many: bool = False) -> Filling:
-    """Ask a class that is told in some way what is filling; as_many texts as tokens, if wanted."""
+def _with_filling(
+    again: Again, way: Padded | InPieces, as_many: bool = False
+) -> tuple[list[bool], bool, bool]:
+    """Ask a class that is told in some way what is filling; as_many texts as tokens, if wanted.
+
+    Returns:
+        Where it is right: with a mask that hides nothing; with one that hides a token in the middle
+        of a text and the last of another; with that again, by the module that got the first; where
+        x is one text that is given as many. Empty if it cannot be told so. Then whether both masks
+        give the same, and whether x is another one afterwards. It is noted where filling gets NaN.
+    """
     variant = attempt(combined, f"{again.variant},padding")
     if isinstance(variant, Failure):
-        return Filling()
+        return [], True, False
     case = cases_of(variant).main
     case = replace(case, b=case.num_tokens) if as_many else case
     nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
     some = nothing.clone()
     ends = getattr(way, "shape", "") == LENGTH[1]  # filling can only stand at the end
     some[0, case.num_tokens // 2 :: 1 if ends else case.num_tokens] = some[-1, -1] = True
+    some[1, 0] = not ends  # this token sees none
     with torch.no_grad():
         right, x = build(planted(variant=variant), case), case.x
         alike = x[:1].expand_as(x)
         wanted = [right(*each) for each in ((x, nothing), (x, some), (alike, some))]
-        one, two = (attempt(build, again.called(way), case) for _ in range(2))
-        outs = [attempt(one, case.x, nothing), attempt(two, x, some)]
-        late, last = attempt(one, case.x, some), attempt(two, alike, some)
-    if any(getattr(each, "shape", None) != wanted[0].shape for each in outs):
-        return Filling()
-    trios = zip(outs, wanted, (nothing, some), strict=False)
-    good = [close(out[~f], w[~f]) for out, w, f in trios]
-    good.append(not good[1] or close(late, outs[1]))
-    good.append(isinstance(last, Failure) or close(last[~some], wanted[2][~some]))
-    return Filling(good, close(*outs), not torch.equal(x, case.x))
+    one, two = (attempt(build, again.called(way), case) for _ in range(2))
+    asked = (one, case.x, nothing), (two, x, some), (one, case.x, some), (two, alike, some)
+    outs = [attempt(torch.no_grad()(module), *more) for module, *more in asked]
+    outs.append(attempt(two, case.x, some))  # with gradients
+    if any(getattr(each, "shape", None) != wanted[0].shape for each in outs[:2]):
+        return [], True, False
+    good = [close(outs[0], wanted[0])]
+    seen = [each for each in (outs[1], outs[4]) if not isinstance(each, Failure)]
+    good.append(all(close(each[~some], wanted[1][~some]) for each in seen))
+    good.append(not good[1] or close(outs[2], outs[1]))
+    good.append(isinstance(outs[3], Failure) or close(outs[3][~some], wanted[2][~some]))
+    if all(good) and outs[1].isnan().any() and (nan := wording("filling_nan")) not in again.notes:
+        again.notes.append(nan)
+    return good, close(*outs[:2]), not torch.equal(x, case.x)

@@ -15,9 +15,17 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.beside import Beside
-from eleven_steps.checks.adapt.calls import COUNTED, FLAG_KEPT, KINDS, InPieces
+from eleven_steps.checks.adapt.calls import (
+    COUNTED,
+    FLAG_KEPT,
+    KINDS,
+    STORED,
+    InPieces,
+    output,
+    resets,
+)
 from eleven_steps.checks.adapt.calls import Way as Call
-from eleven_steps.checks.judge.again import Again, Handing, Way, unlike, written
+from eleven_steps.checks.judge.again import Again, Handing, Way, seen_of, told, unlike, written
 from eleven_steps.checks.judge.filling import added, each_text, padded
 from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
@@ -86,19 +94,24 @@ def masked_or_not(again: Again, asked: Any, every: Callable, best: Callable) -> 
         return
     other, said = best(readings, variant)
     again.judged, beside = other, Again(other, variant)
+    beside.notes, beside.apart = again.notes, again.apart
     if not said.passed:
         calls = (getattr(each.call, "told", "call") for each in (again.reading, other))
         text = wording("right_otherwise", **dict(zip(("right", "wrong"), calls, strict=True)))
         yield replace(said, message=together(text, said.message))
     if mask := getattr(other.call, "mask", ""):
-        plain, deeper = beside.seen(other.call), _hiding(beside, _first_too)
-        if plain and deeper is not None and close(plain[0].out, deeper):
-            yield Finding(6, wording("ignored", mask=mask))
+        hiding = torch.clone, _first_too, torch.zeros_like
+        usual, deeper, nothing = (beside.out(Handing(other.call, hides=each)) for each in hiding)
+        flag = getattr(getattr(other.call, "way", other.call), "kind", "") == "flag"
+        if not (flag or usual is None or deeper is None) and close(usual, deeper):
+            yield told("ignored", 6, mask=mask)
     yield from itertools.chain(each_text(beside), added(beside))
-    told = "right_alone"
-    if mask:
-        told = "right_masked_instead" if _takes_its_place(beside) else "right_masked"
-    again.notes.append(wording(told, mask=mask))
+    name, whole = "right_masked" if mask else "right_alone", attempt(combined, f"{variant},full")
+    # Where a mask that hides nothing shows the future, a class's own mask is left out.
+    if mask and nothing is not None and isinstance(whole, str):
+        open_to_all = play(replace(beside.case, variant=whole)).out
+        name = "right_masked_instead" if close(nothing, open_to_all) else name
+    again.notes.append(wording(name, mask=mask))
     again.tried.append(other.call)
     again.judged = again.reading
 
@@ -119,10 +132,10 @@ def _masked_or_not(asked: Any, every: Callable, reading: Way) -> tuple[str, list
         first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
         if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:
             continue
-        seen = Again(each, variant).seen(each.call)
-        if seen and close(seen[0].out, play(case).out):
+        out = Again(each, variant).out(each.call)
+        if out is not None and close(out, play(case).out):
             return variant, [each]
-        runs += [each] if seen else []
+        runs += [each] if out is not None else []
     return variant, runs[:MASKED]
 
 
@@ -131,22 +144,6 @@ def _first_too(hidden: torch.Tensor) -> torch.Tensor:
     more = torch.zeros_like(hidden)
     more[1:, 0] = True
     return hidden | more
-
-
-def _hiding(again: Again, hides: Callable) -> torch.Tensor | None:
-    """The output with another mask, made of the usual; none where there is a flag for one."""
-    way = getattr(again.reading.call, "way", again.reading.call)
-    flag = getattr(way, "kind", "") == "flag"
-    return None if flag else again.out(Handing(again.reading.call, hides=hides))
-
-
-def _takes_its_place(again: Again) -> bool:
-    """Whether a mask that hides nothing shows the future: a class's own mask is left out then."""
-    whole = attempt(combined, f"{again.variant},full")
-    out = _hiding(again, torch.zeros_like)
-    if isinstance(whole, Failure) or out is None:
-        return False
-    return close(out, play(replace(again.case, variant=whole)).out)
 
 
 # In pieces, by name
@@ -159,18 +156,24 @@ def in_pieces(again: Again) -> Said:
     if again.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
         return
     for way in InPieces.of(again.inner, call, again.case.d_out):
-        if not (seen := again.seen(way, None, again.case.x.flip(0))):
+        anew = resets(again.inner) if way.kept == STORED else [""]
+        every = again.seen(way, *[None, again.case.x.flip(0)][: 1 + bool(anew)])
+        every = every or (again.seen(way) if anew != [""] else [])
+        if not every:
             continue
-        one, two = (each.out for each in seen)
-        if way.kept == COUNTED and not _goes_on(again, way, one):
+        one, two = every[0].out, every[1].out.flip(0) if every[1:] else None
+        if way.kept in (COUNTED, STORED) and not _goes_on(again, way, one):
             continue
-        if not (close(one, again.right) and close(two.flip(0), one)):
+        right = close(one, again.right)
+        if right and way.kept == STORED and anew and (two is None or not close(two, one)):
+            yield told("wrong_anew", past=way.past, reset=anew[0])
+        if not right or two is not None and not close(two, one):
             runs.append((way, one))
             continue
         again.pieces = way
-        forks = again.out(replace(way, forks=way.kept not in (None, COUNTED)))
+        forks = again.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
         yield unlike(one if forks is None else forks, again.right, "wrong_in_forks", past=way.past)
-        yield written(seen, f"`{way.past}`")
+        yield written(every, f"`{way.past}`")
         other = attempt(build, again.reading, again.case), again.case.x.flip(0)
         between = again.out(replace(way, between=functools.partial(attempt, *other)))
         yield unlike(one if between is None else between, again.right, "another_in_pieces")
@@ -181,12 +184,16 @@ def in_pieces(again: Again) -> Said:
     for way, out in runs:
         off = (out - again.right).abs().amax((0, 2))
         token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
-        told = {"kept": _kept(way), "token": token, "apart": float(off.max())}
-        yield Finding(None, wording("wrong_in_pieces", past=way.past, **told))
+        values = {"kept": _kept(way), "token": token, "apart": float(off.max())}
+        yield told("wrong_in_pieces", past=way.past, **values)
 
 
 def _kept(way: InPieces) -> str:
-    return wording({None: "gets_dict", COUNTED: "gets_count"}.get(way.kept, "gets_returned"))
+    return wording(
+        {None: "gets_dict", COUNTED: "gets_count", STORED: "gets_true"}.get(
+            way.kept, "gets_returned"
+        )
+    )
 
 
 def _goes_on(again: Again, way: InPieces, out: torch.Tensor) -> bool:
@@ -234,13 +241,30 @@ def three_inputs(again: Again) -> Said:
 
     whole = attempt(combined, f"{again.variant},full")
     right = [again.instead(record, e) for e in (again.variant, whole) if type(e) is str]
-    told = {"key": key, "value": value}
+    named = {"key": key, "value": value}
     if not any(close(out, each) for each in right):
-        yield Finding(2, wording("wrong_of_three", **told))
+        yield told("wrong_of_three", 2, **named)
     places = [each.name for each in again.parameters if each.kind is not each.KEYWORD_ONLY]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
-        yield Finding(2, wording("order_of_three", **told))
+        yield told("order_of_three", 2, **named)
     again.known |= {key, value}
+
+
+def without_batch(again: Again) -> Said:
+    """A forward that asks how many axes there are may get one text without its batch axis."""
+    way, case = again.reading.call, replace(again.case, b=1)
+    code = getattr(type(again.inner).forward, "__code__", None)
+    asks = {"dim", "ndim"} & {*getattr(code, "co_names", ())}
+    if not (asks and isinstance(way, Call)) or way.first:
+        return
+
+    def alone(module: Any, x: torch.Tensor, *more: Any) -> Any:
+        returned = way(lambda x, *rest, **given: module(x[0], *rest, **given), x, *more)
+        return output(returned, case.d_out)[None]
+
+    alone.first = False
+    for each in seen_of(again.called(alone), case, None):
+        yield unlike(each.out, play(case).out, "wrong_alone", 1)
 
 
 # Numbers of positions or documents
@@ -276,17 +300,16 @@ def _with_ids(
     def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
         handing.named.clear()
         handing.named.update(zip([name], own, strict=False))
-        return attempt(module, x)
+        return attempt(torch.no_grad()(module), x)
 
-    with torch.no_grad():
-        plain, _, whole = run(case.x), run(case.x, ids.flip(0)), run(case.x, ids)
-        if getattr(plain, "shape", 0) != getattr(whole, "shape", None):
-            return None, None, None
-        parts = torch.zeros_like(plain)
-        for i, x, own in zip(range(case.b), case.x, ids, strict=True):
-            for those in [own >= 0] if each_row else [own == each for each in own.unique()]:
-                part = run(x[None, those], *[own[None]] * each_row)
-                parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
+    plain, _, whole = run(case.x), run(case.x, ids.flip(0)), run(case.x, ids)
+    if getattr(plain, "shape", 0) != getattr(whole, "shape", None):
+        return None, None, None
+    parts = torch.zeros_like(plain)
+    for i, x, own in zip(range(case.b), case.x, ids, strict=True):
+        for those in [own >= 0] if each_row else [own == each for each in own.unique()]:
+            part = run(x[None, those], *[own[None]] * each_row)
+            parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
     return whole, parts, plain
 
 
@@ -308,16 +331,16 @@ def flags(again: Again) -> Said:
         handing = Handing(way, {flag: value})
         seen = again.seen(handing)
         if keeps and value and (name := _kept_in_default(again)):
-            yield Finding(None, wording("kept_in_default", flag=flag, name=name))
+            yield told("kept_in_default", flag=flag, name=name)
         masked = isinstance(way, Call) and way.kind in KINDS
         if masked and seen and not close(seen[0].out, again.right):
             # A path of its own may take a mask that is added alone.
             seen = again.seen(replace(handing, way=replace(way, kind="-inf where a key is hidden")))
         if not handing.returned or not seen:
             continue
-        told = f"{flag}={value}"
-        yield unlike(seen[0].out, again.right, "other_with_flag", flag=told)
-        yield written(seen, f"`{told}`")
+        call = f"{flag}={value}"
+        yield unlike(seen[0].out, again.right, "other_with_flag", flag=call)
+        yield written(seen, f"`{call}`")
         shown = _table(handing.returned[-1], case) if table else None
         if shown is not None:
             weights = play(case)["softmax"]["weights"]
@@ -348,5 +371,5 @@ def _table(returned: Any, case: Case) -> torch.Tensor | None:
 
 ROWS = (
     *(each_text, added, three_inputs, flags, another_base, wider_heads, another_window),
-    *(in_pieces, by_name, padded, by_ids),
+    *(in_pieces, by_name, without_batch, padded, by_ids),
 )
