@@ -42,8 +42,11 @@ def padded(again: Again) -> Iterator[Finding | None]:
         ways = [Padded(again.reading.call, name, *each) for each in ways]
         way, wrote, wrong = _form(again, ways, sure)
         if lengths:
-            told = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
-            wrong = told.get(wrong, wrong)
+            as_lengths = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
+            wrong = as_lengths.get(wrong, wrong)
+        plain = again.out(again.reading.call) if wrong else None
+        if plain is not None and not close(plain, again.right):
+            wrong = "wrong_after_filling"
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
@@ -174,6 +177,7 @@ def _with_filling(
     good.append(all(close(each[~some], wanted[1][~some]) for each in seen))
     good.append(not good[1] or close(outs[2], outs[1]))
     good.append(isinstance(outs[3], Failure) or close(outs[3][~some], wanted[2][~some]))
-    if all(good) and outs[1].isnan().any() and (nan := wording("filling_nan")) not in again.notes:
+    nan = wording("filling_nan")
+    if all(good) and outs[1].isnan().any() and "-inf" not in way.kind and nan not in again.notes:
         again.notes.append(nan)
     return good, close(*outs[:2]), not torch.equal(x, case.x)

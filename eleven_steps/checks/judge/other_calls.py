@@ -284,6 +284,11 @@ def by_ids(again: Again) -> Said:
         whole, parts, plain = _with_ids(again, name, rows[what], what == "wrong_positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
             yield unlike(whole, parts, what, 6, name=name)
+            if what == "wrong_positions" and "rope" in again.case.changes:
+                later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
+                yield unlike(
+                    _with_ids(again, name, later, True)[0], plain, "wrong_shifted", 5, name=name
+                )
             again.known.add(name)
 
 
