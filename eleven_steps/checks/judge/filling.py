@@ -75,8 +75,8 @@ def each_text(again: Again) -> Iterator[Finding | None]:
     for shape in OF_EACH:
         good, _, wrong = _form(again, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
         if good is None:
-            told = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
-            wrong = told.get(wrong, wrong)
+            of_each = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
+            wrong = of_each.get(wrong, wrong)
             yield _said(not wrong, wrong, name=way.mask, mask=way.mask, shape=shape)
             continue
         right += 1
