@@ -54,8 +54,8 @@ class Calls(NamedTuple):
         if raises and self.name == "other_where_strided":
             return say("raises_where_strided", error=other.told)
         what = wording("raises_error", error=other.told) if raises else wording("differs_there")
-        longer = self.name == "something_kept" and at == 2
-        return say("kept_of_longer" if longer else self.name, what=what)
+        name = "kept_of_longer" if (self.name, at) == ("something_kept", 2) else self.name
+        return say(name, what=what)
 
 
 @functools.cache
