@@ -11,24 +11,11 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import (
-    heads_first,
-    of_another,
-    of_other_heads,
-    ordered,
-    skipped,
-    turned_early,
-)
+from eleven_steps.checks.judge.meeting import MEETINGS, of_another
 from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for, walk
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
-from eleven_steps.checks.judge.tried import (
-    capped_late,
-    in_blocks,
-    missing,
-    projected_otherwise,
-    wrong_size,
-)
+from eleven_steps.checks.judge.tried import GUESSES, in_blocks, lacks_keys, projected_otherwise
 from eleven_steps.checks.judge.unreached import unreached
 from eleven_steps.checks.know.catalogue import mistake_named
 from eleven_steps.checks.know.right import play
@@ -40,6 +27,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scores"}
+BEFORE_BLOCKS = "hidden", "scale", "skipped", "tokens"  # wrong in a block, whatever comes of it
 NEEDED |= dict.fromkeys((9, 10, 11), "context")
 
 
@@ -150,7 +138,7 @@ def differ(walked: Walk) -> Difference | None:
     if first.reason != "blocks":
         return first
     later = (_blamed(walked, number, start) for number in every[1:])
-    return next((each for each in later if each.reason in ("hidden", "scale")), first)
+    return next((each for each in later if each.reason in BEFORE_BLOCKS), first)
 
 
 def _behind(walked: Walk, start: list[int]) -> Difference | None:
@@ -234,10 +222,7 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     step = walked.steps[number]
     if found := of_another(walked, number, op, step, start):
         return found
-    for question in (
-        *(capped_late, ordered, turned_early, heads_first, skipped, of_other_heads),
-        *(wrong_size, _weighed, _of_another_family),
-    ):
+    for question in (*MEETINGS, *GUESSES, _weighed, _of_another_family):
         if found := question(walked, number, op, step):
             return found
     if step == 2 and (found := projected_otherwise(walked, number, op)):
@@ -268,9 +253,14 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         return Difference(step, reason, number, place, which, None, values)
 
     # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
-    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and missing(walked, index)
+    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
     unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
-    unread = unread and "softmax" not in op_name(op) and (before.places or not before.state)
+    unread = (
+        unread
+        and "softmax" not in op_name(op)
+        and step != 6
+        and (before.places or not before.state)
+    )
     if (lost or unread) and (blocks := in_blocks(walked, number, op)):
         return blocks
     if step == 8 and op_name(op) in MEET and (state := before.state):
@@ -293,9 +283,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
-        if turns := _same_query(walked, op, index):
-            return turns
-        return found(6, "skipped", index, for_step=7)
+        return _same_query(walked, op, index) or found(6, "skipped", index, for_step=7)
     if state.hidden == "other":
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
         return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
@@ -310,14 +298,12 @@ def _same_query(walked: Walk, op: Op, index: int) -> Difference | None:
     """The query of one token that all turns of a loop take."""
     given = [each.given[0] for each in walked.trace.ops if each.place == op.place and each.given]
     rows = {dict(walked.readings[i].fixed).get("i") for i in given}
-    if len(given) <= walked.right.case.num_heads or len(rows) > 1 or rows == {None}:
+    if len(given) <= walked.right.case.num_heads or len(rows) > 1:
         return None
     for number in sorted(walked.back([index])):
-        made = walked.trace.ops[number]
-        reading = walked.readings[made.gave[0]]
-        if reading.who == "queries" and "n" in dict(reading.fixed):
-            values = {"token": rows.pop()}
-            return Difference(5, "turns", number, made.place, made.gave[0], None, values)
+        (made, *_), place = walked.trace.ops[number].gave, walked.trace.ops[number].place
+        if walked.readings[made].who == "queries" and "n" in dict(walked.readings[made].fixed):
+            return Difference(5, "turns", number, place, made, None, {"token": rows.pop()})
     return None
 
 

@@ -97,33 +97,35 @@ def _of_other_tokens(walked: Walk, number: int, op: Op, meet: tuple[int, ...]) -
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """What is turned for a product while its tokens still stand before its heads."""
     first = walked.readings[op.given[0]] if op.given else None
-    if op_name(op) not in TURN or not in_meeting(op.place) or first.family != "projected":
+    nothing = op.gave and not walked.trace.tensors[op.gave[0]].numel()  # tokens cut out of heads
+    turned = op_name(op) in TURN and in_meeting(op.place)
+    if not (turned or nothing) or not first or first.family != "projected":
         return None
     every = enumerate(walked.trace.ops)
     product = next((n for n, e in every if n > number and {*op.gave} & {*e.given}), None)
     if first.stage != 3 or product is None:
         return None
-    values = {"for_step": 5}
     other = of_another(walked, product, walked.trace.ops[product], 5, [])
+    values = {"for_step": 5}
     return other or Difference(4, "skipped", number, op.place, op.given[0], None, values)
 
 
 def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Heads that were moved before b, where what comes later takes b first."""
-    index = op.given[0] if op.given else None
-    if index is None or op_name(op) not in TURN or walked.readings[index].axes != (*"hbnd",):
+    moved = {n: i for n, e in enumerate(walked.trace.ops) if op_name(e) in TURN for i in e.gave}
+    moved = {n: i for n, i in moved.items() if walked.readings[i].axes == (*"hbnd",)}
+    if op_name(op) not in TURN or walked.readings[op.given[0]].axes != (*"hbnd",) or not moved:
         return None
-    before = walked.trace.tensors[index].transpose(0, 1)
-    moved = attempt(getattr(before, op_name(op), str), *op.numbers)
-    right = isinstance(moved, torch.Tensor) and walked.right.find(moved)
-    turns = (n for n in sorted(walked.back([index])) if op_name(walked.trace.ops[n]) in TURN)
-    own = (n for n in turns if walked.readings[walked.trace.ops[n].gave[0]].axes == (*"hbnd",))
-    at = next(own, None) if right and right.right else None
-    if at is None:
+    usual = walked.trace.tensors[op.given[0]].transpose(0, 1)
+    came = attempt(getattr(usual, op_name(op), str), *op.numbers)
+    found, (at, index) = (
+        isinstance(came, torch.Tensor) and walked.right.find(came),
+        min(moved.items()),
+    )
+    if not found or not found.right or not op.place:
         return None
-    line = op.place.line if op.place else 0
-    turn = walked.trace.ops[at]
-    return Difference(4, "heads_first", at, turn.place, turn.gave[0], None, {"line": line})
+    place, values = walked.trace.ops[at].place, {"line": op.place.line}
+    return Difference(4, "heads_first", at, place, index, None, values)
 
 
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
@@ -226,3 +228,6 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
         found = walked.right.find(torch.einsum(words[0], *pair))
         return bool(found and found.right)
     return False
+
+
+MEETINGS = ordered, turned_early, heads_first, skipped, of_other_heads

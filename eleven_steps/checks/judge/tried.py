@@ -38,7 +38,7 @@ def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
     products = [n for n, e in enumerate(walked.trace.ops) if op_name(e) in MEET and e.gave]
     made = {n: walked.trace.ops[n].gave[0] for n in products}
     made = {n: i for n, i in made.items() if walked.readings[i].family == "scores"}
-    parts = [n for n, index in made.items() if missing(walked, index)]
+    parts = [n for n, index in made.items() if lacks_keys(walked, index)]
     met = {pair for index in made.values() for pair in itertools.product(*_pairs(walked, index))}
     last = len(walked.trace.ops) - 1
     if parts and walked.trace.ops[last].failed:  # before the last block
@@ -52,10 +52,11 @@ def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
     guesses = () if out is None else _not_rescaled(walked, width)
     what = next((what for what, each in guesses if close(out, each)), "")
     values = {"width": width, "sums": what}
-    return Difference(8, "rescaled" if what else "blocks", number, op.place, values=values)
+    reason = what if what == "undivided" else "rescaled" if what else "blocks"
+    return Difference(7 if what == reason else 8, reason, number, op.place, values=values)
 
 
-def missing(walked: Walk, index: int) -> bool:
+def lacks_keys(walked: Walk, index: int) -> bool:
     """Whether some scores lack keys that their queries see."""
     rows, keys = _pairs(walked, index)
     return any(i in rows and j not in keys for i, j in _seen(walked))
@@ -81,6 +82,7 @@ def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]
     scaled, values = masked / walked.right.case.head_dim**0.5, scene["transpose"]["values"]
     one, other = {"context": _as_it_was}, {"total": _as_it_was}
     guesses = {"sum of values": one, "sum of the exponentials": other, "two sums": one | other}
+    guesses["undivided"] = {"over": lambda context, total, new: context}
     with torch.no_grad():
         for what, kept in guesses.items():
             context = blockwise(scaled, values, width, **kept)
@@ -182,3 +184,6 @@ def _set_at(walked: Walk, text: str) -> Place | None:
                 line = ast.unparse(node)
                 return Place(node.lineno + walked.trace.first - 1, line, line, line)
     return None
+
+
+GUESSES = capped_late, wrong_size
