@@ -255,13 +255,9 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
     lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
     unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
-    unread = (
-        unread
-        and "softmax" not in op_name(op)
-        and step != 6
-        and (before.places or not before.state)
-    )
-    if (lost or unread) and (blocks := in_blocks(walked, number, op)):
+    own = op_name(op) in MASK or "softmax" in op_name(op)  # wrong by itself, whatever comes later
+    unread = unread and not own and (before.places or not before.state)
+    if (lost or unread) and (blocks := in_blocks(walked)):
         return blocks
     if step == 8 and op_name(op) in MEET and (state := before.state):
         if not state.grown:

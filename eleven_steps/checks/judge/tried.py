@@ -33,7 +33,7 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
     return None
 
 
-def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
+def in_blocks(walked: Walk) -> Difference | None:
     """What is wrong where the scores are made in blocks of keys, or where some keys are missing."""
     products = [n for n, e in enumerate(walked.trace.ops) if op_name(e) in MEET and e.gave]
     made = {n: walked.trace.ops[n].gave[0] for n in products}
@@ -45,15 +45,16 @@ def in_blocks(walked: Walk, number: int, op: Op) -> Difference | None:
         return Difference(walked.steps[last], "torch", last, walked.trace.ops[last].place)
     if walked.trace.stop or not parts:
         return None
+    place = walked.trace.ops[parts[0]].place
     if not met >= {*_seen(walked)}:
-        return Difference(5, "pairs", parts[0], walked.trace.ops[parts[0]].place, made[parts[0]])
+        return Difference(5, "pairs", parts[0], place, made[parts[0]])
     width = max(len(_pairs(walked, made[n])[1]) for n in parts)
     out = next((walked.trace.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
     what = next((what for what, each in guesses if close(out, each)), "")
     values = {"width": width, "sums": what}
     reason = what if what == "undivided" else "rescaled" if what else "blocks"
-    return Difference(7 if what == reason else 8, reason, number, op.place, values=values)
+    return Difference(7 if what == reason else 8, reason, parts[0], place, values=values)
 
 
 def lacks_keys(walked: Walk, index: int) -> bool:
