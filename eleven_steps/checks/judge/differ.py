@@ -172,6 +172,9 @@ def _progress(reading: Reading, walked: Walk) -> int:
 
 def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None:
     """Scores, weights, context or out that are right, and that nothing uses."""
+    ours = any(walked.readings[index].family in FAMILIES[1:] for index in start)
+    if last is not None and not ours:  # what raises is of something else, as a mask
+        return None
     trace, full = walked.trace, walked.back(start)
     used = {index for number in full for index in trace.ops[number].given} | {*start}
     full |= set() if last is None else {last}

@@ -183,8 +183,10 @@ def _instead(
                     return Outcome("", "value", wording("wrong_hidden"), 6, note=verdict.note)
                 if verdict.mistake is None:  # where it first differs is where the change begins
                     return replace(verdict, message=text, step=None)
-                text = together(text, verdict.message)
-                return replace(verdict, message=text, claims=("right_as",))
+                both = text, verdict.message
+                if "unscaled" in split(variant):  # a scale is forgotten oftener than left out
+                    both = both[::-1]
+                return replace(verdict, message=together(*both), claims=("right_as",))
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 text = together(wording("asked_as", how=how), said.message)
                 return _beyond(every, other, replace(said, message=text))
