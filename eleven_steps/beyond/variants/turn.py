@@ -37,17 +37,20 @@ class Norm(Part):
         heads = (mha.num_heads, few) if self.whole else (1, 1)
         for name, many in zip(("query", "key"), heads, strict=True):
             learns = self.queries if name == "query" else self.keys
-            norm = nn.RMSNorm(many * mha.key_dim, eps=self.eps, elementwise_affine=learns)
+            norm = WholeNorm if self.whole else nn.RMSNorm
+            norm = norm(many * mha.key_dim, eps=self.eps, elementwise_affine=learns)
             setattr(mha, f"{name}_norm", norm)
 
     def transpose(self, call: Call, queries, keys, values):
         """Norm queries and keys (b, heads, tokens, key_dim), each head's features by themselves."""
-        normed = self.whole_normed if self.whole else lambda norm, vectors: norm(vectors)
-        return normed(call.mha.query_norm, queries), normed(call.mha.key_norm, keys), values
+        return call.mha.query_norm(queries), call.mha.key_norm(keys), values
 
-    def whole_normed(self, norm: nn.Module, vectors: torch.Tensor) -> torch.Tensor:
-        """Norm vectors (b, heads, tokens, key_dim), all heads of a token together."""
-        together = norm(vectors.transpose(1, 2).flatten(2))
+
+class WholeNorm(nn.RMSNorm):
+    """RMSNorm of vectors (b, heads, tokens, key_dim), all heads of a token as one."""
+
+    def forward(self, vectors):  # noqa: D102
+        together = super().forward(vectors.transpose(1, 2).flatten(2))
         return together.unflatten(2, (vectors.shape[1], -1)).transpose(1, 2)
 
 

@@ -49,8 +49,12 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
         return any(e.family == "projected" and (e.stage or 0) >= stage for e in given)
 
     lines = {walked.trace.ops[n].place for n in walked.back([left])} - {None}  # of what is right
-    own = sorted(n for n in walked.back(wrong) - shared if n > after and takes(n))
-    own = [n for n in own if walked.trace.ops[n].place not in lines]
+    chain = walked.back(wrong)
+    others = [e for n, e in enumerate(walked.trace.ops) if n != number and n not in chain]
+    used = {i for each in others for i in each.given}  # for what it is right to be
+    own = sorted(n for n in chain - shared if n > after and takes(n))
+    ops = walked.trace.ops
+    own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]
     at = own[0] if own else number
     if own:  # what the line at fault takes
         mine = [i for i in walked.trace.ops[at].given if walked.readings[i].family == "projected"]
