@@ -23,6 +23,7 @@ from eleven_steps.checks.judge.syntax import (
     TURN,
     around,
     call_name,
+    in_meeting,
     operands,
     parsed,
     set_in,
@@ -196,7 +197,10 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     mine = in_letters(
         walked.readings[found.index], walked.trace.tensors[found.index], walked.right.case
     )
-    said = usual and mine != shape
+    maker = walked.makers.get(found.index)
+    op = walked.trace.ops[maker[-1]] if maker else None
+    turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
+    said = usual and mine != shape and not turned
     first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
     return {
         "needed": wording("is_needed", shape=shape) if said else "",
@@ -338,6 +342,9 @@ def operand(index: int, walked: Walk, op: int | None = None) -> str:
     shape = tuple(walked.trace.tensors[index].shape)
     letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
     name = quoted(index, walked, op)
+    makers = (walked.trace.ops[number] for number in walked.makers.get(index, ()))
+    if any(len(e.gave) > 1 and e.place and name == f"`{e.place.expression}`" for e in makers):
+        name = wording("one_of", name=name)
     return wording(
         "has_shape" if letters else "has_numbers", name=name, shape=shape, letters=letters
     )
