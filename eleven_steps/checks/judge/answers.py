@@ -254,10 +254,10 @@ def _there(walked: Walk, step: str, name: str, wrong: bool) -> torch.Tensor | No
     right, number = walked.right.scene[step][name], STEPS.index(step) + 1
     if (own := walked.own(right)) is not None or not wrong:
         return own
-    ops = (op for op, at in zip(walked.trace.ops, walked.steps, strict=True) if at == number)
+    ops = (op for op, at in zip(walked.ops, walked.steps, strict=True) if at == number)
     gave = [index for op in ops for index in op.gave]
     own = [index for index in gave if number > 4 or walked.readings[index].who in (name, "")]
-    of_name = [walked.trace.tensors[index] for index in own]
+    of_name = [walked.tensors[index] for index in own]
     shaped = [t for t in of_name if t.shape == right.shape]
     least = [t for t in of_name if t.dim() == right.dim()]
     return next(reversed(shaped or least or of_name), None)

@@ -41,7 +41,7 @@ class Blame:
     @property
     def raised(self) -> bool:
         """Whether the run was stopped by an error."""
-        return self.walked.trace.stop is not None
+        return self.walked.stop is not None
 
     def step_of(self, name: str) -> int:
         """The step of a mistake, or an earlier one of its steps where it is made here."""
@@ -52,7 +52,7 @@ class Blame:
 
     def unspoilt(self, name: str) -> bool:
         """Whether what a mistake would have spoilt is there, and right, and the fault elsewhere."""
-        number, case = mistake_named(name).step, self.walked.right.case
+        number, case = mistake_named(name).step, self.walked.case
         if self.found and self.found.step == number:
             return False
         step = STEPS[number - 1]
@@ -88,19 +88,17 @@ def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
 
 def makes_nan(walked: Walk) -> int | None:
     """The first call that makes NaN of what holds none, by its number."""
-    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in walked.trace.tensors]
-    made = (
-        any(nan[i] for i in e.gave) and not any(nan[i] for i in e.given) for e in walked.trace.ops
-    )
+    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in walked.tensors]
+    made = (any(nan[i] for i in e.gave) and not any(nan[i] for i in e.given) for e in walked.ops)
     return next((number for number, first in enumerate(made) if first), None)
 
 
 def plainly(blame: Blame) -> Blame:
     """The same as the line that raised has it, whatever step it is for."""
-    ops, stop = blame.walked.trace.ops, blame.walked.trace.stop
+    ops, stop = blame.walked.ops, blame.walked.stop
     last = len(ops) - 1
     if ops and ops[-1].failed:
-        found = Difference(blame.walked.steps[last], "torch", last, ops[-1].place)
+        found = blame.walked.differs(last, blame.walked.steps[last], "torch")
     else:
         found = Difference(1, "name", None, stop.place if stop else None)
     return replace(blame, found=found)
@@ -121,7 +119,7 @@ def differ(walked: Walk) -> Difference | None:
         if came.shape == right.shape:
             return None
         number = walked.makers[start[0]][0]
-        return Difference(11, "shape", number, trace.ops[number].place, start[0])
+        return walked.differs(number, 11, "shape", start[0])
     wrong = [i for i in start if not walked.fits(i) or walked.readings[i].places]
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
@@ -155,7 +153,7 @@ def _early(walked: Walk, index: int) -> Difference:
     reading = walked.readings[index]
     stage = _progress(reading, walked)
     numbers = walked.makers.get(index, [None])
-    place = None if numbers[-1] is None else walked.trace.ops[numbers[-1]].place
+    place = None if numbers[-1] is None else walked.ops[numbers[-1]].place
     return Difference(min(stage + 1, 11), "early", numbers[-1], place, index)
 
 
@@ -197,7 +195,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
         return None
     maker, step = walked.makers[best][0], progress(best)
     if dropped_call(trace.ops[maker].place):
-        return Difference(step, "idle", maker, trace.ops[maker].place, None, best)
+        return walked.differs(maker, step, "idle", None, best)
     for number in sorted(n for n in full if n > maker and walked.steps[n] >= step):
         op = trace.ops[number]
         real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
@@ -206,7 +204,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
             # The step that the line is for, were it given what is right.
             given = [walked.readings[best if i == came else i] for i in op.given]
             step = step_for(op, given, walked.phases[number], step > 6)
-            return Difference(step, "idle", number, op.place, came, best)
+            return walked.differs(number, step, "idle", came, best)
     return Difference(step, "idle", maker, None, None, best)  # the last line names something else
 
 
@@ -214,14 +212,14 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
     """Whether a tensor is one head's of several, and those of other heads are used."""
     reading = walked.readings[index]
     one = {*dict(reading.fixed)} - {"w"}
-    return bool(one) and walked.trace.ops[walked.makers[index][0]].place in places
+    return bool(one) and walked.ops[walked.makers[index][0]].place in places
 
 
 # The call that is blamed
 
 
 def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
-    op = walked.trace.ops[number]
+    op = walked.ops[number]
     step = walked.steps[number]
     if found := of_another(walked, number, op, step, start):
         return found
@@ -233,13 +231,13 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
     gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
-        step = max(step, 5 * any(op_name(e) in MEET for e in walked.trace.ops[number : last + 1]))
-        gave = walked.trace.ops[last].gave[0]
+        step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
+        gave = walked.ops[last].gave[0]
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
     if step == 7 and first and scaled and op_name(op) in SCALE and walked.phases[number] < 3:
         step = 5
-    return Difference(step, "torch" if op.failed else "made", number, op.place, gave)
+    return walked.differs(number, step, "torch" if op.failed else "made", gave)
 
 
 def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
@@ -248,12 +246,11 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     if not given:
         return None
     index, before = given[0]
-    root = walked.right.case.head_dim**-0.5
+    root = walked.case.head_dim**-0.5
     hides = bool(walked.right.hidden.any())
 
-    def found(step: int, reason: str, which: int | None = None, **values: Any) -> Difference:
-        place = walked.trace.ops[number].place
-        return Difference(step, reason, number, place, which, None, values)
+    def found(step: int, reason: str, *tensors: int, **values: Any) -> Difference:
+        return walked.differs(number, step, reason, *tensors, **values)
 
     # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
     lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
@@ -295,32 +292,32 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 
 def _same_query(walked: Walk, op: Op, index: int) -> Difference | None:
     """The query of one token that all turns of a loop take."""
-    given = [each.given[0] for each in walked.trace.ops if each.place == op.place and each.given]
+    given = [each.given[0] for each in walked.ops if each.place == op.place and each.given]
     rows = {dict(walked.readings[i].fixed).get("i") for i in given}
-    if len(given) <= walked.right.case.num_heads or len(rows) > 1:
+    if len(given) <= walked.case.num_heads or len(rows) > 1:
         return None
     for number in sorted(walked.back([index])):
-        (made, *_), place = walked.trace.ops[number].gave, walked.trace.ops[number].place
+        made, *_ = walked.ops[number].gave
         if walked.readings[made].who == "queries" and "n" in dict(walked.readings[made].fixed):
-            return Difference(5, "turns", number, place, made, None, {"token": rows.pop()})
+            return walked.differs(number, 5, "turns", made, token=rows.pop())
     return None
 
 
 def _mask_seen(walked: Walk, number: int) -> bool:
     """Whether what a call hides is wrong, and nothing after it hides what is right."""
     told = []
-    for index in (i for op in walked.trace.ops[number:] for i in op.gave):
+    for index in (i for op in walked.ops[number:] for i in op.gave):
         reading = walked.readings[index]
         scores = reading.axes and reading.family == "scores" and not reading.part
-        if laid := scores and walked.right.beside(walked.trace.tensors[index], reading):
+        if laid := scores and walked.right.beside(walked.tensors[index], reading):
             told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
-    weighed = any("softmax" in op_name(op) for op in walked.trace.ops[:number])
+    weighed = any("softmax" in op_name(op) for op in walked.ops[:number])
     return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
 
 
 def _scales(walked: Walk, number: int) -> bool:
     """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
-    op = walked.trace.ops[number]
+    op = walked.ops[number]
     real = [each for each in walked.of(op) if each.family in FAMILIES[1:]]
     return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
 
@@ -337,8 +334,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         and op_name(op) in MEET
         and {"scores"} == {walked.readings[i].family for i in op.given}
     ):
-        values = {"needs": "values"}
-        return Difference(8, "family", number, op.place, op.given[-1], None, values)
+        return walked.differs(number, 8, "family", op.given[-1], needs="values")
     for index in op.given:
         reading = walked.readings[index]
         if reading.family in ("const", "layer") or reading.part:
@@ -354,5 +350,5 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if step == 8 and op_name(op) in MEET:
             continue
         if wanted and reading.family != wanted:
-            return Difference(step, "family", number, op.place, index, None, {"needs": wanted})
+            return walked.differs(number, step, "family", index, needs=wanted)
     return None

@@ -279,7 +279,7 @@ def _not_kept(task: Write, blame: Blame | None) -> Finding | None:
     if blame is None or result_dropped(blame):
         return None
     walked, back = blame.walked, [i for i in blame.walked.trace.returned if i is not None]
-    used = {i for n in walked.back(back) for i in walked.trace.ops[n].given} | {*back}
+    used = {i for n in walked.back(back) for i in walked.ops[n].given} | {*back}
     made = [i for i in walked.makers if walked.readings[i].stage == task.number and i not in used]
     if len(made) < len(task.names):
         return None

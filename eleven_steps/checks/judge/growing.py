@@ -108,7 +108,7 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     right = [n for n, e in NUMBERED if same_everywhere(returned, (s.at(e) for s in scenes))]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
-    if late and (finite := hidden_by(blame.walked.trace.tensors)):  # mask.1 lets none pass either
+    if late and (finite := hidden_by(blame.walked.tensors)):  # mask.1 lets none pass either
         return Finding(6, finite)
     if right and right[-1] == len(STEPS):
         findings = list(examine(cls))
@@ -133,7 +133,7 @@ def _left_behind(blame: Blame) -> Finding | None:
     if stages["values"] not in (2, 3) or not stages["queries"] == stages["keys"] == 4:
         return None
     index, op = far["values"], walked.makers.get(far["values"], [None])[0]
-    place = walked.trace.ops[op].place if op is not None else None
+    place = walked.ops[op].place if op is not None else None
     found = Difference(4, "behind", None, place, index)
     return tell(replace(blame, found=found))
 

@@ -31,59 +31,56 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
-        place = walked.trace.ops[at].place
         made = any(each.who == lost and each.right for each in walked.readings)
         both, first = {each.who for _, each in three}, three[0][1]
         over_tokens = first.axes and first.axes[-1] == "n" or "n" in dict(first.fixed)
         if made and both == {"keys", "values"} and over_tokens:
             return None  # a table that the queries meet later
         reason = "exchanged" if made else "projection"
-        return Difference(2, reason, at, place, wrong[0], None, {"who": lost})
+        return walked.differs(at, 2, reason, wrong[0], who=lost)
     left = max(idle, key=lambda i: (walked.readings[i].stage or 0, i))
     after = walked.makers[left][0] if left in walked.makers else -1
     shared = walked.back(i for i, _ in given if i != wrong[0])
     stage = walked.readings[left].stage
 
     def takes(number: int) -> bool:
-        given = walked.of(walked.trace.ops[number])
+        given = walked.of(walked.ops[number])
         return any(e.family == "projected" and (e.stage or 0) >= stage for e in given)
 
-    lines = {walked.trace.ops[n].place for n in walked.back([left])} - {None}  # of what is right
+    lines = {walked.ops[n].place for n in walked.back([left])} - {None}  # of what is right
     chain = walked.back(wrong)
-    others = [e for n, e in enumerate(walked.trace.ops) if n != number and n not in chain]
+    others = [e for n, e in enumerate(walked.ops) if n != number and n not in chain]
     used = {i for each in others for i in each.given}  # for what it is right to be
     own = sorted(n for n in chain - shared if n > after and takes(n))
-    ops = walked.trace.ops
+    ops = walked.ops
     own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]
     at = own[0] if own else number
     if own:  # what the line at fault takes
-        mine = [i for i in walked.trace.ops[at].given if walked.readings[i].family == "projected"]
+        mine = [i for i in walked.ops[at].given if walked.readings[i].family == "projected"]
         wrong = mine[:1] or wrong
-    return Difference(
-        walked.steps[at], "other", at, walked.trace.ops[at].place, wrong[0], left, {"who": lost}
-    )
+    return walked.differs(at, walked.steps[at], "other", wrong[0], left, who=lost)
 
 
 def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Two heads that meet: at the line of the one that is the same each time, if one is."""
     if op_name(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
-        op = walked.trace.ops[walked.makers[op.given[0]][0]]
+        op = walked.ops[walked.makers[op.given[0]][0]]
     meet = op.given if op_name(op) in MEET | {"mul"} else ()
     if found := _of_other_tokens(walked, number, op, meet):
         return found
     heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
     if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
         return None
-    values = {"head": [*heads.values()][0], "other": [*heads.values()][1]}
-    found = Difference(step, "heads", number, op.place, [*heads][0], None, values)
+    head, other = heads.values()
+    found = walked.differs(number, step, "heads", [*heads][0], head=head, other=other)
     for index, head in heads.items():
         at = walked.makers.get(index, [number])[0]
-        place = walked.trace.ops[at].place
-        same = [i for e in walked.trace.ops if e.place == place for i in e.gave]
+        place = walked.ops[at].place
+        same = [i for e in walked.ops if e.place == place for i in e.gave]
         if {dict(walked.readings[i].fixed).get("h") for i in same} == {head}:
-            values = {"head": head, "other": ({*heads.values()} - {head}).pop()}
+            other = ({*heads.values()} - {head}).pop()
             here = place and op.place and place.line == op.place.line
-            found = Difference(step if here else 3, "heads", at, place, index, None, values)
+            found = walked.differs(at, step if here else 3, "heads", index, head=head, other=other)
     return found
 
 
@@ -95,32 +92,31 @@ def _of_other_tokens(walked: Walk, number: int, op: Op, meet: tuple[int, ...]) -
         return None
     own = next(i for i in meet if walked.readings[i].family == "projected")
     span = {"keys": f"{keys[0]} to {keys[-1]}", "tokens": f"{tokens[0]} to {tokens[-1]}"}
-    return Difference(8, "tokens", number, op.place, own, None, span)
+    return walked.differs(number, 8, "tokens", own, **span)
 
 
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """What is turned for a product while its tokens still stand before its heads."""
     first = walked.readings[op.given[0]] if op.given else None
-    nothing = op.gave and not walked.trace.tensors[op.gave[0]].numel()  # tokens cut out of heads
+    nothing = op.gave and not walked.tensors[op.gave[0]].numel()  # tokens cut out of heads
     turned = op_name(op) in TURN and in_meeting(op.place)
     if not (turned or nothing) or not first or first.family != "projected":
         return None
-    every = enumerate(walked.trace.ops)
+    every = enumerate(walked.ops)
     product = next((n for n, e in every if n > number and {*op.gave} & {*e.given}), None)
     if first.stage != 3 or product is None:
         return None
-    other = of_another(walked, product, walked.trace.ops[product], 5, [])
-    values = {"for_step": 5}
-    return other or Difference(4, "skipped", number, op.place, op.given[0], None, values)
+    other = of_another(walked, product, walked.ops[product], 5, [])
+    return other or walked.differs(number, 4, "skipped", op.given[0], for_step=5)
 
 
 def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Heads that were moved before b, where what comes later takes b first."""
-    moved = {n: i for n, e in enumerate(walked.trace.ops) if op_name(e) in TURN for i in e.gave}
+    moved = {n: i for n, e in enumerate(walked.ops) if op_name(e) in TURN for i in e.gave}
     moved = {n: i for n, i in moved.items() if walked.readings[i].axes == (*"hbnd",)}
     if op_name(op) not in TURN or walked.readings[op.given[0]].axes != (*"hbnd",) or not moved:
         return None
-    usual = walked.trace.tensors[op.given[0]].transpose(0, 1)
+    usual = walked.tensors[op.given[0]].transpose(0, 1)
     came = attempt(getattr(usual, op_name(op), str), *op.numbers)
     found, (at, index) = (
         isinstance(came, torch.Tensor) and walked.right.find(came),
@@ -128,13 +124,12 @@ def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | No
     )
     if not found or not found.right or not op.place:
         return None
-    place, values = walked.trace.ops[at].place, {"line": op.place.line}
-    return Difference(4, "heads_first", at, place, index, None, values)
+    return walked.differs(at, 4, "heads_first", index, line=op.place.line)
 
 
 def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
-    used = {i for n in walked.back(start) for i in walked.trace.ops[n].given} | {*start}
+    used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
     mine = ((i, each) for i, each in enumerate(walked.readings) if each.who == who and each.right)
     whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"})
     return [i for i, family in whole if family == "projected" and i not in used]
@@ -146,8 +141,7 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     for own in op.given:
         index = _unturned(walked, own, step)
         if lost := _lost(walked, op, op_name(op), step, families, index, own):
-            values = {"for_step": max(step, 3)}
-            return Difference(lost, "skipped", number, op.place, index, None, values)
+            return walked.differs(number, lost, "skipped", index, for_step=max(step, 3))
     return None
 
 
@@ -160,7 +154,7 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     index, maker = next(iter(op.gave if op_name(op) == "einsum" else op.given), None), number + 1
     while earlier := [n for n in walked.makers.get(index, ()) if n < maker]:
         maker = earlier[-1]
-        made = walked.trace.ops[maker]
+        made = walked.ops[maker]
         if op_name(made) not in JOINING or not made.given:
             break
         index = made.given[0]
@@ -171,13 +165,13 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     axes = [*(reading.axes or ())] if values and reading.family == "context" else usual
     if axes == usual or sorted(axes) != sorted(usual):
         return None
-    return Difference(8, "ordered", maker, made.place, index)
+    return walked.differs(maker, 8, "ordered", index)
 
 
 def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
     while numbers := walked.makers.get(index):
-        op = walked.trace.ops[numbers[-1]]
+        op = walked.ops[numbers[-1]]
         if walked.steps[numbers[-1]] != step or op_name(op) not in TURN:
             break
         index = op.given[0]

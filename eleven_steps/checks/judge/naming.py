@@ -124,7 +124,7 @@ def _nan_alone(played: Played, name: str) -> bool:
 
 def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
-    both = blame and (blame, _planted(name, blame.walked.right.case))
+    both = blame and (blame, _planted(name, blame.walked.case))
     at = [each and (makes_nan(each.walked), each.walked.steps) for each in both or ()]
     steps = {of_calls[number] for number, of_calls in filter(None, at) if number is not None}
     return len(steps) < 2
@@ -132,7 +132,7 @@ def _same_nan(name: str, blame: Blame | None) -> bool:
 
 def _fails_alike(blame: Blame, name: str) -> bool:
     """Whether a class that raises does so where one with a mistake does, at the same tensors."""
-    theirs = _planted(name, blame.walked.right.case)
+    theirs = _planted(name, blame.walked.case)
     if theirs is None or _situation(theirs) != _situation(blame) or contradicted(blame, name):
         return False
     if not _may_be_same(_sizes(blame), _sizes(theirs)):
@@ -153,14 +153,14 @@ def _planted(name: str, case: Case) -> Blame | None:
 def _situation(blame: Blame) -> tuple:
     """The step of a difference, and what the call that raised was given."""
     found, walked = blame.found, blame.walked
-    ops = walked.trace.ops
+    ops = walked.ops
     read = [walked.readings[i] for i in (ops[-1].given if ops and ops[-1].failed else ())]
     real = {(each.family, each.who, each.axes) for each in read if each.family in FAMILIES[1:]}
     return found and found.step, real
 
 
 def _sizes(blame: Blame) -> list[int]:
-    ops = blame.walked.trace.ops
+    ops = blame.walked.ops
     return [n for n in (ops[-1].numbers if ops else ()) if type(n) is int]
 
 
@@ -191,8 +191,8 @@ def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
     """
     if not blame.found:
         return ()
-    case, mistakes = blame.walked.right.case, played.mistakes
-    kept = (each for each in blame.walked.trace.tensors if each.device.type == "cpu")
+    case, mistakes = blame.walked.case, played.mistakes
+    kept = (each for each in blame.walked.tensors if each.device.type == "cpu")
     made = [each.float() for each in kept if each.is_floating_point()]
     step, own = blame.found.step, blame.found.reason in OWN_PLACE
     for one in (name for name, each in mistakes.items() if step in each.steps):
@@ -278,7 +278,7 @@ def unknown(
 
 def result_dropped(blame: Blame | None) -> str:
     """Say which result the code makes and drops."""
-    ops = blame.walked.trace.ops if blame else ()
+    ops = blame.walked.ops if blame else ()
     name = next(filter(None, (dropped_call(op.place) for op in ops)), "")
     return wording("result_dropped", name=name) if name else ""
 

@@ -46,16 +46,26 @@ class Difference:
     values: dict[str, Any] = field(default_factory=dict)  # what else was established
 
 
-@dataclass(frozen=True)
+@dataclass
 class Walk:
     """A trace that was read."""
 
     trace: Trace  # what ran
     right: Right  # what is right there
-    readings: list[Reading]  # of each tensor
-    steps: list[int]  # that each call is for
+    readings: list[Reading] = field(default_factory=list)  # of each tensor
+    steps: list[int] = field(default_factory=list)  # that each call is for
     # The family that forward had come to before each call, by its number in FAMILIES
-    phases: list[int]
+    phases: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ops, self.tensors, self.stop = self.trace.ops, self.trace.tensors, self.trace.stop
+        self.case = self.right.case
+
+    def differs(
+        self, number: int, step: int, reason: str, *tensors: int | None, **values: Any
+    ) -> Difference:
+        """A difference at a call; tensors are index and wanted, in this order."""
+        return Difference(step, reason, number, self.ops[number].place, *tensors, values=values)
 
     def of(self, op: Op) -> list[Reading]:
         """What a call was given."""
@@ -65,7 +75,7 @@ class Walk:
     def makers(self) -> dict[int, list[int]]:
         """The calls that made each tensor, or wrote into it."""
         makers: dict[int, list[int]] = {}
-        for number, op in enumerate(self.trace.ops):
+        for number, op in enumerate(self.ops):
             for index in op.gave:
                 makers.setdefault(index, []).append(number)
         return makers
@@ -79,7 +89,7 @@ class Walk:
                 if number in calls:
                     continue
                 calls.add(number)
-                for index in self.trace.ops[number].given:
+                for index in self.ops[number].given:
                     if index not in seen and not (stop_at_right and self.fits(index)):
                         seen.add(index)
                         todo.append(index)
@@ -106,14 +116,14 @@ class Walk:
 
     def inside(self, number: int) -> bool:
         """Whether a call is one of those that torch takes together, and not the last of them."""
-        op, *later = self.trace.ops[number : number + 2]
+        op, *later = self.ops[number : number + 2]
         names = [call_name(node) for node in around(op.place)[:1]]
         return bool(later and names and later[0].place == op.place and names != [op_name(op)])
 
     def own(self, right: torch.Tensor) -> torch.Tensor | None:
         """The answer's own tensor that is a right one."""
         near = 1e-7 if right.dtype == torch.float64 else 2e-4
-        return next((t for t in self.trace.tensors if same_numbers(t, right, near)), None)
+        return next((t for t in self.tensors if same_numbers(t, right, near)), None)
 
     def known(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
@@ -123,8 +133,8 @@ class Walk:
 
     def across(self, index: int) -> bool:
         """Whether an axis holds features of several heads, and not whole heads."""
-        axes = zip(self.readings[index].axes or (), self.trace.tensors[index].shape, strict=False)
-        one = self.right.case.head_dim
+        axes = zip(self.readings[index].axes or (), self.tensors[index].shape, strict=False)
+        one = self.case.head_dim
         return any(axis == "hd" and (size == one or size % one) for axis, size in axes)
 
 
@@ -162,7 +172,7 @@ def fits(reading: Reading, right: Right) -> bool:
 
 def walk(trace: Trace, right: Right) -> Walk:
     """Read every tensor of a trace, in order, and say which step each call is for."""
-    walked = Walk(trace, right, [], [], [])
+    walked = Walk(trace, right)
     walked.readings.extend(
         Reading("layer", name) if (name := trace.layers.get(index)) else Reading("const")
         for index in range(len(trace.tensors))
@@ -194,7 +204,7 @@ def walk(trace: Trace, right: Right) -> Walk:
 
 
 def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: int) -> Reading:
-    tensor, right, name = walked.trace.tensors[index], walked.right, op_name(op)
+    tensor, right, name = walked.tensors[index], walked.right, op_name(op)
     if name in ("to", "type_as"):  # of another tensor no more than its dtype counts
         given = [*given[:1], *[Reading("const")] * len(given[1:])]
     if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
@@ -207,7 +217,7 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         return Reading("layer", " and ".join(dict.fromkeys(each.who for each in layers)))
     if name.endswith("_like") or name.startswith(("new_", "size")):
         return Reading("const")  # of the shape alone
-    pairs = ((walked.trace.tensors[i], e) for i, e in zip(op.given, given, strict=True))
+    pairs = ((walked.tensors[i], e) for i, e in zip(op.given, given, strict=True))
     alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
     scores = (each for each in alike if each.family == "scores")
     like = None if name in CUT | TURN | MEET else next(scores, None)
@@ -234,27 +244,27 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
 def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
     """What stands between two right tensors: a product not yet summed, a sum over the keys."""
     right, first = walked.right, given[0] if given else Reading("const")
-    if walked.trace.tensors[index].device.type != "cpu":
+    if walked.tensors[index].device.type != "cpu":
         return None
     if name in OVER_KEYS and first.state and fits(first, right) and "j" in first.axes:
         along = first.axes.index("j")
-        over = getattr(walked.trace.tensors[op.given[0]], OVER_KEYS[name])(along, True)
-        if torch.equal(over.flatten(), walked.trace.tensors[index].flatten()):
+        over = getattr(walked.tensors[op.given[0]], OVER_KEYS[name])(along, True)
+        if torch.equal(over.flatten(), walked.tensors[index].flatten()):
             return Reading("scores", first.who, part=True)
     of_scores = name in MEET | SCALE and any(each.family in FAMILIES[2:] for each in given)
     scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
-    tensor = walked.trace.tensors[index]
+    tensor = walked.tensors[index]
     if any(same_numbers(tensor, right.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
-    if kept and (walked.trace.tensors[index] == 1).all():  # of one key, whatever it scores
+    if kept and (walked.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
     own = (each for each in given if each.family in FAMILIES[2:])
     who = {each.who for each in own if each.part or fits(each, right)}
-    summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.trace.ops)
+    summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
-        return right.find(walked.trace.tensors[index]) or Reading(family, family, part=True)
+        return right.find(walked.tensors[index]) or Reading(family, family, part=True)
     if name == "expand" and given and "g" in "".join(given[0].axes or ()) and fits(given[0], right):
         return replace(given[0], stage=None, part=True)
     return None
@@ -295,7 +305,7 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
     for number in reversed(makers):
         if walked.inside(number):
             return ""
-        place = walked.trace.ops[number].place
+        place = walked.ops[number].place
         nodes = around(place)
         if nodes and isinstance(nodes[-1], ast.Assign):
             value, target = nodes[-1].value, nodes[-1].targets[0]

@@ -92,7 +92,7 @@ def tell(blame: Blame, error: str = "") -> Finding:
         finding = say(name, found.step, given=given, made=_what_came_out(found, walked), **values)
     else:
         finding = say(name, found.step, **values)
-    stops = walked.trace.stop.place if walked.trace.stop else None
+    stops = walked.stop.place if walked.stop else None
     later = ""
     if stops and found.place and stops.line != found.place.line and found.reason != "name":
         later = wording("stops_later", line=stops.line)
@@ -102,7 +102,7 @@ def tell(blame: Blame, error: str = "") -> Finding:
 def nan_first(blame: Blame) -> str:
     """Say which call first makes NaN of what holds none."""
     number = makes_nan(blame.walked)
-    place = None if number is None else blame.walked.trace.ops[number].place
+    place = None if number is None else blame.walked.ops[number].place
     if not place or not place.expression:
         return ""
     return wording("nan_first", at=line_of(place), code=place.expression)
@@ -110,7 +110,7 @@ def nan_first(blame: Blame) -> str:
 
 def _said_by_torch(blame: Blame, error: str) -> bool:
     """Whether the line that is blamed raises, and what it raises says it best."""
-    place, stop = blame.found.place, blame.walked.trace.stop
+    place, stop = blame.found.place, blame.walked.stop
     here = place and stop and stop.place and place.line == stop.place.line
     other = blame.found.reason not in ("name", "torch", "skipped")  # a step left out says more
     return bool(here and other and hint_of(error, blame.walked))
@@ -136,9 +136,9 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["operand"] = operand(found.index, walked, found.op)
         whole = walked.known(found.index)
         values["is_what"] = wording("holds" if whole else "made_of", what=noun(reading))
-        tensor = walked.trace.tensors[found.index]
+        tensor = walked.tensors[found.index]
         values["shape"] = tuple(tensor.shape)
-        values["letters"] = in_letters(reading, tensor, walked.right.case)
+        values["letters"] = in_letters(reading, tensor, walked.case)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
         what = noun(walked.readings[found.wanted])
@@ -146,7 +146,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["what"], values["called"] = what, "" if name in ("", what) else f" `{name}`"
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
-        place = walked.trace.ops[maker[0]].place if maker else None
+        place = walked.ops[maker[0]].place if maker else None
         apart = place and (found.place is None or place.line != found.place.line)
         # In eval mode dropout hands on the very tensor: the line that names it anew is another.
         apart = apart and not any(n > place.line for n in _lines_of(name, walked))
@@ -156,7 +156,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
 
 
 def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
-    values, reason, case = found.values, found.reason, walked.right.case
+    values, reason, case = found.values, found.reason, walked.case
     if reason == "skipped":
         return _needed(found, walked)
     if reason == "early":
@@ -171,7 +171,7 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         the = needs if needs == "x" else f"the {needs}"
         return {"needs": f"{the} {'is' if needs in ('x', 'context') else 'are'}"}
     if reason == "rows":
-        sums = walked.trace.tensors[found.index].sum(-1).flatten()
+        sums = walked.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
     if reason == "size":
         one = values["for_step"] == 6
@@ -191,14 +191,12 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     values = at == 8 and walked.readings[found.index].family != "scores"
     shape = SHAPES[STEPS[(4 if values else at - 1) - 1]]
     usual = any(
-        each.right and in_letters(each, tensor, walked.right.case) == shape
-        for each, tensor in zip(walked.readings, walked.trace.tensors, strict=True)
+        each.right and in_letters(each, tensor, walked.case) == shape
+        for each, tensor in zip(walked.readings, walked.tensors, strict=True)
     )
-    mine = in_letters(
-        walked.readings[found.index], walked.trace.tensors[found.index], walked.right.case
-    )
+    mine = in_letters(walked.readings[found.index], walked.tensors[found.index], walked.case)
     maker = walked.makers.get(found.index)
-    op = walked.trace.ops[maker[-1]] if maker else None
+    op = walked.ops[maker[-1]] if maker else None
     turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
     said = usual and mine != shape and not turned
     first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
@@ -209,7 +207,7 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
 
 
 def _given(found: Difference, walked: Walk) -> str:
-    op = walked.trace.ops[found.op]
+    op = walked.ops[found.op]
     own = [
         i
         for i in dict.fromkeys(op.given)
@@ -224,14 +222,14 @@ def _given(found: Difference, walked: Walk) -> str:
 
 def _what_came_out(found: Difference, walked: Walk) -> str:
     """What came out of a call that is no tensor of the eleven steps."""
-    tensor, reading = walked.trace.tensors[found.index], walked.readings[found.index]
+    tensor, reading = walked.tensors[found.index], walked.readings[found.index]
     shape, step = tuple(tensor.shape), STEPS[found.step - 1]
-    what = _part(walked.trace.ops[found.op].place)
+    what = _part(walked.ops[found.op].place)
     if tensor.device.type == "cpu" and tensor.isnan().any():
         return wording("made_nan", what=what, shape=shape)
     if tensor.dtype in (torch.float16, torch.bfloat16):
         return wording("made_rounded", what=what, shape=shape, dtype=tensor.dtype)
-    op = walked.trace.ops[found.op]
+    op = walked.ops[found.op]
     if op_name(op) not in USUAL and op.place and f"{op_name(op)}(" in op.place.expression:
         return wording("made_by", call=op_name(op))
     along = next((n for n in op.numbers if type(n) is int), -1)
@@ -245,9 +243,9 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
         return wording("made_across", what=what, shape=shape)
-    letters = in_letters(reading, tensor, walked.right.case)
+    letters = in_letters(reading, tensor, walked.case)
     moves = op_name(op) in TURN | MEET | CUT - SHUFFLE
-    one = walked.right.case.b == 1  # where an axis of 1 may be that of the sequences
+    one = walked.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
     laid = "|".join(filter(None, reading.axes or ())) in walked.right.stages.get(reading.family, ())
     laid = laid and "h" in dict(reading.fixed)  # one head's, in a usual order of axes
@@ -277,7 +275,7 @@ def _part(place: Place | None) -> str:
 
 
 def _scale(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
-    head_dim, name = walked.right.case.head_dim, found.values["before"] and "not_scaled"
+    head_dim, name = walked.case.head_dim, found.values["before"] and "not_scaled"
     values |= {"head_dim": head_dim, "root": head_dim**0.5, "divisor": 1 / found.values["factor"]}
     return say(name or "scaled_otherwise", 7, **values)
 
@@ -286,7 +284,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     """Say what a mask hides too much or too little."""
     if found.values["crossed"]:
         return say("scores_crossed", 5, **values)
-    laid = walked.right.beside(walked.trace.tensors[found.index], walked.readings[found.index])
+    laid = walked.right.beside(walked.tensors[found.index], walked.readings[found.index])
     mine, _, hides = laid
     state = walked.readings[found.index].state
     gone = mine == 0 if state and state.grown else mine < HIDDEN
@@ -318,7 +316,7 @@ def noun(reading: Reading) -> str:
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor in the learner's words: what the call that takes it says, or who makes it."""
     if op is not None:
-        call = walked.trace.ops[op]
+        call = walked.ops[op]
         nodes = around(call.place)
         same = nodes and call_name(nodes[0]) == op_name(call)
         texts = list(operands(call.place)) if same else []
@@ -339,10 +337,10 @@ def quoted(index: int, walked: Walk, op: int | None = None) -> str:
 
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
-    shape = tuple(walked.trace.tensors[index].shape)
-    letters = in_letters(walked.readings[index], walked.trace.tensors[index], walked.right.case)
+    shape = tuple(walked.tensors[index].shape)
+    letters = in_letters(walked.readings[index], walked.tensors[index], walked.case)
     name = quoted(index, walked, op)
-    makers = (walked.trace.ops[number] for number in walked.makers.get(index, ()))
+    makers = (walked.ops[number] for number in walked.makers.get(index, ()))
     if any(len(e.gave) > 1 and e.place and name == f"`{e.place.expression}`" for e in makers):
         name = wording("one_of", name=name)
     return wording(
@@ -375,7 +373,7 @@ def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
 def hint_of(error: str, walked: Walk | None = None) -> str:
     """What torch's words mean, where that is always so."""
     hint = next((wording(name) for said, name in EXPLAINED.items() if said in error), "")
-    op = walked.trace.ops[-1] if walked and walked.trace.ops else None
+    op = walked.ops[-1] if walked and walked.ops else None
     if hint or not op or not op.failed:
         return hint
     if [e.who for e in walked.of(op)][:2] == ["x", "out_proj.weight"]:
@@ -385,12 +383,12 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
 
 def _swapped(walked: Walk, number: int) -> str:
     """Say that two operands are right the other way round, if they are."""
-    op = walked.trace.ops[number]
+    op = walked.ops[number]
     function, sign = SIDES.get(op_name(op), (None, ""))
     names = [name_of(index, walked, number) for index in op.given]
     if function is None or len(names) != 2 or not all(names):
         return ""
-    made = attempt(function, *(walked.trace.tensors[index] for index in reversed(op.given)))
+    made = attempt(function, *(walked.tensors[index] for index in reversed(op.given)))
     found = None if isinstance(made, Failure) else walked.right.find(made)
     code = f"{names[1]} {sign} {names[0]}"
     return wording("made_swapped", code=code) if found and found.right else ""
@@ -398,7 +396,7 @@ def _swapped(walked: Walk, number: int) -> str:
 
 def _sizes_expected(walked: Walk) -> str:
     """Say which sizes a view takes that raises where heads are cut or joined."""
-    op, last = walked.trace.ops[-1], len(walked.trace.ops) - 1
+    op, last = walked.ops[-1], len(walked.ops) - 1
     sizes = sum(type(each) is int for each in op.numbers)
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
     if op_name(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
@@ -409,11 +407,11 @@ def _sizes_expected(walked: Walk) -> str:
 
 def _axis_lost(walked: Walk) -> str:
     """Say which call has taken an axis away that the failing one needs, if one has."""
-    op, tensors = walked.trace.ops[-1], walked.trace.tensors
+    op, tensors = walked.ops[-1], walked.tensors
     most = max((tensors[i].dim() for i in op.given), default=0)
     for index in op.given:
         while tensors[index].dim() < most and index in walked.makers:
-            made = walked.trace.ops[walked.makers[index][0]]
+            made = walked.ops[walked.makers[index][0]]
             if not made.given:
                 break
             index = made.given[0]
@@ -424,7 +422,7 @@ def _axis_lost(walked: Walk) -> str:
 
 def unbound(error: str, walked: Walk) -> str:
     """Where a name is made that is read before; else what torch's or Python's words mean."""
-    lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.trace.stop
+    lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.stop
     if stop and stop.place and (several := _several(walked, stop)):
         return several
     if not lost or not stop or not stop.place:
@@ -447,7 +445,7 @@ def _several(walked: Walk, stop: Stop) -> str:
         if re.search(rf"\b{name}\b", stop.place.expression) and (
             made := walked.makers.get(each[-1])
         ):
-            place = walked.trace.ops[made[0]].place
+            place = walked.ops[made[0]].place
             line = wording("of_line", line=place.line) if place else ""
             return wording("is_several", name=name, count=len(each), line=line)
     return ""

@@ -17,7 +17,7 @@ from eleven_steps.checks.run.recording import Op
 
 def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
     """Whether a call made x times a weight as it is stored, or something of x alone."""
-    made = [walked.trace.tensors[index] for index in op.gave]
+    made = [walked.tensors[index] for index in op.gave]
     x, module = walked.right.scene["shape"]["x"], walked.right.scene.module
     if not made:
         return None
@@ -26,35 +26,33 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
         stored = [x @ weight.detach()] if x.shape[-1] == len(weight) else []
         stored += [] if bias is None else [each + bias.detach() for each in stored]
         if any(same_numbers(made[0], each, 1e-7) for each in stored):
-            return Difference(2, "stored", number, op.place, values={"layer": name})
+            return walked.differs(number, 2, "stored", layer=name)
     if op.place and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
-        values = {"code": op.place.expression}
-        return Difference(2, "before", number, op.place, values=values)
+        return walked.differs(number, 2, "before", code=op.place.expression)
     return None
 
 
 def in_blocks(walked: Walk) -> Difference | None:
     """What is wrong where the scores are made in blocks of keys, or where some keys are missing."""
-    products = [n for n, e in enumerate(walked.trace.ops) if op_name(e) in MEET and e.gave]
-    made = {n: walked.trace.ops[n].gave[0] for n in products}
+    products = [n for n, e in enumerate(walked.ops) if op_name(e) in MEET and e.gave]
+    made = {n: walked.ops[n].gave[0] for n in products}
     made = {n: i for n, i in made.items() if walked.readings[i].family == "scores"}
     parts = [n for n, index in made.items() if lacks_keys(walked, index)]
     met = {pair for index in made.values() for pair in itertools.product(*_pairs(walked, index))}
-    last = len(walked.trace.ops) - 1
-    if parts and walked.trace.ops[last].failed:  # before the last block
-        return Difference(walked.steps[last], "torch", last, walked.trace.ops[last].place)
-    if walked.trace.stop or not parts:
+    last = len(walked.ops) - 1
+    if parts and walked.ops[last].failed:  # before the last block
+        return walked.differs(last, walked.steps[last], "torch")
+    if walked.stop or not parts:
         return None
-    place = walked.trace.ops[parts[0]].place
     if not met >= {*_seen(walked)}:
-        return Difference(5, "pairs", parts[0], place, made[parts[0]])
+        return walked.differs(parts[0], 5, "pairs", made[parts[0]])
     width = max(len(_pairs(walked, made[n])[1]) for n in parts)
-    out = next((walked.trace.tensors[i] for i in walked.trace.returned if i is not None), None)
+    out = next((walked.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
     what = next((what for what, each in guesses if close(out, each)), "")
-    values = {"width": width, "sums": what}
     reason = what if what == "undivided" else "rescaled" if what else "blocks"
-    return Difference(7 if what == reason else 8, reason, parts[0], place, values=values)
+    step = 7 if what == reason else 8
+    return walked.differs(parts[0], step, reason, width=width, sums=what)
 
 
 def lacks_keys(walked: Walk, index: int) -> bool:
@@ -65,7 +63,7 @@ def lacks_keys(walked: Walk, index: int) -> bool:
 
 def _pairs(walked: Walk, index: int) -> tuple[Sequence[int], Sequence[int]]:
     """The tokens whose queries and whose keys some scores are of."""
-    reading, every = walked.readings[index], range(walked.right.case.num_tokens)
+    reading, every = walked.readings[index], range(walked.case.num_tokens)
     some = {letter: (place,) for letter, place in reading.fixed} | dict(reading.places)
     return some.get("i", every), some.get("j", every)
 
@@ -80,7 +78,7 @@ def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]
     """The output of a softmax in blocks whose sums stay as they are when the maximum grows."""
     scene = walked.right.scene
     masked = scene["scores"]["scores"].masked_fill(walked.right.hidden, -torch.inf)
-    scaled, values = masked / walked.right.case.head_dim**0.5, scene["transpose"]["values"]
+    scaled, values = masked / walked.case.head_dim**0.5, scene["transpose"]["values"]
     one, other = {"context": _as_it_was}, {"total": _as_it_was}
     guesses = {"sum of values": one, "sum of the exponentials": other, "two sums": one | other}
     guesses["undivided"] = {"over": lambda context, total, new: context}
@@ -97,10 +95,10 @@ def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> t
 
 def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Whether a tanh caps scores that were masked before."""
-    for at, each in enumerate(walked.trace.ops):
+    for at, each in enumerate(walked.ops):
         read = [i for i in each.given if walked.readings[i].family == "scores"]
-        if op_name(each) == "tanh" and read and (walked.trace.tensors[read[0]] < HIDDEN).any():
-            return Difference(6, "capped", at, each.place)
+        if op_name(each) == "tanh" and read and (walked.tensors[read[0]] < HIDDEN).any():
+            return walked.differs(at, 6, "capped")
     return None
 
 
@@ -112,7 +110,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     nodes = around(op.place)
     if not nodes:
         return _typed(walked, number, op)
-    case, stop = walked.right.case, walked.trace.stop
+    case, stop = walked.case, walked.stop
     sizes, known = case.letters, stop.numbers if stop else {}
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
     four = {b, n, h, d, case.d_out, b * h}
@@ -160,15 +158,15 @@ def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
 
 def _stored(walked: Walk, node: ast.AST) -> int:
     """The size that an attribute of self stores, where nothing of the case has it; else 0."""
-    size, case = walked.trace.sizes.get(of_self(node), 0), walked.right.case
-    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.trace.tensors[:9])
+    size, case = walked.trace.sizes.get(of_self(node), 0), walked.case
+    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.tensors[:9])
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
     return 0 if size in usual else size
 
 
 def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
     """The same of a view that raises, where there is no source: a size that nothing here has."""
-    case = walked.right.case
+    case = walked.case
     there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
     odd = [n for n in op.numbers if type(n) is int and n not in there]
     if not op.failed or not odd or op_name(op) not in ("view", "reshape"):

@@ -25,7 +25,7 @@ from eleven_steps.helpers.trace import STEPS
 
 def unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
-    stop = walked.trace.stop
+    stop = walked.stop
     if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
         todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
         return Difference(next(todo, len(STEPS)), "name", None, stop.place)
@@ -34,7 +34,7 @@ def unreached(walked: Walk) -> Difference:
 
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     """The step of a place in the source where no torch call was reached."""
-    stop, trace = walked.trace.stop, walked.trace
+    stop, trace = walked.stop, walked.trace
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     for name, several in stop.several.items():  # a tuple where a tensor belongs
@@ -94,7 +94,7 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     """The step that a size is used for which the line was to make; step 1 where it is not clear."""
     last = path[-1]
     sized = any(call_name(each) in ("shape", "size") for each in ast.walk(last))
-    sized = sized and not walked.trace.ops  # behind a call a size is read for what comes next
+    sized = sized and not walked.ops  # behind a call a size is read for what comes next
     single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
     if not single or sized or depth > 2:
         return 1
