@@ -1,19 +1,14 @@
 """The four classes: published tables, torch's own attention, causality, checkpoints, errors."""
 
-import ast
-import inspect
 import re
-import sys
-import textwrap
 
 import pytest
 import torch
 from hypothesis import example, given
 from sizes import TELLING, assert_prints_as, build, legal_sizes, steady
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from eleven_steps.sliders.source import run_by_line, shown_code
 from helpers.attention import (
     CausalAttention,
     FusedMultiHeadAttention,
@@ -21,7 +16,7 @@ from helpers.attention import (
     MultiHeadAttentionWrapper,
 )
 from helpers.examples import load_example, load_whiteboard
-from helpers.trace import STEPS, trace
+from helpers.trace import trace
 
 CLASSES = {
     "split": MultiHeadAttention,
@@ -103,57 +98,19 @@ def test_explicit_and_fused_equal_scaled_dot_product_attention(dtype, qkv_bias, 
     assert_same(fused(x), mha(x), [x, *fused.parameters()], inputs)
 
 
-# Properties
-
-
-@given(sizes=legal_sizes())
-@example(sizes=TELLING)
-@steady
-def test_a_changed_token_never_changes_outputs_before_it(sizes):
-    mha, x = build(sizes)
-    out = mha(x)
-    for t in range(sizes[1]):
-        changed = x.clone()
-        changed[:, t] += 1
-        changed_out = mha(changed)
-        assert torch.equal(changed_out[:, :t], out[:, :t])
-        assert not torch.equal(changed_out[:, t], out[:, t])
-
-
-def test_the_wrapper_equals_stacked_single_heads():
-    torch.manual_seed(0)
-    wrapper = MultiHeadAttentionWrapper(5, 4, 9, 0.0, num_heads=3, qkv_bias=True)
-    x = torch.randn(2, 7, 5)
-    outs = []
-    for head in wrapper.heads:
-        single = CausalAttention(5, 4, 9, 0.0, qkv_bias=True)
-        single.load_state_dict(head.state_dict())
-        outs.append(single(x))
-    assert torch.equal(wrapper(x), torch.cat(outs, dim=-1))
-    assert wrapper(x).shape == (2, 7, 12)
-
-
 # The record
-
-
-def test_record_gets_each_step_and_the_live_tensors():
-    mha, x = build(TELLING)
-    live = {}
-    out = mha(x, record=lambda name, **tensors: live.update({name: tensors}))
-    assert list(live) == list(STEPS)
-    assert live["shape"]["x"] is x
-    assert live["out_proj"]["out"] is out
-
-
-def recorded(module, x):
-    torch.manual_seed(0)
-    return trace(module, x)
 
 
 @pytest.mark.parametrize("training", [False, True])
 def test_the_fused_class_records_the_eleven_steps_too(training):
     mha, fused, x = build_both(TELLING, dropout=0.5)
-    for explicit, step in zip(*(recorded(m.train(training), x) for m in (mha, fused)), strict=True):
+    live, steps = {}, []
+    out = mha(x, record=lambda name, **tensors: live.update(tensors))
+    assert live["x"] is x and live["out"] is out
+    for module in mha, fused:
+        torch.manual_seed(0)
+        steps.append(trace(module.train(training), x))
+    for explicit, step in zip(*steps, strict=True):
         assert (explicit.number, explicit.name) == (step.number, step.name)
         assert list(explicit.tensors) == list(step.tensors)
         for name, tensor in step.tensors.items():
@@ -161,35 +118,6 @@ def test_the_fused_class_records_the_eleven_steps_too(training):
     with pytest.raises(ZeroDivisionError):
         fused(x, record=lambda name, **tensors: 1 / 0)
     assert fused.mask is None
-
-
-# Memory
-
-
-class Largest(TorchDispatchMode):
-    """Keep the number of elements of the largest tensor that any operation returns."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        sizes = [leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
-        self.numel = max([self.numel, *sizes])
-        return out
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_only_the_explicit_class_makes_tensors_of_the_square_of_num_tokens(training):
-    mha, fused, x = build_both((1, 256, 8, 8, 2))
-    largest = {}
-    for module in (mha, fused):
-        with Largest() as mode:
-            module.train(training)(x).sum().backward()
-        largest[module] = mode.numel
-    assert largest[fused] == x.numel() and largest[mha] >= 256**2
-    with Largest() as mode:  # a long context_length costs nothing
-        FusedMultiHeadAttention(8, 8, 1_000_000, 0.0, num_heads=2)
-    assert mode.numel == 8 * 8
 
 
 # Checkpoints
@@ -367,55 +295,17 @@ def test_computes_the_same_on_a_gpu(dtype):
 # Shape comments
 
 
-def commented_shapes(function):
-    """Return {last line of an assignment: (the assigned expression, its shape comment)}."""
-    lines, first = inspect.getsourcelines(function)
-    found = {}
-    for node in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
-        if isinstance(node, ast.Assign):
-            target = node.targets[0]
-            # A tuple of sizes is taken apart on the line that reads x.shape: that is x's shape.
-            name = node.value.value.id if isinstance(target, ast.Tuple) else target.id
-            comment = re.search(r"# (\(.*\))$", lines[node.end_lineno - 1].rstrip())
-            found[first + node.end_lineno - 1] = name, comment and comment[1]
-    return found
-
-
-def shapes_after_lines(module, x):
-    """Return {line of module.forward: {local name: shape}}, the locals as the line left them."""
-    code, seen, last, before = type(module).forward.__code__, {}, None, sys.gettrace()
-
-    def follow(frame, event, _):
-        nonlocal last
-        if frame.f_code is not code:
-            return None
-        if event in ("line", "return"):
-            tensors = {k: v for k, v in frame.f_locals.items() if isinstance(v, torch.Tensor)}
-            seen[last] = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-            last = frame.f_lineno
-        return follow
-
-    sys.settrace(follow)
-    try:
-        module(x)
-    finally:
-        sys.settrace(before)
-    return seen
-
-
 def test_every_shape_comment_of_forward_is_true():
-    mha, x = build(TELLING)
     names = dict(zip(("b", "num_tokens", "d_in", "d_out", "num_heads"), TELLING, strict=True))
-    names["head_dim"] = mha.head_dim
-    measured = shapes_after_lines(mha, x)
-    proven = set()
-    for line, (name, comment) in commented_shapes(MultiHeadAttention.forward).items():
-        shape = measured[line].get(name)
-        assert (shape is None) == (comment is None), f"line {line}: {name} {shape} {comment}"
-        if comment:
-            assert eval(comment, names) == shape, f"line {line}: {name}"
-            proven.add(name)
-    assert proven == {
-        *("x", "queries", "keys", "values", "scores", "future"),
-        *("masked", "scaled", "weights", "context", "out"),
-    }
+    names["head_dim"] = names["d_out"] // names["num_heads"]
+    code, commented = shown_code(), []
+    for number, line in run_by_line(code, *build(TELLING)).items():
+        # A tuple of sizes is taken apart on the line that reads x.shape: that is x's shape.
+        said = (line.reads if "num_tokens" in line.makes else line.makes).values()
+        shapes = re.findall(r"^\w+ (\(.*\))", "\n".join(said), re.MULTILINE)
+        if comment := re.search(r"# (\(.*\))$", code.splitlines()[number - 1]):
+            assert shapes == [str(eval(comment[1], names))], (number, said)
+            commented.append(number)
+        else:
+            assert not shapes, f"line {number} makes {said} and does not say so"
+    assert len(commented) == 20

@@ -7,7 +7,7 @@ import torch
 from sizes import assert_prints_as
 
 from helpers import examples
-from helpers.examples import load_example, load_whiteboard
+from helpers.examples import load_example, load_second, load_whiteboard
 
 FIELDS = {"value", "shape", "meaning", "source"}
 
@@ -51,3 +51,8 @@ def test_the_smallest_gpt2_has_its_published_counts():
     assert t["attention_parameters"][0] == 2_360_064
     assert t["parameters_published"][0] == 117_000_000
     assert t["parameters_counted"][0] // 1_000_000 == 124
+
+
+def test_all_sizes_of_the_second_example_differ():
+    sizes = [*load_second().shape, 12, 3, 12 // 3]
+    assert sizes[:3] == [2, 7, 5] and len(set(sizes)) == len(sizes)

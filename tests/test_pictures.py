@@ -31,9 +31,8 @@ from eleven_steps.pictures import (
     draw_running,
     draw_tensors,
     draw_vectors,
-    storage,
+    tell_words,
 )
-from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import (
     FAINT,
@@ -214,129 +213,26 @@ def placed(element, x=0.0, y=0.0, size=12, anchor="start"):
         yield from placed(child, x, y, size, anchor)
 
 
-def numbers_in(picture):
-    return [t for t in texts(picture) if t.isdigit() and int(t) >= 100]
-
-
-@pytest.mark.parametrize(
-    ("letters", "shape"),
-    [
-        ("num_tokens d_in", (3, 4)),
-        ("b num_tokens d_out", (2, 3, 4)),
-        (LETTERS, (2, 2, 2, 3)),
-        ("b num_heads num_tokens num_tokens", (1, 3, 2, 2)),
-    ],
-)
-def test_a_tensor_is_drawn_number_for_number(letters, shape):
-    shown = Shown(tensor(*shape), "name", letters)
-    expected = [str(i + 100) for i in range(math.prod(shape))]
-    assert numbers_in(draw_tensors([shown], "Title")) == expected
-    strided = Shown(shown.tensor.transpose(-1, -2), "name", letters)
-    drawn = [f"{value:.0f}" for value in strided.tensor.flatten().tolist()]
-    assert numbers_in(draw_tensors([strided], "Title")) == drawn
-
-
-def test_heads_of_keys_and_keys_of_another_text_are_named():
-    few = texts(
-        draw_tensors([Shown(tensor(1, 2, 3, 4), "keys", "b num_kv_heads num_tokens d_in")], "A")
-    )
-    assert {"head 0", "head 1", "(b, num_kv_heads, num_tokens, d_in) = (1, 2, 3, 4)"} <= set(few)
-    other = texts(draw_tensors([Shown(tensor(3, 2), "weights", "num_tokens num_keys")], "A"))
-    assert {"query 2", "key 1"} <= set(other) and "token 0" not in other
-
-
-def test_a_map_fits_a_screen_and_writes_every_shape():
+def test_a_map_fits_a_screen_and_says_every_shape():
     sizes = (1, 1, 8, 1, 1), (1, 13, 8, 56, 8), (1, 40, 8, 8, 8), (1, 40, 8, 21, 3)
     for each in ((1, 3, 6, 6, 2), TELLING, (1, 70, 6, 260, 10), *sizes):
         steps = whiteboard(*each)
         picture = draw_map(steps)
         assert picture.width == 804 and picture.height < 640 and len(picture.svg) < 300_000, each
-        assert not numbers_in(picture)
-        for step in steps:
-            shape = f"{step.letters} = {tuple(next(iter(step.tensors.values())).shape)}"
-            assert shape in texts(picture) and shape in picture.description
+        shapes = {f"{s.letters} = {tuple(next(iter(s.tensors.values())).shape)}" for s in steps}
+        assert shapes <= {*texts(picture)} and all(s in picture.description for s in shapes)
 
 
-def test_a_map_shows_every_number_that_fits_as_a_cell():
-    for sizes in ((1, 3, 6, 6, 2), (1, 4, 6, 12, 1), (1, 2, 6, 4, 2)):
-        steps = whiteboard(*sizes)
-        cells = re.findall(r"M[\d.]+ [\d.]+h[\d.]+v[\d.]+h-", draw_map(steps).svg)
-        every = sum(t[0].numel() for step in steps for t in step.tensors.values())
-        boxes = 2 * sizes[-1]  # the legend's, each filled and framed
-        assert len(cells) == every + boxes
+def test_numbers_fit_their_cells():
+    values = 0.0, -0.001, -0.27, 9.996, -99.96, 12345.6, -math.inf, math.nan, 7
+    written = "0.00", "0.00", "-0.27", "10.0", "-100", "12346", "-\N{INFINITY}", "NaN", "7"
+    assert tuple(map(number, values)) == written
 
 
-def test_large_maps_need_no_numbers_and_name_the_first_and_the_last():
-    with torch.device("meta"):
-        picture = draw_map(whiteboard(1, 2048, 12288, 12288, 96))
-        assert {str(i) for i in range(12)} <= set(texts(draw_map(whiteboard(1, 9, 768, 768, 12))))
-    assert {"0", "95", "2047", "head 95", "2048 x 12288"} <= set(texts(picture))
-    assert picture.height < 640 and len(picture.svg) < 100_000
-
-
-RISING, FALLING = torch.tensor([1.0, 2, 0.5, 3, 2.5]), torch.tensor([3.0, 1, -torch.inf, 2, 0])
-
-
-@pytest.mark.parametrize("scaled", [RISING, FALLING], ids=["rising", "falling"])
-@pytest.mark.parametrize(("size", "block"), [(2, 0), (2, 1), (2, 2), (1, 3), (3, 1), (5, 0)])
-def test_running_numbers_are_those_of_a_loop_over_blocks(scaled, size, block):
-    values = torch.linspace(-3, 4, 10).view(5, 2)
-    largest, total, context, found = torch.tensor(-torch.inf), 0.0, torch.zeros(2), []
-    for s, v in list(zip(scaled.split(size), values.split(size), strict=True))[: block + 1]:
-        before, largest = largest, torch.maximum(largest, s.max())
-        shrink, powers = torch.exp(before - largest), torch.exp(s - largest)
-        total, context = total * shrink + powers.sum(), context * shrink + powers @ v
-        found.append((largest, shrink, total))
-    end = min((block + 1) * size, 5)
-    expected = [scaled[:end], powers, *map(torch.stack, zip(*found, strict=True))]
-    expected += [context, context / total, torch.softmax(scaled, dim=0) @ values]
-    labels = {f"key {i}" for i in range(5)} | {f"block {i}" for i in range(5)} | {"0", "1"}
-    labels |= {"scaled scores", "powers", "largest", "shrink", "total"}
-    labels |= {"context", "context / total", "all keys at once"}
-    drawn = [t for t in texts(draw_running(scaled, values, size, block))[1:] if t not in labels]
-    assert drawn == [number(v) for row in expected for v in row.tolist()]
-
-
-STRIDED = {
-    "contiguous": tensor(2, 3, 4),
-    "transposed": tensor(2, 4, 3).transpose(1, 2),
-    "sliced": tensor(2, 5, 8)[:, 1:4, ::2],
-    "expanded": tensor(2, 1, 4).expand(2, 3, 4),
-    "one number": tensor(1)[:, None, None].expand(2, 3, 4),
-}
-
-
-@pytest.mark.parametrize("kind", STRIDED)
-def test_memory_shows_what_a_strided_tensor_reads_where_it_lies(kind):
-    each = STRIDED[kind]
-    shown = Shown(each, "numbers", "b num_tokens d_out")
-    picture = draw_memory([shown], "Memory")
-    read = {f"{value:.0f}" for value in each.flatten().tolist()}
-    places = [f"{value:.0f}" for value in storage(each).tolist()]
-    assert numbers_in(picture) == [value for value in places if value in read]
-    assert f"shape {tuple(each.shape)}, stride {each.stride()}" in picture.description
-    assert ("not contiguous" in picture.description) != each.is_contiguous()
-    assert ("offset" in picture.description) == bool(each.storage_offset())
-    assert ("numbers stand in" in picture.description) == (len(read) < each.numel())
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (0.0, "0.00"),
-        (-0.001, "0.00"),
-        (-0.27, "-0.27"),
-        (9.996, "10.0"),
-        (-99.96, "-100"),
-        (12345.6, "12346"),
-        (math.inf, "\N{INFINITY}"),
-        (-math.inf, "-\N{INFINITY}"),
-        (math.nan, "NaN"),
-        (7, "7"),
-    ],
-)
-def test_numbers_fit_their_cells(value, written):
-    assert number(value) == written and len(written) <= 5
+def test_small_weights_are_told_as_a_sum():
+    (line,) = tell_words([Head(torch.full((7, 7), 1 / 7), 0)], list("abcdefg"))[1]
+    most = 'head 0: "b" attends to "a" 14 %, itself 14 %, "c" 14 %, "d" 14 %, 3 others 43 %'
+    assert line.replace("\N{NO-BREAK SPACE}%", " %") == most
 
 
 def test_odd_names_are_written_as_they_are():
@@ -346,35 +242,6 @@ def test_odd_names_are_written_as_they_are():
     assert {e.tag for e in root(picture).iter()} == {
         f"{SVG}{tag}" for tag in ("svg", "title", "desc", "style", "rect", "g", "text", "path")
     }
-
-
-def test_columns_have_their_numbers_where_heads_have_names():
-    shown = Shown(tensor(1, 2, 6), "queries", "b num_tokens d_out", num_heads=2)
-    above = texts(draw_tensors([shown], "A"))
-    for name in ("h0", "h1", *"012345"):
-        assert above.count(name) == 1
-
-
-def test_a_number_keeps_the_colour_of_its_owner():
-    owners = torch.tensor([[0, 0, 1], [1, 1, 0]])
-    shown = Shown(tensor(2, 3), "queries", "num_heads head_dim", owners=owners)
-    assert [[shown.head((i, j)) for j in range(3)] for i in range(2)] == owners.tolist()
-    drawn = draw_tensors([shown], "A").svg
-    for head, runs in ((0, 3), (1, 3)):
-        (boxes,) = re.findall(f'<g fill="{HEAD_COLOURS[head]}".*?<path d="(.*?)"', drawn)
-        assert boxes.count("M") == runs
-
-
-def test_a_column_and_what_it_makes_stand_in_one_line():
-    left, right = torch.ones(3, 6, dtype=torch.int64), torch.ones(6, 4, dtype=torch.int64)
-    product = Shown(left @ right, "queries", "num_tokens d_out")
-    shown = Shown(left, "x", "num_tokens d_in"), Shown(right, "W_query", "d_in d_out")
-    svg = draw_product(*shown, product, row=1, column=2).svg
-    groups = re.findall(r'translate\((\S+) \d+\)">(?:<g [^>]*>)*<text[^>]*>(?:W_q|que)', svg)
-    frames = re.findall(r'<path d="M([\d.]+) [^"]*" fill="none" stroke-width="3"', svg)
-    column, made = (float(x) + float(frame) for x, frame in zip(groups, frames[1:], strict=True))
-    assert column == pytest.approx(made)
-    assert "Row 1 of x meets column 2 of W_query: 6<" in svg  # a whole number has no decimals
 
 
 # JupyterLab's own grounds and inks, as red, green, blue and opacity.
@@ -409,19 +276,6 @@ def test_text_stands_out_from_every_ground_it_is_written_on(theme, colour):
         assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_shades_are_deeper_where_no_number_is_written_on_them():
-    deepest = {
-        written: max(
-            float(found)
-            for found in re.findall(
-                r'fill-opacity="([\d.]+)"', grid([[0, 1]], shades=[[0, 1]], written=written).body
-            )
-        )
-        for written in (True, False)
-    }
-    assert deepest == pytest.approx({True: MOST, False: FAINT + 20 * STEP})
-
-
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("vision", VISIONS)
 def test_heads_differ_for_every_kind_of_colour_vision(theme, vision):
@@ -451,20 +305,3 @@ def test_text_is_at_least_11_px_in_a_window_of_1280(name):
     sizes = [float(size) for size in re.findall(r"font[^;]*?(\d+)px", styles)]
     room = 848  # a notebook's outputs in such a window, measured in JupyterLab
     assert min(sizes) * min(1, room / picture.width) >= 11
-
-
-def test_heads_over_processes_say_who_holds_what():
-    drawn = draw_heads_over_processes(num_heads=6, head_dim=2, num_processes=3)
-    assert "data-lay" not in drawn.svg, "its arrows would end where nothing is"
-    assert "process 2 heads 4 and 5" in drawn.description
-    # Each head's number stands once in three rows of weights, in its context and its columns.
-    for head in range(6):
-        assert texts(drawn).count(str(head)) == 5
-
-
-def test_a_ring_brings_every_block_to_every_process():
-    drawn = texts(draw_ring(num_tokens=6, num_processes=3))
-    # By turns; in brackets what lies in the future of the process.
-    turns = ["0 to 1", "2 to 3", "4 to 5", "(4 to 5)", "0 to 1", "2 to 3"]
-    turns += ["(2 to 3)", "(4 to 5)", "0 to 1"]
-    assert sorted(each for each in drawn if " to " in each) == sorted(turns)
