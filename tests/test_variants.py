@@ -7,36 +7,26 @@ import torch
 from hypothesis import given, settings
 from parts import D_IN, D_OUT, HEADS, LEFT, OTHER, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
-from torch import nn
 
-from eleven_steps.beyond import variants
 from eleven_steps.beyond.variants import (
     Alibi,
     BorrowedChoice,
     BorrowedKeys,
     Cache,
-    Call,
-    Delta,
-    Differential,
     Gate,
     GroupedHeads,
     Latent,
     LatentCache,
     Lends,
-    Norm,
     OtherSequence,
     Padding,
-    Pool,
     Rope,
     Sinks,
     State,
-    Temperature,
     TopKeys,
-    TopPooledKeys,
     VariantAttention,
     Window,
     alibi_slopes,
-    rotate,
 )
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
@@ -98,145 +88,12 @@ def test_a_part_changes_its_step_and_none_before(parts, first):
     assert not torch.equal(steps[-1].tensors["out"], before[-1].tensors["out"])
 
 
-@pytest.mark.parametrize("pairing", variants.PAIRINGS)
-def test_turned_products_depend_on_distance_alone(pairing):
-    torch.manual_seed(0)
-    query, key = torch.randn(2, 1, 8, dtype=torch.float64)
-
-    def product(place, other):
-        turned = [
-            rotate(vector, torch.tensor([at]), pairing=pairing)
-            for vector, at in ((query, place), (key, other))
-        ]
-        return (turned[0] * turned[1]).sum()
-
-    assert torch.allclose(product(3, 1), product(103, 101))
-    assert not torch.allclose(product(3, 1), product(3, 2))
-    assert torch.equal(rotate(query, torch.tensor([0]), pairing=pairing), query)
-    lengths = rotate(query, torch.tensor([5]), pairing=pairing).norm(), query.norm()
-    torch.testing.assert_close(*lengths)
-
-
-def test_the_pairings_differ_by_the_order_of_features_only():
-    vectors, positions = torch.randn(1, 4, 8), torch.arange(4)
-    order = torch.arange(8).view(2, 4).T.flatten()  # 0, 4, 1, 5, ...: halves become neighbours
-    neighbours = rotate(vectors[..., order], positions, pairing="neighbours")
-    torch.testing.assert_close(neighbours, rotate(vectors, positions)[..., order])
-
-
 def test_slopes_are_the_published_ones():
     assert alibi_slopes(8).tolist() == [2.0**-power for power in range(1, 9)]
     assert alibi_slopes(1).tolist() == [2.0**-8]
     half = 2.0**-0.5
     twelve = [2.0**-power for power in range(1, 9)] + [half ** (2 * i + 1) for i in range(4)]
     torch.testing.assert_close(alibi_slopes(12), torch.tensor(twelve))
-
-
-@pytest.mark.parametrize("size", [1, 3, TOKENS, 100])
-def test_a_window_holds_size_tokens(size):
-    mha, x = make([Window(size)])
-    seen = (trace(mha, x)[6].tensors["weights"][0, 0] > 0).sum(dim=-1)
-    assert seen.tolist() == [min(size, token + 1) for token in range(TOKENS)]
-
-
-def test_the_delta_rule_lets_a_later_value_take_the_place():
-    key = torch.nn.functional.one_hot(torch.tensor([[[0, 1, 0]]]), 4).double()
-    values = torch.arange(12.0, dtype=torch.float64).view(1, 1, 3, 4)
-    ones, empty = torch.ones(1, 1, 3).double(), torch.zeros(1, 1, 4, 4).double()
-    context, state = variants.delta_rule(key, key, values, ones, ones, empty)
-    assert torch.equal(context, values)
-    assert torch.equal(state[0, 0, :2], values[0, 0, [2, 1]])
-    half = variants.delta_rule(key, key, values, ones / 2, ones, empty)[1]
-    assert torch.equal(half[0, 0, 0], (values[0, 0, 0] / 2 + values[0, 0, 2]) / 2)
-
-
-def test_the_delta_part_reads_as_the_rule_does():
-    mha, x = make([Delta()], dtype=torch.float64)
-    steps, call = trace(mha, x), Call(mha, x, TOKENS)
-    queries, keys, values = steps[3].tensors.values()
-    shares = torch.sigmoid(mha.W_share(x)).transpose(1, 2)
-    empty = torch.zeros(len(x), HEADS, mha.head_dim, mha.head_dim, dtype=torch.float64)
-    gates = shares, mha.part(Delta).fades(call).exp(), empty
-    context, _ = variants.delta_rule(queries / mha.head_dim**0.5, keys, values, *gates)
-    torch.testing.assert_close(steps[7].tensors["context"], context)
-    weights = steps[6].tensors["weights"]
-    assert (weights < 0).any() and (weights.triu(1) == 0).all()
-
-
-def test_a_pool_without_gates_is_the_mean_of_its_tokens():
-    mha, x = make([Window(2), Pool(3)])
-    for weight in (mha.W_pool_gate.weight, mha.pool_bias):
-        nn.init.zeros_(weight)
-    steps = trace(mha, x)
-    means = mha.W_pool(x)[:, :6].unflatten(1, (2, 3)).mean(dim=2)
-    keys, values = (steps[3].tensors[name] for name in ("keys", "values"))
-    assert keys.shape == (len(x), HEADS, TOKENS + 2, mha.head_dim)
-    for head in range(HEADS):
-        torch.testing.assert_close(keys[:, head, TOKENS:], mha.pool_norm(means))
-        assert torch.equal(values[:, head, TOKENS:], keys[:, head, TOKENS:])
-    seen = steps[6].tensors["weights"][0, 0] > 0
-    assert seen[:, TOKENS:].tolist() == [[token >= 2, token >= 5] for token in range(TOKENS)]
-    assert seen[:, :TOKENS].sum(dim=-1).tolist() == [1, *[2] * (TOKENS - 1)]
-
-
-def test_a_difference_is_what_two_heads_do_not_share():
-    torch.manual_seed(0)
-    mha = VariantAttention(5, 12, 9, 0.0, 4, parts=[Differential(2)])
-    x = torch.randn(2, 7, 5)
-    steps = trace(mha, x)
-    weights, values = steps[6].tensors["weights"], steps[3].tensors["values"]
-    assert values.shape == (2, 4, 7, 6)
-    first, second = mha.shares.view(2, 2, 3).prod(1).sum(1).exp()
-    kept = 0.8 - 0.6 * torch.exp(torch.tensor(-0.6))
-    left = (weights[:, 0] - (first - second + kept) * weights[:, 2]) @ values[:, 0]
-    normed = left / (left.square().mean(-1, keepdim=True) + 1e-5).sqrt() * (1 - kept)
-    torch.testing.assert_close(steps[7].tensors["context"][:, 0], normed)
-
-
-def test_a_layer_borrows_the_keys_of_an_earlier_one():
-    lender = Lends()
-    earlier, x = make([Norm(), Rope(), lender])
-    later, _ = make([Norm(), Rope(), BorrowedKeys(lender)])
-    assert later.W_key is None and later.W_value is None
-    assert not any("W_key" in name or "key_norm" in name for name in later.state_dict())
-    with pytest.raises(ValueError, match="keys of 0 were lent"):
-        later(x)
-    given = trace(earlier, x)[3].tensors
-    steps = trace(later, torch.randn_like(x))
-    for name in ("keys", "values"):
-        assert torch.equal(steps[3].tensors[name], given[name])
-    assert not torch.equal(steps[3].tensors["queries"], given["queries"])
-
-
-def test_a_layer_borrows_the_choice_of_an_earlier_one():
-    lender = Lends()
-    earlier, x = make([TopKeys(2, 3, 4), lender])
-    later, _ = make([BorrowedChoice(lender)])
-    assert not any("index" in name for name in later.state_dict())
-    with pytest.raises(ValueError, match="0 were lent"):
-        later(x)
-    seen = trace(earlier, x)[6].tensors["weights"] > 0
-    assert torch.equal(trace(later, torch.randn_like(x))[6].tensors["weights"] > 0, seen)
-
-
-def test_a_query_sees_the_best_pool_and_what_came_after_the_last():
-    mha, x = make([TopPooledKeys(1, 3, 4, 3)])
-    seen = trace(mha, x)[6].tensors["weights"][:, 0] > 0
-    for token, row in enumerate(seen.unbind(1)):
-        whole, rest = (token + 1) // 3, (token + 1) % 3
-        assert row[:, 3 * whole : token + 1].all() and not row[:, token + 1 :].any()
-        pools = row[:, : 3 * whole].unflatten(1, (-1, 3))
-        assert torch.equal(pools.any(2), pools.all(2))
-        assert (row.sum(dim=1) == min(whole, 1) * 3 + rest).all()
-
-
-def test_temperature_grows_with_the_tokens_read():
-    mha, x = make([Temperature(0.5, 3)])
-    plain = make([])[0]
-    plain.load_state_dict(mha.state_dict())
-    grown = trace(mha, x)[3].tensors["queries"] / trace(plain, x)[3].tensors["queries"]
-    expected = 1 + 0.5 * torch.log1p(torch.tensor([0.0, 0, 1, 1, 1, 2, 2]))
-    torch.testing.assert_close(grown[0, 0, :, 0], expected)
 
 
 ALONE = "full", "other", "delta", "pools", "pools that overlap"  # no cache can stand beside these
@@ -296,23 +153,6 @@ def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
     mha.plus(kept)(x)
     assert kept.past == TOKENS
     assert kept.nbytes == B * TOKENS * numbers * 4
-
-
-def test_a_state_does_not_grow():
-    mha, x = make(PARTS["linear"][0])
-    linear = mha.plus(state := State())
-    for token in range(TOKENS):
-        linear(x[:, token : token + 1])
-        assert state.kept.shape == (B, HEADS, D_OUT // HEADS, D_OUT // HEADS)
-    assert state.past == TOKENS
-
-
-def test_the_trace_shows_longer_keys():
-    mha, x = make([GroupedHeads(1)])
-    cached = mha.plus(Cache())
-    cached(x[:, :4])
-    shapes = [tuple(next(iter(s.tensors.values())).shape) for s in trace(cached, x[:, 4:6])]
-    assert shapes[4:8] == [(B, HEADS, 2, 6)] * 3 + [(B, HEADS, 2, D_OUT // HEADS)]
 
 
 def test_a_twin_shares_weights_and_leaves_the_module_as_it_was():
@@ -385,3 +225,6 @@ def test_bad_calls_are_refused():
         mha(torch.zeros(1, 10, D_IN))
     with pytest.raises(ValueError, match="Gate.* has weights of its own"):
         mha.plus(Gate())
+    for borrowed in (BorrowedKeys(Lends()), BorrowedChoice(Lends())):
+        with pytest.raises(ValueError, match="0 were lent"):
+            make([borrowed])[0](x)
