@@ -73,15 +73,14 @@ ANSWERS = {
     "slip": ("scores.1", WRONG, "mistake"),
     "number": ("context.3", "3", "type"),
     "array": ("transpose.1", "lambda queries: queries.transpose(1, 2).numpy()", "type"),
+    "sparse": ("mask.1", "lambda s, m: s.to_sparse()", "type"),
     "scalar": ("mask.1", "lambda scores, mask: torch.tensor(1.0)", "shape"),
     "nan": ("mask.3", "lambda scores, mask: scores * torch.nan", "nan"),
     "raises": ("view.1", "lambda queries, num_heads: queries.nothing", "error"),
     "many": ("softmax.1", "lambda *_: torch.zeros(1).expand(10**12)", "shape"),
     "whiteboard": ("scores.3", "lambda q, k: torch.ones(1, 2, 3, 3)", "shape"),
     "sum": ("scores.2", "torch.tensor(43)", "right"),
-    "half a row": ("combine.2", "[1, 2, ..., 4]", "unfinished"),
     "sizes": ("shape.1", "lambda x, d_out, num_heads: (*x.shape[:2], d_out // num_heads)", "right"),
-    "float": ("shape.1", "lambda x, d_out, heads: (*x.shape[:2], d_out / heads)", "type"),
     "layers": ("project.1", "lambda x, q, k, v: (q(x), k(x), v(x))", "right"),
     "words": ("by_hand.6", "{'argument': 'd_out', 'value': 1}", "right"),
     "built": (
@@ -90,41 +89,20 @@ ANSWERS = {
         "'parameters': 2360064}",
         "right",
     ),
-    "built otherwise": ("by_hand.7", "{'mha': MultiHeadAttention(6, 6, 6, 0.0, 2)}", "value"),
     "test": ("the_test.1", TEST, "right"),
     "test without a mask": ("the_test.1", TEST.replace("is_causal=True", "scale=1"), "value"),
     "no test": ("the_test.1", "3", "type"),
     "order": ("the_order.1", "'GIMDBPKOLAF'", "right"),
-    "shape in a row": ("tensors.1", "torch.zeros(2, 7, 5)[:, None].sum(2).shape", "right"),
-    "axes from behind": ("tensors.2", "(-2, -1)", "right"),
-    "back": ("learn.1", "lambda weights: weights.diagonal(-1, 2, 3).mean((0, 2))", "right"),
-    "rows for columns": (
-        "many.1",
-        "lambda k, o, place, p: (k.weight.chunk(p)[place], o.weight.chunk(p)[place])",
-        "mistake",
-    ),
     "ragged": ("by_hand.3", "{'Q': [[4, 0], [1]]}", "type"),
     "nested": ("tensors.4", "(9, (1, 4))", "right"),
     "unknown sign": ("the_order.1", "'IG?'", "value"),
     "range": ("combine.2", "range(1, 7)", "right"),
-    "sparse": ("mask.1", "lambda s, m: s.to_sparse()", "type"),
     "hostile": (
         "scores.3",
         "lambda q, k: [type('H', (), {'__class__': property(exit)})()]",
         "type",
     ),
-    "by chance": ("softmax.1", "lambda m, d: torch.rand_like(m)", "value"),
     "not rescaled": ("many.5", "lambda a, b: (a[2] + b[2]) / (a[1] + b[1])", "mistake"),
-    "dropout left on": (
-        "by_hand.7",
-        "{'mha': MultiHeadAttention(768, 768, 1024, 0.1, 12)}",
-        "value",
-    ),
-    "zeros hidden": (
-        "mask.3",
-        "lambda s, m: s.tril().masked_fill(s.tril() == 0, -torch.inf)",
-        "mistake",
-    ),
     "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
     "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
 }
@@ -406,39 +384,3 @@ def attempts(places):
         f"assert not reached, reached\n{checks('scores.2', 43)}",
         checks("scores.1", RIGHT),
     )
-
-
-def of_format_3(notebook):
-    """Return a notebook as it was written before 2015."""
-    cells = [
-        {"cell_type": "code", "language": "python", "outputs": [], "collapsed": False}
-        | {"input": cell["source"], "metadata": cell["metadata"]}
-        for cell in notebook["cells"]
-    ]
-    return {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": cells}]}
-
-
-def hand_in_for_a_class(folder, students):
-    """Hand in step 5 as Canvas packs it, every seventh late; return by number the points of each.
-
-    Of ten students five are right, one of them with 12 MB of stored output and one in an old
-    format; two are wrong, one has done nothing, one file is cut off and one is empty. Every
-    fiftieth has an endless loop in one of three exercises.
-    """
-    right, untouched = solutions_of([COURSE["05_scores"]]), read(COURSE["05_scores"])
-    output = {"output_type": "stream", "name": "stdout", "text": "x" * 12_000_000}
-    much = right | {"cells": [cell | {"outputs": [output]} for cell in right["cells"][:1]]}
-    much["cells"] += right["cells"][1:]
-    wrong = cells(SETUP, checks("scores.1", WRONG), checks("scores.2", 3), "1 / 0")
-    loop = cells(
-        SETUP, checks("scores.1", RIGHT), f"while True:\n    pass\n{checks('scores.2', 43)}"
-    )
-    every = [(json.dumps(each), 3) for each in (right, right, right, much, of_format_3(right))]
-    every += [(json.dumps(wrong), 0)] * 2 + [(json.dumps(untouched), 0), (WHOLE[:99], 0), ("", 0)]
-    points = {}
-    for number in range(1, students + 1):
-        text, points[number] = every[number % 10] if number % 50 else (json.dumps(loop), 1)
-        late = "_LATE" * (number % 7 == 0)
-        path = folder / f"student{number}{late}_{number}_{9000 + number}_05_scores.ipynb"
-        path.write_text(text)
-    return points

@@ -8,7 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import grade
@@ -35,7 +34,6 @@ from submissions import (
     cells,
     checks,
     hand_in,
-    hand_in_for_a_class,
     hand_in_unreadable,
     solutions,
 )
@@ -96,7 +94,6 @@ def content(folder):
     }
 
 
-CLASS_OF = 50
 SOON = "ends", "writes everywhere"  # of what breaks off, what does so at once
 
 
@@ -152,32 +149,23 @@ def result_of(found, name):
 
 
 @shut_in
-@pytest.mark.parametrize("name", [name for name in ANSWERS if name not in CLASSES])
+@pytest.mark.parametrize("name", ANSWERS)
 def test_the_verdict_is_the_one_that_the_learner_sees(everything, name):
     identifier, answer, kind = ANSWERS[name]
-    names = {"torch": torch, "MultiHeadAttention": MultiHeadAttention}
+    names = {"torch": torch, "nn": torch.nn, "MultiHeadAttention": MultiHeadAttention}
+    exec(MAKE_CLASS, names)
     told = check(identifier, typed(answer, names, "eval"), record=False)
     result = result_of(everything[0], name)
     assert result["kind"] == told.kind == kind
     assert result["mistake"] == told.mistake
     assert result["passed"] is (kind == "right")
+    if name in CLASSES:  # of a class from outside not every sentence is the same
+        return
     # Its line is another one in the notebook's cell.
     said, seen = (
         re.sub(r"Line \d+, `.*?`: ", "", text) for text in (result["message"], str(told.message))
     )
     assert said == seen
-
-
-@shut_in
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_class_is_judged_from_outside(everything, name):
-    _, source, kind = ANSWERS[name]
-    names = {"torch": torch, "nn": torch.nn}
-    exec(MAKE_CLASS, names)
-    told = check("your_class.1", eval(source, names), record=False)
-    result = result_of(everything[0], name)
-    assert (result["kind"], result["mistake"]) == (told.kind, told.mistake)
-    assert result["passed"] is (kind == "right")
 
 
 @shut_in
@@ -201,13 +189,11 @@ def test_no_wrong_answer_passes(everything, name):
 @shut_in
 def test_a_wrong_answer_is_named_whatever_stands_around_it(everything):
     assert everything[0]["rogue patched", "scores.1"]["mistake"] == "scores_transposed"
-
-
-@shut_in
-def test_answers_that_are_not_there_are_told_apart(everything):
-    kinds = {key: each["kind"] for key, each in everything[0].items()}
-    assert kinds["rogue odd", "softmax.2"] == kinds["rogue odd", "scores.2"] == "value"
-    assert kinds["rogue odd", "context.1"] == kinds["rogue odd", "context.3"] == "missing"
+    kinds = {
+        name: each["kind"] for (who, name), each in everything[0].items() if who == "rogue odd"
+    }
+    assert kinds["softmax.2"] == kinds["scores.2"] == "value"
+    assert kinds["context.1"] == kinds["context.3"] == "missing"
 
 
 @shut_in
@@ -292,34 +278,6 @@ def test_each_student_gets_a_page_whatever_they_handed_in(everything):
     pages = [each.read_text("utf-8") for each in out.with_name("pages").iterdir()]
     assert len(pages) == len({each["student"] for each in written["results"]})
     assert all(page.count("<h1>") == 1 and page.endswith("</html>") for page in pages)
-
-
-@shut_in
-@pytest.mark.nightly
-def test_a_class_of_50_and_what_it_takes(tmp_path, capsys):
-    (tmp_path / "in").mkdir()
-    expected = hand_in_for_a_class(tmp_path / "in", CLASS_OF)
-    command = [sys.executable, grade.__file__, tmp_path / "in", "--json", tmp_path / "out.json"]
-    start, most, worked = time.monotonic(), 0, {}
-    with subprocess.Popen([*command, "--feedback", tmp_path / "pages"]) as grading:
-        while grading.poll() is None:
-            every = [*sandbox.descendants(grading.pid)]
-            most = max(most, sum(map(sandbox.proportional, every)))
-            for each in every:  # of those that are ended no parent is told what they worked
-                worked[each] = max(worked.get(each, 0), sandbox.work(each, others=False))
-            time.sleep(0.2)
-    assert grading.returncode == 0
-    with capsys.disabled():
-        print(
-            f"\n{CLASS_OF} submissions: {time.monotonic() - start:.0f} s, "
-            f"{sum(worked.values()):.0f} s of processor, {most / 2**20:.0f} MiB at most"
-        )
-    points = dict.fromkeys(expected, 0)
-    for each in json.loads((tmp_path / "out.json").read_text())["results"]:
-        number = int(each["student"].rpartition("_")[2])
-        points[number] += each["points"]
-        assert each["late"] in ("", "late" * (number % 7 == 0))
-    assert points == expected and len(list((tmp_path / "pages").iterdir())) == CLASS_OF
 
 
 def test_a_notebook_that_few_hand_in_raises_nobodys_total(capsys):

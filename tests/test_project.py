@@ -2,17 +2,14 @@
 
 import ast
 import functools
-import itertools
 import platform
 import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
-from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from types import ModuleType
 
 import draw_imports
 import lab
@@ -32,12 +29,6 @@ TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
-# What notebooks, tools and bench import of a package: what its face gathers.
-FACES = {
-    room: {name for name, value in vars(import_module(f"eleven_steps.{room}")).items()
-           if not name.startswith("_") and not isinstance(value, ModuleType)}
-    for room in ("checks", "pictures", "sliders")
-}  # fmt: skip
 OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
 # What some tools take beside it: the grader asks answers elsewhere, the bank plants mistakes.
 BESIDE = {
@@ -80,31 +71,19 @@ def test_a_name_of_a_file_stands_for_one_thing():
 
 
 def test_the_drawing_of_imports_is_current():
-    rooms = draw_imports.ROOMS
-    arrows = draw_imports.arrows(graph())
-    assert {draw_imports.room(module) for module in graph()} == {*rooms, "eleven_steps"}
     now = draw_imports.draw(graph()).svg + "\n"
     assert draw_imports.DRAWING.read_text("utf-8") == now, "run: python tools/draw_imports.py"
-    assert now.count("marker-end") == len(arrows)
-
-
-def public(name):
-    """Say whether what an import names is a module, or belongs to the public face of a room."""
-    package, *rest = name.split(".")
-    if OWN_FACE in (name, name.rpartition(".")[0]) or not rest:
-        return True
-    if package == "eleven_steps" and rest[0] in FACES:
-        room, *inside = rest
-        return len(inside) == 1 and inside[0] in FACES[room] or not inside and room != "checks"
-    module = name in graph() or any(name == other.rpartition(".")[0] for other in graph())
-    return module or name.rpartition(".")[0] in graph() and not rest[-1].startswith("_")
 
 
 def test_notebooks_and_tools_import_the_public_face():
+    """Of these rooms what the __init__.py gathers, and no name that is private."""
     for path in TOOLS + NOTEBOOKS:
-        ours = {name for name in imports_of(path) if name.split(".")[0] in draw_imports.PACKAGES}
-        ours = {name for name in ours if not name.startswith(BESIDE.get(path.parent.name, "\0"))}
-        assert [name for name in ours if not public(name)] == [], path
+        own = OWN_FACE, *BESIDE.get(path.parent.name, ())
+        for name in imports_of(path):
+            module = name if name in graph() else name.rpartition(".")[0]
+            inside = re.match(r"eleven_steps\.(checks|pictures|sliders)\.", module)
+            assert not inside or module.startswith(own), (path, name)
+            assert module not in graph() or "._" not in name, (path, name)
 
 
 # Dependencies
@@ -147,15 +126,12 @@ def test_every_direct_dependency_is_pinned_once():
     assert distributions_of(at_the_top) <= set(pinned(pins))
 
 
-def test_the_course_needs_only_what_it_lists():
+def test_the_course_lists_and_the_package_declares_what_they_import():
     needed = [*FILES.values(), *NOTEBOOKS, ROOT / "tools" / "lab.py"]
     assert distributions_of(set().union(*map(imports_of, needed))) <= set(pinned(COURSE))
-
-
-def test_the_package_declares_what_it_imports():
-    needed = distributions_of(set().union(*map(imports_of, FILES.values())))
+    imported = distributions_of(set().union(*map(imports_of, FILES.values())))
     declared = {re.match(r"[a-z0-9-]+", each)[0] for each in PROJECT["project"]["dependencies"]}
-    assert needed == declared <= set(pinned(COURSE))
+    assert imported == declared <= set(pinned(COURSE))
 
 
 def test_every_package_is_installed():
@@ -169,33 +145,15 @@ def test_every_package_is_installed():
 # Commands
 
 
-def test_every_test_runs_in_one_of_three_commands():
-    """What make test leaves out, make browser or make nightly runs: a test of any marks, once."""
-    commands = (ROOT / "Makefile").read_text("utf-8")
-    (usual,) = re.findall(r"-m '(.*)'", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])
-    asked = re.findall(r'-m "(.*)"', commands)
-    assert len(asked) == 3
-    for marks in itertools.product((False, True), repeat=2):
-        given = dict(zip(("browser", "nightly"), marks, strict=True))
-        runs = [eval(expression, {}, given) for expression in (usual, *asked)]
-        assert runs.count(True) == 1, given
-
-
 def test_a_second_run_does_not_install_again(tmp_path):
-    def plan(target):
-        command = ["make", "--dry-run", target, f"VENV={tmp_path}"]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
     def installs(target):
-        return re.findall(r"tools/install.py (\S+)", plan(target))
+        command = ["make", "--dry-run", target, f"VENV={tmp_path}"]
+        plan = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return re.findall(r"tools/install.py (\S+)", plan)
 
-    assert installs("lab") == ["requirements.txt"]
     assert installs("test") == ["requirements.txt", "requirements-dev.txt"]
     (tmp_path / "installed").touch()
-    assert installs("lab") == [] and "lab.py" in plan("lab")
-    assert installs("test") == ["requirements-dev.txt"]
-    (tmp_path / "installed-dev").touch()
-    assert installs("test") == [] and "pytest" in plan("test")
+    assert installs("lab") == [] and installs("test") == ["requirements-dev.txt"]
 
 
 def test_copies_are_never_overwritten(tmp_path):
