@@ -15,26 +15,23 @@ from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, sizes_given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
-from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
-from eleven_steps.checks.judge.turning import measured, slips, turned_as, turns_unsaid
-from eleven_steps.checks.know.right import play
-from eleven_steps.checks.know.sentences import OPTIONS, wording
-from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import (
-    ADDED,
-    Case,
-    cases_of,
-    close,
-    known,
-    numbers_of,
-    split,
-    turning_of,
+from eleven_steps.checks.judge.foreign import (
+    SEARCHING,
+    Asked,
+    Unread,
+    as_options,
+    every_reading,
+    fitting,
 )
-from eleven_steps.checks.run.contract import called, combined
+from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
+from eleven_steps.checks.judge.turning import USUAL_TURN, measured, slips, turns_unsaid
+from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, once
+from eleven_steps.checks.run.cases import ADDED, close, known, numbers_of, split, turning_of
+from eleven_steps.checks.run.contract import called, changes_of, combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 
-SEARCHING = 8.0  # to find what else a class is right as
 SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them,
 # and those that need one, a size that is asked for.
@@ -42,33 +39,26 @@ UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
+Judge = Callable[[Asked], Outcome]
 
 
-class Unread(Exception):
-    """A class cannot be read: built, filled or called."""
-
-
-Judge = Callable[[Any], Outcome]  # of an Asked
-Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read it
-
-
-def in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
+def in_turn(judge: Judge, asked: Asked) -> Outcome:
     """Say, without a sound of theirs, what _in_turn says, and what may have been meant."""
     with silenced():
-        verdict = _in_turn(judge, every, asked)
+        verdict = _in_turn(judge, asked)
     meant = "no_mask" in verdict.mistakes and "right_as" not in verdict.claims
     return replace(verdict, note=together(verdict.note, wording("meant_so") if meant else ""))
 
 
-def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
+def _in_turn(judge: Judge, asked: Asked) -> Outcome:
     """Judge a class in each way that it can be built; say of a wrong one what it is right as."""
     module, sized = _module_and_sizes(asked)
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
-    turning = _turning(every, ways[0])
+    turning = _turning(ways[0])
     if turning:
         ways = [replace(each, variant=turning) for each in ways]
-    verdict = _of_all(judge, every, ways, some)
+    verdict = _of_all(judge, ways, some)
     if turning:
         if verdict.passed and slips(base := turning_of(turning)[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
@@ -76,42 +66,42 @@ def _in_turn(judge: Judge, every: Every, asked: Any) -> Outcome:
             text = wording("right_turning", how=_changes(turning))
             verdict = replace(verdict, message=together(text, verdict.message))
     if verdict.passed:
-        return _with_few_heads(judge, every, ways[0], verdict, module, sized)
+        return _with_few_heads(judge, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
     # It is right as asked but for these, where gradients are on, or before another was called.
     here = not {"right_with_grad", "another_window"}.isdisjoint(verdict.claims)
     late = verdict.mistakes and (verdict.step or 0) > 6  # a mask may be a call's to hand over
-    here = here or late and _fits(every, way)
-    instead = None if here else _instead(judge, every, way, verdict, others)
+    here = here or late and fitting(way)
+    instead = None if here else _instead(judge, way, verdict, others)
     if instead is not None:
         return instead
-    return verdict if verdict.kind in ("unread", "failed") else _beyond(every, ways[0], verdict)
+    return verdict if verdict.kind in ("unread", "failed") else _beyond(ways[0], verdict)
 
 
-def _beyond(every: Every, asked: Any, verdict: Outcome) -> Outcome:
+def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
     """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
-    named = _taking_part(every, asked)
+    named = _taking_part(asked)
     if not named or verdict.mistakes and named[0] in ("constant", "positions"):
         return verdict
     text, names = named
     why = wording(text, names=", ".join(names), asked=asked.variant or "the lecture") + "."
-    why = together(why, _right_without(every, asked, names) if text == "takes_part" else "")
+    why = together(why, _right_without(asked, names) if text == "takes_part" else "")
     return replace(say("unread", why=why).outcome(""), note=verdict.note)
 
 
-def _module_and_sizes(asked: Any) -> tuple[Any, set[str]]:
+def _module_and_sizes(asked: Asked) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
     with isolated(SEARCHING):
-        made = attempt(built, asked.build, sizes_given(cases_of(asked.variant).main))
+        made = attempt(built, asked.build, sizes_given(asked.main))
     return (None, set()) if isinstance(made, Failure) else made
 
 
-def _of_all(judge: Judge, every: Every, ways: list[Any], some: list[dict]) -> Outcome:
+def _of_all(judge: Judge, ways: list[Any], some: list[dict]) -> Outcome:
     """The verdict on all ways in which a class can be built: right only where all are."""
     verdicts = [judge(ways[0])]
     for way in ways[1:]:
-        verdicts.append(judge(way) if _fits(every, way) != verdicts[0].passed else verdicts[0])
+        verdicts.append(judge(way) if bool(fitting(way)) != verdicts[0].passed else verdicts[0])
     return _worst(verdicts, some)
 
 
@@ -140,7 +130,7 @@ def _in_words(choice: dict[str, Any]) -> str:
 # What it is right as
 
 
-def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
+def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[str]:
     """Yield the variants that a class might be right as, those of few changes first."""
     own = split(asked.variant)
     module = module if isinstance(module, nn.Module) else nn.Module()
@@ -150,7 +140,7 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
         return any(named_as(layer, name) for name in parameters)
 
     must = [change for change in ("norm", "sinks", "gate") if all(map(has, ADDED[change]))]
-    main = cases_of(asked.variant).main
+    main = asked.main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     must = ["norm:1" if whole and each == "norm" else each for each in must]
     must += ["vnorm"] * any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules())
@@ -165,21 +155,21 @@ def _candidates(asked: Any, module: Any, sized: set[str]) -> Iterator[str]:
 
 
 def _instead(
-    judge: Judge, every: Every, asked: Any, verdict: Outcome, variants: Iterable[str]
+    judge: Judge, asked: Asked, verdict: Outcome, variants: Iterable[str]
 ) -> Outcome | None:
     """The verdict on a class that gives what is right with another variant; None if none is."""
     for variant in variants:
         other = replace(asked, variant=variant)
-        if turning := _turning(every, other):
+        if turning := _turning(other):
             variant = "" if slips(turning_of(turning)[0], _module_and_sizes(asked)[0]) else turning
             other = replace(asked, variant=variant)
-        if variant and _fits(every, other):
+        if variant and fitting(other):
             said, how = judge(other), as_options(variant)
-            if said.passed and not verdict.mistakes and _drops(every, asked, other):
+            if said.passed and not verdict.mistakes and _drops(asked, other):
                 return verdict  # what it makes is right, and is not used
             if said.passed:
                 text = wording("right_as", changes=_changes(variant, asked.variant), how=how)
-                if verdict.mistake is None and _masks(every, asked, other):
+                if verdict.mistake is None and _masks(asked, other):
                     return Outcome("", "value", wording("wrong_hidden"), 6, note=verdict.note)
                 if verdict.mistake is None:  # where it first differs is where the change begins
                     return replace(verdict, message=text, step=None)
@@ -189,72 +179,46 @@ def _instead(
                 return replace(verdict, message=together(*both), claims=("right_as",))
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 text = together(wording("asked_as", how=how), said.message)
-                return _beyond(every, other, replace(said, message=text))
+                return _beyond(other, replace(said, message=text))
     return None
 
 
-def _masks(every: Every, asked: Any, other: Any) -> bool:
+def _masks(asked: Asked, other: Asked) -> bool:
     """Whether a class that is right with no token hidden does something with what a call hides."""
-    reading = _fitting(every, other) if asked.call else None
+    reading = fitting(other) if asked.call else None
     if reading is None or reading.causal or "full" in split(asked.variant):
         return False
     hiding = type(reading.__name__, (reading,), {"causal": True})
-    main = cases_of(other.variant).main
+    main = other.main
     one, two = (once(each, main, Pass())[0].out for each in (reading, hiding))
     return not close(one, two)
 
 
-def _drops(every: Every, asked: Any, other: Any) -> bool:
+def _drops(asked: Asked, other: Asked) -> bool:
     """Whether a class that is right as something else makes what is right as asked, in vain."""
-    reading = _fitting(every, other)
+    reading = fitting(other)
     if reading is None:
         return False
     causal = "full" not in split(asked.variant)
     own = type(reading.__name__, (reading,), {"causal": causal, "variant": asked.variant})
-    blame = blamed(own, cases_of(asked.variant).main)
+    blame = blamed(own, asked.main)
     return bool(blame and blame.found and blame.found.reason == "idle")
 
 
-def _fits(every: Every, asked: Any) -> bool:
-    return _fitting(every, asked) is not None
-
-
-def _fitting(every: Every, asked: Any) -> type[Adapted] | None:
-    """How a class is read that gives what is right in the main case; None if in no way."""
-    main, failed = cases_of(asked.variant).main, []
-    try:
-        with isolated(SEARCHING):
-            right = play(main).out
-            for reading in every(asked, main):
-                if reading.call in failed:  # whatever the layout
-                    continue
-                out = once(reading, main, Pass())[0].out
-                if close(out, right):
-                    return reading
-                failed += [reading.call] * isinstance(out, Failure)
-    except (TimeUp, Unread):
-        pass
-    return None
-
-
-def _turning(every: Every, asked: Any) -> str:
+def _turning(asked: Asked) -> str:
     """The variant with the base and the share at which it turns, if that is not the usual."""
-    if not turns_unsaid(asked.variant) or _fits(every, asked):
+    found = None
+    if not turns_unsaid(asked.variant) or fitting(asked):
         return ""
-    try:
-        with isolated(SEARCHING):
-            return turned_as(every, asked)
-    except (TimeUp, Unread):
+    with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
+        for reading in itertools.islice(every_reading(asked), 24):
+            if found := None if reading.paired else measured(reading):
+                break
+    if not found or found == USUAL_TURN:
         return ""
-
-
-def as_options(variant: str) -> str:
-    """A variant as it is asked for, in code."""
-    changes = variant.split(",")
-    named = ",".join(each for each in changes if each != "full")
-    options = [OPTIONS["variant"].format(named) if named else ""]
-    options += [OPTIONS["full"]] if "full" in changes else []
-    return f"`{OPTIONS['between'].join(filter(None, options))}`"
+    base, share = found
+    rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
+    return ",".join(rope if each == "rope" else each for each in changes_of(asked.variant))
 
 
 def _changes(variant: str, own: str = "") -> str:
@@ -275,7 +239,7 @@ def _changes(variant: str, own: str = "") -> str:
 
 
 def _with_few_heads(
-    judge: Judge, every: Every, asked: Any, verdict: Outcome, module: nn.Module, sized: set[str]
+    judge: Judge, asked: Asked, verdict: Outcome, module: nn.Module, sized: set[str]
 ) -> Outcome:
     """Judge a right class with fewer heads of keys, where it can have them; say what was not."""
     note, turning = "", attempt(combined, f"{asked.variant},rope")
@@ -284,36 +248,36 @@ def _with_few_heads(
     grouped = attempt(combined, f"{asked.variant},gqa")
     if "num_kv_heads" in sized and not isinstance(grouped, Failure):
         other, how = replace(asked, variant=grouped), as_options(grouped)
-        if _fits(every, other):
+        if fitting(other):
             note = together(wording("few_heads", how=how), note)
         elif (said := judge(other)).kind in ("unread", "failed"):
             note = together(wording("few_heads_not"), note)
         elif not said.passed:
             text = wording("few_heads_wrong", how=how)
             return replace(said, message=together(text, said.message))
-    return replace(verdict, note=together(verdict.note, note, _begins(every, asked)))
+    return replace(verdict, note=together(verdict.note, note, _begins(asked)))
 
 
-def _begins(every: Every, asked: Any) -> str:
+def _begins(asked: Asked) -> str:
     """Say which parameters beside our layers take part in a right class, as they begin."""
-    reading = _fitting(every, asked)
+    reading = fitting(asked)
     if reading is None:
         return ""
-    main = cases_of(asked.variant).main
+    main = asked.main
     module = build(reading, main)
     names = _moving(_left(module), module(main.x))
     return wording("begins", names=", ".join(names)) if names else ""
 
 
-def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
+def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     """What takes part that an Asked does not have: the name of its sentence, and names in it.
 
     These are parameters beside those of our layers, norms that have none, positions in a way of
     their own, and a second sequence whose keys stand beside those of x; or x takes no part.
     """
-    main = cases_of(asked.variant).main
+    main = asked.main
     with isolated(SEARCHING), contextlib.suppress(Unread):  # a class that is not written yet
-        for reading in itertools.islice(every(asked, main), 40):
+        for reading in itertools.islice(every_reading(asked), 40):
             module = attempt(build, reading, main)
             if isinstance(module, Failure):
                 continue
@@ -333,13 +297,13 @@ def _taking_part(every: Every, asked: Any) -> tuple[str, list[str]] | None:
     return None
 
 
-def _stands(reading: type[Adapted], asked: Any) -> bool:
+def _stands(reading: type[Adapted], asked: Asked) -> bool:
     """Whether a class that speaks of positions weighs by them, and not as RoPE does.
 
     All queries are the same, and all keys: what the last token sees then weighs the same without
     positions, in any order. Where a base can be measured it is RoPE, and something else is wrong.
     """
-    case = cases_of(asked.variant).main
+    case = asked.main
     module, x = build(reading, case), case.x
     if "rope" in case.changes or not any(map(POSITIONS.search, dir(module.called.inner))):
         return False
@@ -362,16 +326,13 @@ def _norms_called(module: Adapted) -> list[str]:
     return called
 
 
-def _right_without(every: Every, asked: Any, names: list[str]) -> str:
+def _right_without(asked: Asked, names: list[str]) -> str:
     """Say as what a class gives what is right once parameters are left aside; "" if as nothing."""
-
-    def without(asked: Any, main: Case) -> Iterator[type[Adapted]]:
-        for reading in itertools.islice(every(asked, main), 40):
-            yield type(reading.__name__, (reading,), {"aside": tuple(names)})
-
     for variant in (asked.variant, f"{asked.variant},full"):
         variant = attempt(combined, variant)
-        if not isinstance(variant, Failure) and _fits(without, replace(asked, variant=variant)):
+        if isinstance(variant, Failure):
+            continue
+        if fitting(replace(asked, variant=variant, aside=tuple(names))):
             how = f", as with {as_options(variant)}" if variant else ""
             return wording("right_without", how=how)
     return ""

@@ -7,7 +7,7 @@ and comes to its next line only if nothing is.
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from eleven_steps.checks.adapt.calls import (
 from eleven_steps.checks.adapt.calls import Way as Call
 from eleven_steps.checks.judge.again import Again, Handing, Way, seen_of, told, unlike, written
 from eleven_steps.checks.judge.filling import added, each_text, padded
+from eleven_steps.checks.judge.foreign import Asked, best, every_reading
 from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
@@ -51,15 +52,13 @@ Said = Iterator[Finding | Outcome | None]
 
 
 def called_otherwise(
-    asked: Any, cached: bool, every: Callable, best: Callable, reading: Way, verdict: Outcome
+    asked: Asked, cached: bool, reading: Way, verdict: Outcome
 ) -> tuple[Way, Outcome]:
     """Judge a right class once more, as it may be called besides; all must be right.
 
     Args:
         asked: what check_attention was given.
         cached: whether it must be right in pieces.
-        every: yields the ways to read a class, from asked and a case.
-        best: judges some of them.
         reading: the one with which it is right.
         verdict: that it is right.
 
@@ -69,7 +68,7 @@ def called_otherwise(
     if asked.call:
         return reading, verdict
     again = Again(reading, asked.variant)
-    rows = masked_or_not(again, asked, every, best), *(row(again) for row in ROWS)
+    rows = masked_or_not(again, asked), *(row(again) for row in ROWS)
     said = next((each for each in itertools.chain(*rows) if each is not None), None)
     if said is not None:
         if isinstance(said, Finding):
@@ -87,9 +86,9 @@ def called_otherwise(
 # With a mask, or without one
 
 
-def masked_or_not(again: Again, asked: Any, every: Callable, best: Callable) -> Said:
+def masked_or_not(again: Again, asked: Asked) -> Said:
     """What is right without a mask is right with one as well, and the other way round."""
-    variant, readings = _masked_or_not(asked, every, again.reading)
+    variant, readings = _masked_or_not(asked, again.reading)
     if not readings:
         return
     other, said = best(readings, variant)
@@ -116,7 +115,7 @@ def masked_or_not(again: Again, asked: Any, every: Callable, best: Callable) -> 
     again.judged = again.reading
 
 
-def _masked_or_not(asked: Any, every: Callable, reading: Way) -> tuple[str, list[Way]]:
+def _masked_or_not(asked: Asked, reading: Way) -> tuple[str, list[Way]]:
     """What is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
@@ -127,7 +126,7 @@ def _masked_or_not(asked: Any, every: Callable, reading: Way) -> tuple[str, list
     if isinstance(variant, Failure) or not reading.causal:
         return "", runs
     case = cases_of(variant).main
-    for each in every(replace(asked, variant=variant), case):
+    for each in every_reading(replace(asked, variant=variant)):
         alike = each.places == reading.places and each.paired == reading.paired
         first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
         if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:

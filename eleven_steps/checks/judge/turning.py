@@ -1,14 +1,12 @@
 """At which base positions turn queries and keys, and how many features of a head: measured."""
 
-import itertools
-from collections.abc import Callable, Iterator
 from inspect import isfunction
 from typing import Any
 
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.run.cases import Case, cases_of, numbers_of
+from eleven_steps.checks.run.cases import Case, numbers_of
 from eleven_steps.checks.run.contract import changes_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -17,26 +15,10 @@ HEADS, FEATURES = 3, 80  # of which usual shares are even
 USUAL_TURN = 1e4, 1.0
 NEAR, SLOW = 1e-3, 1e-6
 
-Every = Callable[[Any, Case], Iterator[type[Adapted]]]  # each way to read an Asked
-
 
 def turns_unsaid(variant: str) -> bool:
     """Whether queries and keys turn, and it is not said at which base."""
     return "rope" in changes_of(variant) and not numbers_of(variant, "rope")
-
-
-def turned_as(every: Every, asked: Any) -> str:
-    """The variant of an Asked with the base and share at which its class turns; "" if as it is."""
-    main, found = cases_of(asked.variant).main, None
-    for reading in itertools.islice(every(asked, main), 24):
-        found = None if reading.paired else measured(reading)
-        if found:
-            break
-    if not found or found == USUAL_TURN:
-        return ""
-    base, share = found
-    rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
-    return ",".join(rope if each == "rope" else each for each in changes_of(asked.variant))
 
 
 def measured(reading: type[Adapted]) -> tuple[float, float] | None:

@@ -1,0 +1,285 @@
+"""A class of somebody else's: every way to read it, and those with which it is right or nearest."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice, product
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
+from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
+from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
+from eleven_steps.checks.adapt.calls import PADS, Padded
+from eleven_steps.checks.adapt.layers import ROLES, all_places, each_of, weights_found
+from eleven_steps.checks.judge.again import hides_by_itself, mixes
+from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.differ import blamed
+from eleven_steps.checks.judge.read import THREE
+from eleven_steps.checks.judge.say import Outcome, together
+from eleven_steps.checks.know.right import play
+from eleven_steps.checks.know.sentences import OPTIONS, wording
+from eleven_steps.checks.run.ask import Pass, ask, once
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.contract import changes_of, sizes_besides
+from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+
+READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
+SEARCHING = 8.0  # to find what else a class is right as
+WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
+Named = dict[str, str]  # by role
+
+
+class Unread(Exception):
+    """A class cannot be read: built, filled or called."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What check_attention is given besides the class: how to build it, where to look."""
+
+    build: Callable[..., Any]
+    variant: str
+    layers: dict[str, str | None] | None
+    call: Callable[..., Any] | None
+    choice: dict[str, Any] = field(default_factory=dict)  # what the constructor is told besides
+    aside: tuple[str, ...] = ()  # parameters that are left aside
+
+    @property
+    def main(self) -> Case:
+        """The case in which it is read."""
+        return cases_of(self.variant).main
+
+    @property
+    def guided(self) -> bool:
+        """Whether it is said where to look."""
+        return self.layers is not None or self.call is not None
+
+
+# Which of them to judge
+
+
+def readings_of(asked: Asked) -> list[type[Adapted]]:
+    """The way to read a class with which it is right; else those that get it farthest."""
+    main, hides = asked.main, None
+    every, right = [], play(main).out
+    for reading in every_reading(asked):
+        masked = getattr(reading.call, "mask", "")
+        if masked and hides:  # a mask of ours would stand in for its own
+            continue
+        out = once(reading, main, Pass())[0].out
+        if close(out, right):
+            return [reading]
+        if hides is None and not (masked or isinstance(out, Failure)):
+            hides = hides_by_itself(reading, main)
+        tensors = (other for _, other in every if isinstance(other, torch.Tensor))
+        if isinstance(out, Failure) or not any(torch.equal(out, e) for e in tensors):
+            every.append((reading, out))
+    if not every:
+        told = "" if asked.layers else wording("unread_not_told")
+        raise Unread(together(wording("unread_layout", of=asked.variant or "the lecture"), told))
+    runs = [reading for reading, out in every if not isinstance(out, Failure)]
+    raised = [reading for reading, out in every if isinstance(out, Failure) and out.number]
+    if not runs and raised and of_the_lecture(asked):
+        return raised[:1]
+    if not runs:
+        raise Unread(wording("unread_call", error=every[0][1].told))
+    runs = [each for each in runs if not mixes(each, main)] or runs
+    reached = {reading: _reached(reading, main) for reading in runs}
+    most = max(reached.values())
+    farthest = [each for each in runs if reached[each] == most]
+    farthest = [each for each in farthest if not tokens_first(each)] or farthest
+    # A mask that can be handed over is; without it nothing of what is done with it is seen.
+    masked = [each for each in farthest if getattr(each.call, "mask", "")] or farthest
+    if most == 0 and not (asked.layers and asked.call):
+        raise Unread(wording("unread_projections"))
+    return masked[:WAYS]
+
+
+def tokens_first(reading: type[Adapted]) -> bool:
+    """Whether it is called with tokens before sequences."""
+    return getattr(reading.call, "first", False)
+
+
+def fitting(asked: Asked) -> type[Adapted] | None:
+    """How a class is read that gives what is right in the main case; None if in no way."""
+    main, failed = asked.main, []
+    try:
+        with isolated(SEARCHING):
+            right = play(main).out
+            for reading in islice(every_reading(asked), 40 if asked.aside else None):
+                if reading.call in failed:  # whatever the layout
+                    continue
+                out = once(reading, main, Pass())[0].out
+                if close(out, right):
+                    return reading
+                failed += [reading.call] * isinstance(out, Failure)
+    except (TimeUp, Unread):
+        pass
+    return None
+
+
+def best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Outcome]:
+    """The one of several ways to read a class with which it passes, or that explains most."""
+    verdicts = []
+    for reading in readings:
+        verdicts.append((reading, judged(reading, variant, READ_WITHIN)))
+        if verdicts[-1][1].passed:
+            break
+
+    def worth(verdict: Outcome) -> tuple[bool, bool, int, int]:
+        known = len(verdict.mistakes)  # of two at one step the one with fewer
+        return verdict.passed, bool(known), verdict.step or 0, -known
+
+    return max(verdicts, key=lambda each: worth(each[1]))
+
+
+def of_the_lecture(asked: Asked) -> bool:
+    """Whether a class is built as the lecture's, and no more is said of it."""
+    names = ask(asked.build, "parameters")
+    return not (asked.guided or isinstance(names, Failure)) and {"d_in", "d_out"} <= {*names}
+
+
+# Every way
+
+
+def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
+    """Yield every way to read a class: where its weights are, and how it is called."""
+    main, changes = asked.main, changes_of(asked.variant)
+    causal = "full" not in changes
+    told = sizes_given(main) | asked.choice
+    made = attempt(built, asked.build, told)
+    if isinstance(made, Failure):
+        why = wording("unread_build", error=made.text)
+        raise Unread(together(why, _besides(asked, told)))
+    module, names = made
+    width, calls, weights, layouts = _what_is_read(asked, module, names)
+    letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
+    kv_heads = sizes_besides(main).get("num_kv_heads", main.num_heads)
+    heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
+    of_role = {role: letters | {"h": heads.get(role, main.num_heads)} for role in weights}
+    if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
+        of_role["qkv"] |= {"3": 1, "h": main.num_heads + 2 * kv_heads}
+    turning = "rope" in changes
+    pairings = (False, True) if turning else (False,)
+    arounds = (False, True) if norms(module, width) else (False,)
+    for around, where in product(arounds, all_places(module, weights, of_role, layouts)):
+        biased = {name for place in where if place.bias for name in ROLES[place.role]}
+        for paired, call in product(pairings, calls):
+            yield adapted(
+                type(module).__name__,
+                build=asked.build,
+                choice=asked.choice,
+                places=where,
+                call=call,
+                asked=names,
+                lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
+                causal=causal,
+                variant=asked.variant,
+                paired=paired,
+                around=around,
+                aside=asked.aside,
+                told=_told(where, call, *["paired"] * paired, *["around"] * around),
+            )
+
+
+def _what_is_read(
+    asked: Asked, module: Any, names: set[str]
+) -> tuple[int, list[Any], Named, Named]:
+    """How wide x is, every way to call a module, the name of each role's weight, and layouts."""
+    if not isinstance(module, nn.Module):
+        raise Unread(wording("unread_module", name=type(module).__name__))
+    width = asked.main.d_in if "d_in" in names else asked.main.d_out
+    calls = [asked.call] if asked.call else _calls(asked, module, width)
+    try:
+        return width, calls, *_by_role(module, asked.layers)
+    except Unread as error:
+        padded = "padding" in changes_of(asked.variant)
+        if padded or any(gives_tensor(each, module, width) for each in calls):
+            raise
+        raise Unread(together(str(error), wording("unread_either"))) from None
+
+
+def _besides(asked: Asked, told: dict[str, Any]) -> str:
+    """What else cannot be read of a class that a guess builds: a width, then heads; "" if all."""
+    sizes = asked.main.d_out, asked.main.num_heads
+    guess = dict(zip(not_ours(asked.build, told), sizes, strict=False))
+    made = attempt(built, asked.build, told | guess)
+    try:
+        if not isinstance(made, Failure):
+            _what_is_read(asked, *made)
+    except Unread as error:
+        return wording("unread_besides", what=error)
+    return ""
+
+
+def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
+    """Every way to call a module that its parameters allow, with what a variant has besides."""
+    changes, first = changes_of(asked.variant), asked.choice.get("first")
+    turning, causal = "rope" in changes, "full" not in changes
+    calls = [*ways_beside(module, causal, turning, width, asked.main.head_dim)]
+    if first is not None:  # the order that its constructor was told
+        calls = [each for each in calls if each.first is not first]
+    if "other" in changes:
+        calls = [each for each in calls if len(each.names) > 1]
+    if "padding" in changes:
+        names = [*filter(PADS.fullmatch, inspect.signature(module.forward).parameters)]
+        calls = [pad for each in calls for pad in Padded.of(each, names)]
+    if not calls:
+        raise Unread(wording("unread_beside", what=as_options(asked.variant)))
+    return calls
+
+
+def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[Named, Named]:
+    """The name of each role's weight, and the layouts that are told."""
+    parameters, layouts = dict(module.named_parameters()), {}
+    taken = {name for role in layers or () for name in ROLES[role]}
+    guessed = {role: w for role, w in weights_found(module).items() if not taken & {*ROLES[role]}}
+    for role, told in (layers or {}).items():
+        name, _, layout = (each.strip() for each in (told or "").partition(":"))
+        for weight in (name, f"{name}.weight", f"{name}_weight") if told else ():
+            if each_of(weight, parameters):
+                guessed[role] = [weight]
+        if told and role not in guessed:
+            raise Unread(wording("unread_name", name=name, found=", ".join(parameters) or "none"))
+        layouts |= {role: layout} if layout else {}
+    roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
+    without_out = layers is not None and layers.get("out_proj", "") is None
+    if not layers and sorted(roles) == sorted(LAYERS[:3]):  # and nothing else that could be it
+        read = {*chain(*(each_of(each, parameters) for each in chain(*guessed.values())))}
+        left = (each for name, each in parameters.items() if name not in read)
+        without_out = all(each.squeeze().dim() < 2 for each in left)
+    wanted = LAYERS[:3] if without_out else LAYERS
+    if unclear := [name for name in wanted if roles.count(name) != 1]:
+        those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
+        every = ", ".join(parameters) or "none"
+        raise Unread(wording("unread_layers", unclear=those, found=every))
+    return {role: name for role, (name,) in guessed.items()}, layouts
+
+
+def _reached(reading: type[Adapted], main: Case) -> int:
+    """How much of the right way is among what a forward computes."""
+    blame = blamed(reading, main)
+    if blame is None:
+        return 0
+    read = [each for each in blame.walked.readings if each.axes]
+    three = {*chain(*(e.who.split(" and ") for e in read if e.family == "projected"))}
+    families = {e.family for e in read if e.right} & {"scores", "context"}
+    weights = any(e.state and e.state.grown for e in read)
+    return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)
+
+
+def _told(where: list, call: Any, *more: str) -> str:
+    layers = "; ".join([*(place.told for place in where), *map(wording, more)])
+    return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
+
+
+def as_options(variant: str) -> str:
+    """A variant as it is asked for, in code."""
+    changes = variant.split(",")
+    named = ",".join(each for each in changes if each != "full")
+    options = [OPTIONS["variant"].format(named) if named else ""]
+    options += [OPTIONS["full"]] if "full" in changes else []
+    return f"`{OPTIONS['between'].join(filter(None, options))}`"
