@@ -1,5 +1,6 @@
 """What bench/in_the_wild.py judges: a row for each class, with the adapter that builds it."""
 
+import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,13 +37,12 @@ class Row:
 
     @property
     def is_right(self) -> bool:
-        """Whether it is right."""
         return not self.source
 
     @property
     def asked(self) -> str:
         """How it is asked: bare, with options of the shell, with what is told, or built for it."""
-        told = [each for each in ("layers", "call") if each in self.options]
+        told = [name for name in ("layers", "call") if name in self.options]
         told += ["--full"] if self.options.get("causal") is False else []
         told += [f"--variant {self.options['variant']}"] if "variant" in self.options else []
         return ", ".join(told or ["bare"]) if self.unaided else "built"
@@ -52,25 +52,40 @@ ROWS: dict[str, Row] = {}
 HUB = "https://github.com"
 
 
-def right(package: str, name: str, **options: Any) -> Callable:
-    """Put the adapter below into ROWS: the class is right."""
-    return _row(package, name, (), "", options)
-
-
-def wrong(package: str, name: str, steps: tuple[int, ...], source: str, **options: Any) -> Callable:
+def wrong(
+    package: str,
+    name: str,
+    steps: tuple[int, ...],
+    source: str,
+    unaided: bool = False,
+    says: str = "",
+    **options: Any,
+) -> Callable:
     """Put the adapter below into ROWS: the release shipped a mistake at one of these steps."""
-    return _row(package, name, steps, source, options)
 
-
-def _row(package, name, steps, source, options):
     def keep(build: Callable) -> Callable:
-        more = {each: options.pop(each) for each in ("unaided", "says") if each in options}
-        ROWS[f"{package} {name}"] = Row(
-            package, name, steps, source, build, options=options, **more
-        )
+        row = Row(package, name, steps, source, build, unaided, says, options)
+        ROWS[f"{package} {name}"] = row
         return build
 
     return keep
+
+
+def right(package: str, name: str, **more: Any) -> Callable:
+    """Put the adapter below into ROWS: the class is right."""
+    return wrong(package, name, (), "", **more)
+
+
+def as_is(package: str, place: str, *first: str, named: str = "", **options: Any) -> None:
+    """Put a right class into ROWS that needs no adapter; place and first are as in found."""
+    name = named or place.partition(":")[2]
+    right(package, name, unaided=True, **options)(lambda: found(place, *first))
+
+
+def found(place: str, *first: str) -> Any:
+    """Return the class at "module:Class"; the packages named first are imported bare."""
+    bare(*first)
+    return pkgutil.resolve_name(place)
 
 
 # What several adapters share
@@ -123,9 +138,3 @@ def turned(module, x, hidden):
 def twice(module, x, hidden):
     """A call with x for the queries, and for keys and values."""
     return module(x, x)
-
-
-def without_norm(module):
-    """The same without the norm that it takes x through first."""
-    module.norm = torch.nn.Identity()
-    return module

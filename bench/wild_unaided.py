@@ -7,7 +7,7 @@ import sys
 from typing import Optional
 
 import torch
-from wild_rows import HUB, bare, right, wrong
+from wild_rows import HUB, as_is, bare, found, right, wrong
 
 BERT = {f"W_{name}": f"linear_layers.{i}" for i, name in enumerate(("query", "key", "value"))}
 
@@ -17,61 +17,7 @@ def whisper():
     bare("whisper.decoding", "whisper.transcribe")
     sys.modules["whisper.decoding"].decode = sys.modules["whisper.decoding"].detect_language = None
     sys.modules["whisper.transcribe"].transcribe = None
-    from whisper.model import MultiHeadAttention
-
-    return MultiHeadAttention
-
-
-@right("segment-anything==1.0", "Attention", unaided=True, causal=False)
-def segment_anything():
-    bare("segment_anything.modeling")
-    from segment_anything.modeling.transformer import Attention
-
-    return Attention
-
-
-@right(
-    "bert-pytorch==0.0.1a4",
-    "MultiHeadedAttention",
-    unaided=True,
-    layers=BERT | {"out_proj": "output_linear"},
-)
-def bert_pytorch():
-    bare("bert_pytorch.model")
-    from bert_pytorch.model.attention.multi_head import MultiHeadedAttention
-
-    return MultiHeadedAttention
-
-
-@right("funasr==1.4.16", "MultiHeadedAttention", unaided=True)
-def funasr():
-    bare("funasr.models.transformer.utils", "funasr.models.lora")
-    from funasr.models.transformer.attention import MultiHeadedAttention
-
-    return MultiHeadedAttention
-
-
-@right("rtdl-revisiting-models==0.0.2", "MultiheadAttention", unaided=True, causal=False)
-def rtdl():
-    from rtdl_revisiting_models import MultiheadAttention
-
-    return MultiheadAttention
-
-
-@right("tab-transformer-pytorch==0.6.1", "Attention", unaided=True, causal=False)
-def tab_transformer():
-    bare("tab_transformer_pytorch")
-    from tab_transformer_pytorch.tab_transformer_pytorch import Attention
-
-    return Attention
-
-
-@right("tab-transformer-pytorch==0.6.1", "ft_transformer.Attention", unaided=True, causal=False)
-def ft_transformer():
-    bare("tab_transformer_pytorch")
-    from tab_transformer_pytorch.ft_transformer import Attention
-
-    return Attention
+    return found("whisper.model:MultiHeadAttention")
 
 
 def channels_first(module, x, hidden):
@@ -79,61 +25,44 @@ def channels_first(module, x, hidden):
     return module(x.transpose(1, 2)).transpose(1, 2)
 
 
-@right(
-    "denoising-diffusion-pytorch==2.3.4",
-    "Attention",
-    unaided=True,
-    call=channels_first,
-    causal=False,
+SEGMENT, BERT_PYTORCH = "segment_anything.modeling", "bert_pytorch.model"
+TABS, DIFFUSION = "tab_transformer_pytorch", "denoising_diffusion_pytorch"
+MODELS, NEW = "transformers.models", "transformers==5.23.0"
+LLAMA, ENCODER = f"{MODELS}.llama.modeling_llama:LlamaAttention", {"causal": False}
+as_is("segment-anything==1.0", f"{SEGMENT}.transformer:Attention", SEGMENT, **ENCODER)
+as_is(
+    "bert-pytorch==0.0.1a4",
+    f"{BERT_PYTORCH}.attention.multi_head:MultiHeadedAttention",
+    BERT_PYTORCH,
+    layers=BERT | {"out_proj": "output_linear"},
 )
-def denoising_diffusion():
-    bare("denoising_diffusion_pytorch")
-    from denoising_diffusion_pytorch.denoising_diffusion_pytorch_1d import Attention
-
-    return Attention
-
-
-@right("recbole==1.2.1", "MultiHeadAttention", unaided=True)
-def recbole():
-    bare("recbole.model", "recbole.utils")
-    from recbole.model.layers import MultiHeadAttention
-
-    return MultiHeadAttention
-
-
-@right("transformers==5.23.0", "BertAttention, bare", unaided=True)
-def bert():
-    from transformers.models.bert.modeling_bert import BertAttention
-
-    return BertAttention
-
-
-@right("transformers==5.23.0", "ViTAttention, bare", unaided=True, causal=False)
-def vit():
-    from transformers.models.vit.modeling_vit import ViTAttention
-
-    return ViTAttention
-
-
-@right("transformers==5.23.0", "LlamaAttention, bare", unaided=True)
-def llama():
-    from transformers.models.llama.modeling_llama import LlamaAttention
-
-    return LlamaAttention
-
-
-@right("transformers==5.23.0", "LlamaAttention with gqa,rope", unaided=True, variant="gqa,rope")
-def llama_turned():
-    from transformers.models.llama.modeling_llama import LlamaAttention
-
-    return LlamaAttention
-
-
-@right("transformers==5.23.0", "Qwen3Attention", unaided=True, variant="gqa,norm,rope")
-def qwen3():
-    from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
-
-    return Qwen3Attention
+as_is(
+    "funasr==1.4.16",
+    "funasr.models.transformer.attention:MultiHeadedAttention",
+    *("funasr.models.transformer.utils", "funasr.models.lora"),
+)
+as_is("rtdl-revisiting-models==0.0.2", "rtdl_revisiting_models:MultiheadAttention", **ENCODER)
+as_is("tab-transformer-pytorch==0.6.1", f"{TABS}.{TABS}:Attention", TABS, **ENCODER)
+as_is(
+    "tab-transformer-pytorch==0.6.1",
+    f"{TABS}.ft_transformer:Attention",
+    TABS,
+    named="ft_transformer.Attention",
+    **ENCODER,
+)
+as_is(
+    "denoising-diffusion-pytorch==2.3.4",
+    f"{DIFFUSION}.denoising_diffusion_pytorch_1d:Attention",
+    DIFFUSION,
+    call=channels_first,
+    **ENCODER,
+)
+as_is("recbole==1.2.1", "recbole.model.layers:MultiHeadAttention", "recbole.model", "recbole.utils")
+as_is(NEW, f"{MODELS}.bert.modeling_bert:BertAttention", named="BertAttention, bare")
+as_is(NEW, f"{MODELS}.vit.modeling_vit:ViTAttention", named="ViTAttention, bare", **ENCODER)
+as_is(NEW, LLAMA, named="LlamaAttention, bare")
+as_is(NEW, LLAMA, named="LlamaAttention with gqa,rope", variant="gqa,rope")
+as_is(NEW, f"{MODELS}.qwen3.modeling_qwen3:Qwen3Attention", variant="gqa,norm,rope")
 
 
 # Mistakes of current releases
@@ -149,10 +78,8 @@ def qwen3():
 )
 def neuralforecast():
     bare("neuralforecast.models", "neuralforecast.losses.pytorch")
-    bare("neuralforecast.common._base_model", "neuralforecast.common._modules")
-    from neuralforecast.models.patchtst import _MultiheadAttention
-
-    return _MultiheadAttention
+    names = "neuralforecast.common._base_model", "neuralforecast.common._modules"
+    return found("neuralforecast.models.patchtst:_MultiheadAttention", *names)
 
 
 class Module(torch.nn.Module):
@@ -175,9 +102,7 @@ def tsai():
     bare("tsai.models.layers", "tsai.models.utils", "tsai.imports", "tsai.utils")
     names = {"nn": torch.nn, "Module": Module, "Tensor": torch.Tensor, "Optional": Optional}
     vars(sys.modules["tsai.imports"]).update(names, torch=torch, F=torch.nn.functional)
-    from tsai.models.TST import _MultiHeadAttention
-
-    return _MultiHeadAttention
+    return found("tsai.models.TST:_MultiHeadAttention")
 
 
 @wrong(
