@@ -1,18 +1,20 @@
 """Helpers work where they are installed, and importing them does nothing else."""
 
-import functools
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import draw_imports
 import pytest
 
 ROOT = Path(__file__).parents[1]
 TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("*.py"))
-modules = functools.cache(lambda: sorted(draw_imports.modules()))
+MODULES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for package in ("eleven_steps", "helpers")
+    for path in sorted((ROOT / package).rglob("*.py"))
+]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def test_importing_has_no_side_effects(tmp_path):
 import os, sys, tempfile, torch
 sys.dont_write_bytecode = True
 large = "charts", "run.notebook", "errors", "sliders"
-quick = [name for name in {modules()} if not any(each in name for each in large)]
+quick = [name for name in {MODULES} if not any(each in name for each in large)]
 before = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 from eleven_steps.checks import check_attention
 from helpers.attention import MultiHeadAttention
@@ -115,7 +117,7 @@ print({{*compilers}} & set(sys.modules))
 for name in quick:
     __import__(name)
 print({{"matplotlib", "ipywidgets", "IPython"}} & set(sys.modules))
-for name in {modules() + TOOLS}:
+for name in {MODULES + TOOLS}:
     __import__(name)
 after = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
 print(before[:2] == after[:2], torch.equal(before[2], after[2]), before[3] == after[3])

@@ -11,7 +11,6 @@ from collections import Counter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import draw_imports
 import lab
 import nbformat
 import renew
@@ -19,10 +18,10 @@ import student
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).parents[1]
-graph = functools.cache(draw_imports.modules)
+PACKAGES = "helpers", "eleven_steps"
 FILES = {
-    draw_imports.name_of(path): path
-    for package in draw_imports.PACKAGES
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
     for path in (ROOT / package).rglob("*.py")
 }
 TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob("*.py")]
@@ -43,8 +42,16 @@ def tree(path):
 
 
 def imports(nodes):
-    """Return what import statements among nodes name."""
-    return set(draw_imports.imported(nodes))
+    """Return what import statements among nodes name: "torch", "helpers.trace.STEPS"."""
+    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    named |= {
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    # The library has helpers inside itself.
+    return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
 
 
 def sources(path):
@@ -56,7 +63,7 @@ def sources(path):
 
 @functools.cache
 def imports_of(path):
-    return imports(ast.walk(tree(path)))
+    return imports([*ast.walk(tree(path))])
 
 
 # Rooms
@@ -70,20 +77,15 @@ def test_a_name_of_a_file_stands_for_one_thing():
     assert not [path for path in named if path.stem in folders - {path.parent.name}]
 
 
-def test_the_drawing_of_imports_is_current():
-    now = draw_imports.draw(graph()).svg + "\n"
-    assert draw_imports.DRAWING.read_text("utf-8") == now, "run: python tools/draw_imports.py"
-
-
 def test_notebooks_and_tools_import_the_public_face():
     """Of these rooms what the __init__.py gathers, and no name that is private."""
     for path in TOOLS + NOTEBOOKS:
         own = OWN_FACE, *BESIDE.get(path.parent.name, ())
         for name in imports_of(path):
-            module = name if name in graph() else name.rpartition(".")[0]
+            module = name if name in FILES else name.rpartition(".")[0]
             inside = re.match(r"eleven_steps\.(checks|pictures|sliders)\.", module)
             assert not inside or module.startswith(own), (path, name)
-            assert module not in graph() or "._" not in name, (path, name)
+            assert module not in FILES or "._" not in name, (path, name)
 
 
 # Dependencies
@@ -99,7 +101,7 @@ COURSE, DEV, NIGHTLY = (
     requirements(f"requirements{which}.txt") for which in ("", "-dev", "-nightly")
 )
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-LOCAL = {*draw_imports.PACKAGES} | {path.stem for path in OURS}
+LOCAL = {*PACKAGES} | {path.stem for path in OURS}
 
 
 installed = functools.cache(packages_distributions)  # it reads the files of every package
