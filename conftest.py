@@ -87,7 +87,6 @@ class StrictNotebook(IPyNbFile):
         self.skip_compare = tuple(set(self.skip_compare) - {"image/png", "image/jpeg"})
 
     def setup(self):
-        """Start the notebook's kernel."""
         self.kernel = Kernel(str(self.path.parent))
 
     def collect(self):

@@ -206,7 +206,6 @@ def write(quartiles: tuple[float, float, float]) -> str:
 
 
 def table(title: str, columns: list[str], cells: dict[str, list[str]]) -> str:
-    """Return rows of cells as Markdown."""
     rows = [f"| {name} | {' | '.join(row)} |" for name, row in {"row": columns, **cells}.items()]
     rows.insert(1, f"|---|{'--:|' * len(columns)}")
     return "\n".join([f"\n### {title}\n", *rows])

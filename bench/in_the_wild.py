@@ -80,7 +80,6 @@ LOCKS: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 def folders(package: str) -> list[Path]:
-    """The folders of a package and of what it needs."""
     name = package.partition("==")[0]
     needs = NEEDS.get(package, NEEDS.get(name, "")).split()
     return [fetched(name) for name in [package, *needs] if "==" in name]
@@ -152,7 +151,6 @@ def as_expected(row: Row, said: dict[str, Any]) -> bool:
 
 
 def main() -> int:
-    """Judge the rows that the command line asks for; return the exit status."""
     if sys.argv[1:2] == ["--row"]:
         print(json.dumps(judge(ROWS[sys.argv[2]])))
         return 0

@@ -238,7 +238,6 @@ def named(proof: AnyProof, words: Sequence[str]) -> bool:
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Print a row for each proof; return 0 if there are rows and all are equal."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     verdicts = []

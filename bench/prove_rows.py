@@ -93,7 +93,6 @@ class Proof:
         return sizes | self.sizes
 
     def build(self) -> VariantAttention:
-        """Return ours, untrained."""
         biases = self.biases or self.model in BIASED
         sizes = D, D, 16, 0.0, self.heads, biases, self.parts
         return VariantAttention(*sizes, head_dim=self.head_dim, out_bias=biases)
@@ -224,12 +223,10 @@ def scaled(kind: str, **more: float) -> dict:
 
 
 def long(scaling: Callable) -> Rope:
-    """Return how ours turns then."""
     return Rope(500.0, scaling=scaling)
 
 
 def groups(*more: Part) -> list[Part]:
-    """Return the parts of most models of today, and more."""
     return [GroupedHeads(2), TURN, *more]
 
 

@@ -194,7 +194,6 @@ def today() -> str:
 
 
 def versions() -> str:
-    """Name what numbers depend on."""
     return f"python {platform.python_version()}, torch {torch.__version__}"
 
 

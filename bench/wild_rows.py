@@ -112,7 +112,6 @@ def bare(*packages: str) -> None:
 
 
 def linears(width: int, bias: bool, *names: str) -> dict[str, torch.nn.Linear]:
-    """A square layer under each name."""
     return {name: torch.nn.Linear(width, width, bias) for name in names}
 
 
@@ -136,5 +135,4 @@ def turned(module, x, hidden):
 
 
 def twice(module, x, hidden):
-    """A call with x for the queries, and for keys and values."""
     return module(x, x)

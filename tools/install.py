@@ -19,7 +19,6 @@ TAKES = {
 
 
 def main():  # a type with | would be an error where Python is too old
-    """Install; return what to say where that failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--into", default=".venv", metavar="FOLDER", help="the environment")
     parser.add_argument("requirements", nargs="?", default="requirements.txt")

@@ -50,7 +50,6 @@ def allowed(size: Size, num_processes: int) -> dict[str, str]:
 
 
 def build(size: Size) -> tuple[MultiHeadAttention, torch.Tensor]:
-    """Return an attention and x, the same in every process."""
     b, num_tokens, d, num_heads = size
     torch.manual_seed(123)
     mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
@@ -120,12 +119,10 @@ def clock(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]
 
 
 def on_gpus() -> bool:
-    """Say whether this process works on a GPU of its own."""
     return dist.get_backend() == "nccl"
 
 
 def main() -> int:
-    """Run in one of torchrun's processes; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--size", nargs=4, type=int, default=(1, 1024, 768, 12), metavar=("B", "N", "D", "HEADS")

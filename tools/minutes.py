@@ -119,7 +119,6 @@ def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: b
 
 
 def lines_of(cell: NotebookNode) -> list[str]:
-    """Return the lines of a cell of code, blank ones left out."""
     code = cell.source.splitlines() if cell.cell_type == "code" else []
     return [line.strip() for line in code if line.strip()]
 

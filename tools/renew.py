@@ -34,7 +34,6 @@ PROGRESS = "ELEVEN_STEPS_PROGRESS"  # names the file that remembers what a learn
 
 
 def main() -> int:
-    """Renew or check the notebooks named on the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="run nothing, only compare the form")
     parser.add_argument("notebooks", nargs="*", type=Path)

@@ -74,7 +74,6 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Say whether a path lies in a folder, links resolved."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
@@ -88,7 +87,6 @@ def python_folders() -> set[str]:
 
 
 def environment(course: str, desk: str) -> dict[str, str]:
-    """Return all that the process knows of its surroundings."""
     folders = dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR", "IPYTHONDIR"), desk)
     return folders | {
         "PATH": "/usr/bin:/bin",
@@ -160,7 +158,6 @@ class Sandbox:
         self.tell_line(json.dumps(fact).encode(), seconds)
 
     def tell_line(self, line: bytes, seconds: float) -> None:
-        """Write a line of JSON."""
         left, pipe = memoryview(line + b"\n"), self.process.stdin.fileno()
         end = time.monotonic() + seconds
         while left:

@@ -79,7 +79,6 @@ class Channel:
             os.dup2(nowhere, standard)
 
     def tell(self, **fact: Any) -> None:
-        """Write one fact."""
         left = memoryview(json.dumps(fact).encode() + b"\n")
         while left:
             left = left[os.write(self.tells, left) :]
@@ -139,7 +138,6 @@ class Collector:
         return HandedIn(given, heard.get("sizes", {}))
 
     def consult(self, wanted: dict) -> Any:
-        """Ask back while an answer is asked."""
         self.channel.tell(reply={"wants": wanted})
         return self.channel.hear()["question"]["served"]
 
@@ -207,7 +205,6 @@ def run(
 
 
 def main() -> None:
-    """Run the notebook that comes on standard input."""
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     torch.set_num_threads(1)
     channel, shell = Channel(), new_shell()

@@ -198,7 +198,6 @@ def words(output: NotebookNode) -> str:
 
 
 def mathml(formula: re.Match) -> str:
-    """Return a formula of LaTeX as MathML, which every browser draws by itself."""
     block, inline = formula.groups()
     return convert(block or inline, display="block" if block else "inline")
 

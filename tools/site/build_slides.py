@@ -47,7 +47,6 @@ def main() -> None:
 
 
 def slides() -> str:
-    """Return the evening as one page of reveal.js."""
     made, kept, start = new_notebook(metadata={"title": TITLE}), {}, 0
     for name, (evening, _) in minutes.both().items():
         if evening:
@@ -94,7 +93,6 @@ def stages(cell: NotebookNode) -> Iterator[sliders.Live]:
 
 
 def noted(notes: list[str]) -> list[NotebookNode]:
-    """Return speaker notes for the slide before them."""
     return [typed(new_markdown_cell("\n\n".join(notes)), "notes")] if notes else []
 
 
