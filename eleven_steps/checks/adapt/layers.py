@@ -134,8 +134,10 @@ def weights_found(module: nn.Module) -> dict[str, list[str]]:
     """
     shapes = {n: each.shape for n, each in module.named_parameters() if each.squeeze().dim() > 1}
     weights = [*shapes]
-    if same := _four_alike(weights):
-        return dict(zip(LAYERS, ([name] for name in same), strict=True))
+    patterns = {re.sub(r"\d+", "*", name) for name in weights}
+    if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop():
+        # A list of four layers and nothing else: queries, keys, values, and what comes out.
+        return dict(zip(LAYERS, ([name] for name in weights), strict=True))
     by_role: dict[str, list[str]] = {}
     for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", each) for each in weights):
         one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
@@ -148,12 +150,6 @@ def weights_found(module: nn.Module) -> dict[str, list[str]]:
         if lost == {*ROLES[role]} and len(unnamed) == 1:
             by_role[role] = unnamed
     return by_role
-
-
-def _four_alike(weights: list[str]) -> list[str]:
-    """A list of four layers and nothing else: queries, keys, values, and what comes out."""
-    patterns = {re.sub(r"\d+", "*", name) for name in weights}
-    return weights if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop() else []
 
 
 def _three_in_list(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str]:

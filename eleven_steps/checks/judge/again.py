@@ -19,13 +19,11 @@ from eleven_steps.checks.run.contract import called, combined
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
-Way = type[Adapted]
-
 
 class Again:
     """A reading of a class that is right in a variant, and what it was asked besides."""
 
-    def __init__(self, reading: Way, variant: str):
+    def __init__(self, reading: type[Adapted], variant: str):
         self.reading, self.variant, self.case = reading, variant, cases_of(variant).main
         made = attempt(build, reading, self.case)
         failed = isinstance(made, Failure)
@@ -63,7 +61,7 @@ class Again:
             right = build(planted(variant=case.variant), case)
             return called(right, case, case.x, record=record)
 
-    def called(self, call: Any) -> Way:
+    def called(self, call: Any) -> type[Adapted]:
         """The same reading, called in another way."""
         return type(self.reading.__name__, (self.reading,), {"call": staticmethod(call)})
 
@@ -96,7 +94,7 @@ class Handing(Around):
         return self.returned[-1]
 
 
-def told(name: str, step: int | None = None, /, **values: Any) -> Finding:
+def as_wrong(name: str, step: int | None = None, /, **values: Any) -> Finding:
     """A sentence by its name, as what is wrong."""
     return Finding(step, wording(name, **values), name=name)
 
@@ -105,19 +103,19 @@ def unlike(
     mine: Any, right: Any, name: str, step: int | None = None, /, **values: Any
 ) -> Finding | None:
     """Say by its name what it means that two results differ; None where they agree."""
-    return None if close(mine, right) else told(name, step, **values)
+    return None if close(mine, right) else as_wrong(name, step, **values)
 
 
 def written(every: Iterable[Seen], call: str) -> Finding | None:
     """What is wrong where a call, told in a few words, writes into x."""
     wrote = any("x" in each.changed for each in every)
-    return told("input_changed_there", 1, call=call) if wrote else None
+    return as_wrong("input_changed_there", 1, call=call) if wrote else None
 
 
 # What depends on what
 
 
-def hides_by_itself(reading: Way, case: Case) -> bool | None:
+def hides_by_itself(reading: type[Adapted], case: Case) -> bool | None:
     """Whether some token has no part in what comes out at some other; None if that is not seen.
 
     Where sequences mix, what is called a token here is none.
@@ -133,7 +131,7 @@ def hides_by_itself(reading: Way, case: Case) -> bool | None:
     return any(not (out - first).abs().amax((0, 2)).gt(1e-6).all() for out in rest)
 
 
-def mixes(reading: Way, case: Case) -> bool:
+def mixes(reading: type[Adapted], case: Case) -> bool:
     """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
     other = case.x
     other[0] += 1
@@ -141,7 +139,7 @@ def mixes(reading: Way, case: Case) -> bool:
     return bool(both) and not close(*(each.out[1:] for each in both))
 
 
-def joins(reading: Way, case: Case) -> bool:
+def joins(reading: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
     own = (each for each in reading.variant.split(",") if each != "full")
     variant = attempt(combined, ",".join((*own, "other")))
@@ -155,7 +153,7 @@ def joins(reading: Way, case: Case) -> bool:
     return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
 
 
-def seen_of(reading: Way, case: Case, *xs: torch.Tensor | None) -> list[Seen]:
+def seen_of(reading: type[Adapted], case: Case, *xs: torch.Tensor | None) -> list[Seen]:
     """What is seen of one module in a row; nothing where a call fails or has another shape."""
     every, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
     return every if all(getattr(each.out, "shape", None) == shape for each in every) else []

@@ -8,29 +8,9 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import lacking, takes
-from eleven_steps.checks.judge.constructor import (
-    absent,
-    candidates,
-    constructed,
-    constructor_raised,
-    faults,
-    misshapen,
-    missized,
-    odd_layer,
-    unset,
-)
+from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import DROPPING
-from eleven_steps.checks.judge.naming import (
-    Played,
-    drawn_anew,
-    error_of,
-    of_names,
-    one_mistake,
-    result_dropped,
-    two_mistakes,
-    unknown,
-)
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters_of, outcome_of, say, together
 from eleven_steps.checks.judge.subject import Subject, decided, no_part
@@ -59,21 +39,23 @@ def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome
 
 def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
     """Yield everything that is wrong with a class, and remarks on one that is right."""
-    built = constructed(cls, variant)
+    built = constructor.constructed(cls, variant)
     if isinstance(built, Finding):
         yield built
         return
-    yield from faults(built, variant, lacks=lacking(cls))
-    if lost := absent(built[True], variant):
-        yield from _earlier(cls, variant) if lost == ["out_proj"] else ()
+    yield from constructor.faults(built, variant, lacks=lacking(cls))
+    if lost := constructor.absent(built[True], variant):
+        blame = blamed(cls, cases_of(variant).main) if lost == ["out_proj"] else None
+        if blame and blame.found and blame.found.step < 11 and not blame.raised:
+            yield tell(blame)  # it goes wrong before the out_proj that is not there
         return
     subject = Subject(cls, built, variant)
     out = subject.out(subject.cases.main)
-    if isinstance(out, Failure) and (finding := unset(out, built[True])):
+    if isinstance(out, Failure) and (finding := constructor.unset(out, built[True])):
         yield finding
         return
-    odd = misshapen(subject.shapes, variant)
-    if not odd and (finding := missized(cls, built[True], variant)):
+    odd = constructor.misshapen(subject.shapes, variant)
+    if not odd and (finding := constructor.missized(cls, built[True], variant)):
         yield finding
         return
     wrong = list(_shapes(subject) if odd else _outputs(subject))
@@ -88,19 +70,12 @@ def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
             yield say("not_all_tried")
 
 
-def _earlier(cls: Any, variant: str) -> Iterator[Finding]:
-    """What goes wrong in a forward before the out_proj that is not there."""
-    blame = blamed(cls, cases_of(variant).main)
-    if blame and blame.found and blame.found.step < 11 and not blame.raised:
-        yield tell(blame)
-
-
 def _shapes(subject: Subject) -> Iterator[Finding]:
     names = []
-    if odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
-        names = list(candidates(subject.shapes, subject.variant))
-    name = names and (one_mistake(_played(subject)) or (names[0] if len(names) == 1 else ""))
-    yield say(name) if name else misshapen(subject.shapes, subject.variant)
+    if constructor.odd_layer(subject.shapes, subject.variant).startswith(LAYERS):
+        names = list(constructor.candidates(subject.shapes, subject.variant))
+    name = names and (naming.one_mistake(_played(subject)) or (names[0] if len(names) == 1 else ""))
+    yield say(name) if name else constructor.misshapen(subject.shapes, subject.variant)
 
 
 # What forward returns in eval mode
@@ -149,18 +124,18 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     raised = isinstance(out, Failure)
     blame = blamed(subject.cls, case, out)
     where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
-    if not raised and (finding := drawn_anew(subject.cls, case, blame)):
+    if not raised and (finding := naming.drawn_anew(subject.cls, case, blame)):
         yield finding
     elif blame is None and raised:
-        yield constructor_raised(subject.cls, case, case.qkv_bias, out)
+        yield constructor.constructor_raised(subject.cls, case, case.qkv_bias, out)
     elif blame and blame.found and blame.found.reason == "idle":
-        finding = tell(blame, error_of(out))
-        yield replace(finding, text=together(finding.text, result_dropped(blame)))
+        finding = tell(blame, naming.error_of(out))
+        yield replace(finding, text=together(finding.text, naming.result_dropped(blame)))
     elif names := _mistakes_of_outputs(subject, blame, case):
         if names == ("no_mask",) and subject.leaks(train=True) is False:
             yield say("future_in_eval")
         else:
-            yield from of_names(names, blame, partial(say, case=main), error_of(out))
+            yield from naming.of_names(names, blame, partial(say, case=main), naming.error_of(out))
     elif not raised and _within(blame) and (lost := no_part(subject, case)):
         yield lost
     else:
@@ -168,8 +143,10 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
         if raised:
             otherwise = say("forward_raises", error=out.told, where=where)
         more = "" if raised else decided(subject, wrong, case, where)
-        more = together(result_dropped(blame), more or _here_alone(subject, blame, case, wrong))
-        yield unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
+        more = together(
+            naming.result_dropped(blame), more or _here_alone(subject, blame, case, wrong)
+        )
+        yield naming.unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
 
 
 def _within(blame: Blame | None) -> bool:
@@ -186,9 +163,9 @@ def _told_in(subject: Subject, wrong: Sequence[Case]) -> Case:
     return subject.cases.biased if subject.cases.biased in wrong else wrong[0]
 
 
-def _played(subject: Subject) -> Played:
+def _played(subject: Subject) -> naming.Played:
     every, simpler = subject.cases.every, subject.cases.simpler
-    return Played(
+    return naming.Played(
         every + simpler,
         lambda case: (subject.out(case),),
         lambda case, _, *names: (subject.right(case, *names),),
@@ -200,12 +177,14 @@ def _played(subject: Subject) -> Played:
 
 def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> tuple[str, ...]:
     played = _played(subject)
-    if name := one_mistake(played, blame):
+    if name := naming.one_mistake(played, blame):
         return (name,)
     if blame is None or blame.raised:
         return ()
     again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
-    return next(filter(None, (two_mistakes(played, each) for each in (blame, again) if each)), ())
+    return next(
+        filter(None, (naming.two_mistakes(played, each) for each in (blame, again) if each)), ()
+    )
 
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:

@@ -120,7 +120,7 @@ def differ(walked: Walk) -> Difference | None:
             return None
         number = walked.makers[start[0]][0]
         return walked.differs(number, 11, "shape", start[0])
-    wrong = [i for i in start if not walked.fits(i) or walked.readings[i].places]
+    wrong = [i for i in start if not walked.fits(i) or walked.readings[i].tokens]
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
         return found
@@ -179,7 +179,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
 
     def progress(index: int) -> int:
         reading = walked.readings[index]
-        some = reading.places or "i" in dict(reading.fixed)  # of a loop, which may use others
+        some = reading.tokens or "i" in dict(reading.fixed)  # of a loop, which may use others
         fits = walked.fits(index) and reading.family in FAMILIES[3:] and not some
         return _progress(reading, walked) if fits else 0
 
@@ -256,7 +256,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
     unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
     own = op_name(op) in MASK or "softmax" in op_name(op)  # wrong by itself, whatever comes later
-    unread = unread and not own and (before.places or not before.state)
+    unread = unread and not own and (before.tokens or not before.state)
     if (lost or unread) and (blocks := in_blocks(walked)):
         return blocks
     if step == 8 and op_name(op) in MEET and (state := before.state):
@@ -309,7 +309,7 @@ def _mask_seen(walked: Walk, number: int) -> bool:
     for index in (i for op in walked.ops[number:] for i in op.gave):
         reading = walked.readings[index]
         scores = reading.axes and reading.family == "scores" and not reading.part
-        if laid := scores and walked.right.beside(walked.tensors[index], reading):
+        if laid := scores and walked.right.aligned(walked.tensors[index], reading):
             told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
     weighed = any("softmax" in op_name(op) for op in walked.ops[:number])
     return bool(told) and not any(told) and not weighed and makes_nan(walked) != number

@@ -9,17 +9,9 @@ from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
 from eleven_steps.checks.adapt.layers import ROLES
+from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import in_other_order
-from eleven_steps.checks.judge.foreign import (
-    READ_WITHIN,
-    Asked,
-    Unread,
-    best,
-    of_the_lecture,
-    readings_of,
-    tokens_first,
-)
 from eleven_steps.checks.judge.in_use import base_unused
 from eleven_steps.checks.judge.instead import in_turn
 from eleven_steps.checks.judge.other_calls import called_otherwise
@@ -71,7 +63,7 @@ def check_attention(
     Raises:
         ValueError: there is no such variant, or no such layer of ours.
     """
-    asked = Asked(cls, combined(variant if causal else f"{variant},full"), layers, call)
+    asked = foreign.Asked(cls, combined(variant if causal else f"{variant},full"), layers, call)
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
@@ -104,7 +96,7 @@ def _of_another_form(cls: type) -> bool:
     return not {*chain(*said)} & {*LAYERS[:3]}
 
 
-def _judged_alone(asked: Asked) -> Outcome:
+def _judged_alone(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called as the lecture's is whether it is right."""
     cls, verdict = asked.build, judged(asked.build, asked.variant)
     function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
@@ -117,14 +109,14 @@ def _judged_alone(asked: Asked) -> Outcome:
     if not names:
         return verdict
     try:
-        with isolated(READ_WITHIN):
-            reading, *_ = readings_of(asked)
+        with isolated(foreign.READ_WITHIN):
+            reading, *_ = foreign.readings_of(asked)
             return called_otherwise(asked, False, reading, verdict)[1]
-    except (TimeUp, Unread):
+    except (TimeUp, foreign.Unread):
         return replace(verdict, note=wording("left_alone", names=names))
 
 
-def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
+def _by_name(asked: foreign.Asked, verdict: Outcome) -> Outcome:
     """Say of a class whose constructor has another order what it is besides."""
     other = honestly("", in_turn, _judged_elsewhere, asked)
     if other.kind in ("unread", "failed"):
@@ -134,31 +126,31 @@ def _by_name(asked: Asked, verdict: Outcome) -> Outcome:
     return replace(other, message=together(verdict.message, more))
 
 
-def _judged_elsewhere(asked: Asked) -> Outcome:
+def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called in its own way whether it is right."""
     cached = "cache" in changes_of(asked.variant)
     # In pieces, of which the lecture's class knows only positions
     whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
     asked = replace(asked, variant=combined(whole))
     try:
-        with isolated(READ_WITHIN):
-            readings = readings_of(asked)
-        reading, verdict = best(readings, asked.variant)
+        with isolated(foreign.READ_WITHIN):
+            readings = foreign.readings_of(asked)
+        reading, verdict = foreign.best(readings, asked.variant)
         if verdict.passed:
-            with isolated(READ_WITHIN):
+            with isolated(foreign.READ_WITHIN):
                 reading, verdict = called_otherwise(asked, cached, reading, verdict)
     except TimeUp:
-        return say("too_slow", seconds=READ_WITHIN).outcome("")
-    except Unread as error:
+        return say("too_slow", seconds=foreign.READ_WITHIN).outcome("")
+    except foreign.Unread as error:
         return _of_unread(asked, error)
-    first = wording("takes_first") if tokens_first(reading) and not verdict.passed else ""
+    first = wording("takes_first") if foreign.tokens_first(reading) and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
 
 
-def _of_unread(asked: Asked, error: Unread) -> Outcome:
+def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
     """Why a class cannot be read; of one after the lecture's what is not written yet, or wrong."""
-    if not of_the_lecture(asked):
+    if not foreign.of_the_lecture(asked):
         return say("unread", why=str(error)).outcome("")
     verdict = judged(asked.build, asked.variant)
     told = "" if verdict.kind == "unfinished" else wording("unread_not_told")

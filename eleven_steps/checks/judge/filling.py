@@ -21,7 +21,7 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     Way,
 )
-from eleven_steps.checks.judge.again import Again, told, unlike
+from eleven_steps.checks.judge.again import Again, as_wrong, unlike
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -50,7 +50,7 @@ def padded(again: Again) -> Iterator[Finding | None]:
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
-        yield told("input_changed_there", 1, call=f"`{name}`") if wrote else None
+        yield as_wrong("input_changed_there", 1, call=f"`{name}`") if wrote else None
         yield _of_integers(again, way)
         if again.pieces and not lengths:
             both, *_ = _with_filling(again, replace(again.pieces, way=way))
@@ -138,7 +138,7 @@ def _of_integers(again: Again, way: Padded) -> Finding | None:
 
 
 def _said(right: bool, name: str, /, **values: Any) -> Finding | None:
-    return None if right else told(name, 6, **values)
+    return None if right else as_wrong(name, 6, **values)
 
 
 def _with_filling(

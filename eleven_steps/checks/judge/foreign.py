@@ -168,6 +168,9 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
     for around, where in product(arounds, all_places(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for paired, call in product(pairings, calls):
+            more = {"paired": paired, "around": around}
+            layers = [*(place.told for place in where), *(wording(n) for n in more if more[n])]
+            calling = getattr(call, "told", "call")
             yield adapted(
                 type(module).__name__,
                 build=asked.build,
@@ -178,10 +181,9 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
                 causal=causal,
                 variant=asked.variant,
-                paired=paired,
-                around=around,
+                **more,
                 aside=asked.aside,
-                told=_told(where, call, *["paired"] * paired, *["around"] * around),
+                told=wording("read_as", layers="; ".join(layers), call=calling),
             )
 
 
@@ -269,11 +271,6 @@ def _reached(reading: type[Adapted], main: Case) -> int:
     families = {e.family for e in read if e.right} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)
     return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)
-
-
-def _told(where: list, call: Any, *more: str) -> str:
-    layers = "; ".join([*(place.told for place in where), *map(wording, more)])
-    return wording("read_as", layers=layers, call=getattr(call, "told", "call"))
 
 
 def as_options(variant: str) -> str:

@@ -8,17 +8,9 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge import naming
 from eleven_steps.checks.judge.constructor import in_line
 from eleven_steps.checks.judge.differ import Blame, followed, plainly
-from eleven_steps.checks.judge.naming import (
-    Played,
-    contradicted,
-    error_of,
-    makes,
-    proven,
-    result_dropped,
-    under_way,
-)
 from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
@@ -90,12 +82,11 @@ def _with_side_effect(right: Finding, task: Write, answer: Any, scene: Scene) ->
 
 def _parts(task: Write, reply: Any) -> Parts:
     several = len(task.names) > 1 and type(reply) in (list, tuple)
-    return tuple(map(_as_float32, reply if several else (reply,)))
-
-
-def _as_float32(part: Any) -> Any:
-    """A tensor of float64 as one of float32; all else as it is."""
-    return part.float() if is_tensor(part) and part.dtype == torch.float64 else part
+    double = torch.float64  # is as right as float32
+    return tuple(
+        part.float() if is_tensor(part) and part.dtype == double else part
+        for part in (reply if several else (reply,))
+    )
 
 
 # What is wrong in one case
@@ -199,7 +190,7 @@ def _why(
     else:
         one = _unused(task, answer, scenes[FIRST], returned[FIRST])
         likes = {i: back[i] or one or _like(task, returned, scenes, i) for i in back}
-        at = _spoken_of(faults, likes, [error_of(parts and parts[0]) for parts in returned])
+        at = _spoken_of(faults, likes, [naming.error_of(parts and parts[0]) for parts in returned])
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
         look = raised or not likes[at] and faults[at].kind != "type"
@@ -218,7 +209,7 @@ def _why(
     if finding.kind == "unfinished":
         return finding
     # What returns nothing has a result to return, not one to keep.
-    lost, back = "" if finding.name == "nothing" else result_dropped(blame), back.get(at, "")
+    lost, back = "" if finding.name == "nothing" else naming.result_dropped(blame), back.get(at, "")
     # Where that is why all comes back as it was, nothing else is said.
     return replace(finding, text=together(back if back and lost else finding.text, lost))
 
@@ -226,7 +217,7 @@ def _why(
 def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | None:
     """Follow a function in a case; None where it cannot be, or does otherwise than before."""
     right = right_of(scene.case)
-    return under_way(
+    return naming.under_way(
         followed(ask(answer, "traced_call", task.gets(right.scene)), right, failed(parts))
     )
 
@@ -235,7 +226,7 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     """Say what is wrong in the line where it is, or what it raises; kind is that of the fault."""
     if blame is None:
         return ""
-    found, error = blame.found, error_of(parts[0] if parts else None)
+    found, error = blame.found, naming.error_of(parts[0] if parts else None)
     if error:  # which may come before the last block of keys
         useful = found and not task.right and found.reason != "pairs"
         return tell(blame if useful else plainly(blame), error).text
@@ -252,7 +243,7 @@ def _slip(
 ) -> Finding | None:
     by_case = {scene.case: scene for scene in scenes}
     gave = dict(zip(by_case, returned, strict=True))
-    played = Played(
+    played = naming.Played(
         (scenes[SIZED].case, *(each for each in by_case if each != scenes[SIZED].case)),
         gave.__getitem__,
         lambda case, _, *slips: (
@@ -261,13 +252,17 @@ def _slip(
     )
     for index, slip in enumerate([] if blank(returned[SIZED]) else _slips(task)):
         name, theirs = slip.mistake, (task.slipped(slip, scene) for scene in scenes)
-        how = makes(played, slip) if name else same_everywhere(returned, theirs)
-        if not how or name and (not proven(how, name, blame) or contradicted(blame, name)):
+        how = naming.makes(played, slip) if name else same_everywhere(returned, theirs)
+        if (
+            not how
+            or name
+            and (not naming.proven(how, name, blame) or naming.contradicted(blame, name))
+        ):
             continue
         if name and (kept := _not_kept(task, blame)):
             return replace(kept, step=None, mistake=name)
         if task.planted and index == 0:
-            named = blame and blame.walked.trace.source and not result_dropped(blame)
+            named = blame and blame.walked.trace.source and not naming.result_dropped(blame)
             idle = named and blame.found and blame.found.reason == "idle"
             return replace(tell(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")
@@ -276,7 +271,7 @@ def _slip(
 
 def _not_kept(task: Write, blame: Blame | None) -> Finding | None:
     """Say that the tensors of the step are made, and that nothing which is returned needs them."""
-    if blame is None or result_dropped(blame):
+    if blame is None or naming.result_dropped(blame):
         return None
     walked, back = blame.walked, [i for i in blame.walked.trace.returned if i is not None]
     used = {i for n in walked.back(back) for i in walked.ops[n].given} | {*back}

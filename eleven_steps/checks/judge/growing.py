@@ -12,34 +12,11 @@ from typing import Any
 
 import torch
 
+from eleven_steps.checks.judge import constructor, naming, related
 from eleven_steps.checks.judge.classes import examine
-from eleven_steps.checks.judge.constructor import (
-    alike_in_shape,
-    constructed,
-    faults,
-    parts_to_come,
-    unset,
-)
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
-from eleven_steps.checks.judge.naming import (
-    Played,
-    drawn_anew,
-    error_of,
-    of_names,
-    one_mistake,
-    result_dropped,
-    under_way,
-    unknown,
-)
 from eleven_steps.checks.judge.path import Difference
-from eleven_steps.checks.judge.related import (
-    exchanged,
-    hidden_by,
-    reordered,
-    same_everywhere,
-    same_parts,
-)
 from eleven_steps.checks.judge.say import Finding, in_order, say, together
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import MISTAKES
@@ -66,19 +43,22 @@ def judge_class(cls: Any) -> Finding:
 
 
 def _first_finding(cls: Any) -> Finding:
-    built = constructed(cls)
+    built = constructor.constructed(cls)
     if isinstance(built, Finding):
         if built.kind != "type":
             return built
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
     begun = any(each.kind != "open" for each in seen)
-    if finding := next(faults(built, begun=seen[0].kind != "open"), None):
+    if finding := next(constructor.faults(built, begun=seen[0].kind != "open"), None):
         return finding
     failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
-    if failed and (finding := unset(failed, built[True])):
+    if failed and (finding := constructor.unset(failed, built[True])):
         return finding
-    open_yet = None if begun else parts_to_come(built[True]) or _begun(cls)
+    open_yet = None if begun else constructor.parts_to_come(built[True])
+    if not (begun or open_yet):  # it still ends in `...`
+        blame = blamed(cls, TASK_CASES[SIZED])
+        open_yet = _right_up_to(blame.walked.steps_reached() if blame else 1)
     finding = open_yet or _forward(cls, built[True], seen)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
         return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
@@ -93,22 +73,16 @@ def _right_up_to(number: int) -> Finding:
     return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
 
 
-def _begun(cls: Any) -> Finding:
-    """How far a forward is right that still ends in `...`."""
-    blame = blamed(cls, TASK_CASES[SIZED])
-    return _right_up_to(blame.walked.steps_reached() if blame else 1)
-
-
 # What forward returns
 
 
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     returned = [each.parts or (each.out,) for each in seen]
     scenes = [play(case) for case in TASK_CASES]
-    right = [n for n, e in NUMBERED if same_everywhere(returned, (s.at(e) for s in scenes))]
+    right = [n for n, e in NUMBERED if related.same_everywhere(returned, (s.at(e) for s in scenes))]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
-    if late and (finite := hidden_by(blame.walked.tensors)):  # mask.1 lets none pass either
+    if late and (finite := related.hidden_by(blame.walked.tensors)):  # mask.1 lets none pass either
         return Finding(6, finite)
     if right and right[-1] == len(STEPS):
         findings = list(examine(cls))
@@ -120,9 +94,9 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
         drops = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
         behind = right[-1] == 5 and blame and _left_behind(blame)
         finding = behind or drops or _so_far(right[-1], blame)
-    elif not (finding := drawn_anew(cls, TASK_CASES[SIZED], blame)):
+    elif not (finding := naming.drawn_anew(cls, TASK_CASES[SIZED], blame)):
         finding = _some_of(returned) or _wrong(cls, facts, blame, seen, returned)
-    return replace(finding, text=together(finding.text, result_dropped(blame)))
+    return replace(finding, text=together(finding.text, naming.result_dropped(blame)))
 
 
 def _left_behind(blame: Blame) -> Finding | None:
@@ -150,9 +124,9 @@ def _some_of(returned: Sequence[Parts]) -> Finding | None:
         rights = [play(case).at(step) for case in TASK_CASES]
         names = list(play(TASK_CASES[0])[step])
         for index, name in enumerate(names):
-            if same_everywhere(returned, ((right[index],) for right in rights)):
+            if related.same_everywhere(returned, ((right[index],) for right in rights)):
                 return say("one_of_three", number, name=name)
-        if finding := reordered(names, returned, rights):
+        if finding := related.reordered(names, returned, rights):
             return replace(finding, step=number)
     return None
 
@@ -171,29 +145,31 @@ def _wrong(
 ) -> Finding:
     scenes = [play(case) for case in TASK_CASES]
     both = enumerate(zip(returned, scenes, strict=True))
-    wrong = [i for i, (e, s) in both if not any(same_parts(e, s.at(step)) for step in STEPS)]
+    wrong = [
+        i for i, (e, s) in both if not any(related.same_parts(e, s.at(step)) for step in STEPS)
+    ]
     at = SIZED if SIZED in wrong else wrong[0]
     scene, here = scenes[at], seen[at]
     if at != SIZED:
         blame = blamed(cls, scene.case, here.out)
-    blame = under_way(blame)
+    blame = naming.under_way(blame)
     gave = dict(zip(TASK_CASES, returned, strict=True))
-    played = Played(
+    played = naming.Played(
         (scene.case, *(each for each in TASK_CASES if each != scene.case)),
         gave.__getitem__,
         lambda case, step, *names: play(case, *names).at(step),
         MISTAKES,
-        partial(alike_in_shape, shapes=facts.shapes),
+        partial(constructor.alike_in_shape, shapes=facts.shapes),
         STEPS[1:],
     )
-    if name := one_mistake(played, blame):
-        (finding,) = of_names([name], blame, _with_why, error_of(here.out))
+    if name := naming.one_mistake(played, blame):
+
+        def with_why(name: str, step: int | None) -> Finding:
+            return replace(say(name, step, case=None), text=MISTAKES[name].told)
+
+        (finding,) = naming.of_names([name], blame, with_why, naming.error_of(here.out))
         return replace(finding, case=None if finding.text == MISTAKES[name].told else scene.case)
-    return unknown(cls, blame, here.out, facts, _unlike(here, scene))
-
-
-def _with_why(name: str, step: int | None) -> Finding:
-    return replace(say(name, step, case=None), text=MISTAKES[name].told)
+    return naming.unknown(cls, blame, here.out, facts, _unlike(here, scene))
 
 
 def _unlike(here: Seen, scene: Scene) -> Finding:
@@ -212,7 +188,7 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     every = ((n, step, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
     steps = [f"{number} ({step})" for number, step, theirs in every if theirs == shapes]
     if not steps:
-        name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
+        name = "exchanged" if {*shapes} <= related.exchanged(scene.case) else "no_such_shapes"
         return say(name, came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)

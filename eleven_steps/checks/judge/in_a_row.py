@@ -92,10 +92,6 @@ def _shorter(case: Case) -> Pass:
     return Pass(case.x[:1, : max(case.num_tokens - 2, 1)] + 1)
 
 
-def _one_token(case: Case) -> Pass:
-    return Pass(case.x[:, :1])
-
-
 def _weights(case: Case, **options: Any) -> Pass:
     own = play(case).module.named_parameters()
     shapes = {n: p.shape for n, p in own if n.startswith(LAYERS) and n.endswith("weight")}
@@ -108,7 +104,7 @@ CALLS = (
     Calls("random_in_eval", lambda case: [Pass(seed=1), Pass(seed=2)], same=True),
     Calls("kept_of_same_shape", lambda case: [Pass(), _x(case), Pass(), _x(case)]),
     Calls("something_kept", lambda case: [_shorter(case), Pass(), _shorter(case), Pass()]),
-    Calls("something_kept", lambda case: [_one_token(case), Pass()]),
+    Calls("something_kept", lambda case: [Pass(case.x[:, :1]), Pass()]),
     Calls("kept_in_training", lambda case: [Pass(), *2 * [Pass(train=True)], Pass()], same=True),
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),

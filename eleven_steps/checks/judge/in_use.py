@@ -14,7 +14,7 @@ from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
 from eleven_steps.checks.adapt.calls import output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
-from eleven_steps.checks.judge.again import Again, Way, unlike
+from eleven_steps.checks.judge.again import Again, unlike
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.turning import measured
@@ -217,7 +217,7 @@ def another_base(again: Again) -> Iterator[Finding | None]:
         yield Finding(5, wording("another_base", first=first[0], **told))
 
 
-def base_unused(reading: Way) -> str:
+def base_unused(reading: type[Adapted]) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
     name, main = _told_as(reading, "base"), cases_of(reading.variant).main
     if not name or "rope" in split(reading.variant):
@@ -258,7 +258,7 @@ def another_window(again: Again) -> Iterator[Finding | None]:
         yield unlike(one, play(after).out, "another_window", 6)
 
 
-def _told_as(reading: Way, size: str) -> str:
+def _told_as(reading: type[Adapted], size: str) -> str:
     """The parameter of a constructor, or the field of its config, that is told a size; or ""."""
     signature = attempt(inspect.signature, reading.build)
     names = [] if isinstance(signature, Failure) else [*signature.parameters]
@@ -266,5 +266,5 @@ def _told_as(reading: Way, size: str) -> str:
     return next((name for name in names if SIZE_OF.get(name) == size), "")
 
 
-def _told(reading: Way, **sizes: float) -> Way:
+def _told(reading: type[Adapted], **sizes: float) -> type[Adapted]:
     return type("Other", (reading,), {"choice": reading.choice | sizes})

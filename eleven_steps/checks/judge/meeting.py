@@ -86,7 +86,7 @@ def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference |
 
 def _of_other_tokens(walked: Walk, number: int, op: Op, meet: tuple[int, ...]) -> Difference | None:
     """Weights of some keys that meet the values of other tokens."""
-    values = {walked.readings[i].family: dict(walked.readings[i].places) for i in meet}
+    values = {walked.readings[i].family: dict(walked.readings[i].tokens) for i in meet}
     keys, tokens = (values.get(f, {}).get(c) for f, c in (("scores", "j"), ("projected", "n")))
     if not keys or not tokens or keys == tokens:
         return None

@@ -272,7 +272,8 @@ def unknown(
     finding = tell(blame, error_of(out)) if found else otherwise
     used = used_by(answer)
     reads = say("forward_reads", names=of_notebook(used)).text if used["names"] else ""
-    hint = self_forgotten(out, facts) if isinstance(out, Failure) else ""
+    names = re.findall(r"^NameError: .*'(\w+)'", error_of(out))
+    hint = wording("self_is_kept", name=names[0]) if {*names} & {*facts.kept} else ""
     return replace(finding, text=together(finding.text, hint, reads, more))
 
 
@@ -286,12 +287,6 @@ def result_dropped(blame: Blame | None) -> str:
 def error_of(out: Any) -> str:
     """What was raised, as a sentence takes it; "" where nothing was."""
     return out.text.rstrip(".") if isinstance(out, Failure) else ""
-
-
-def self_forgotten(failure: Failure, facts: Facts) -> str:
-    """Say which name wants `self.` before it in forward, if one does."""
-    names = re.findall(r"^NameError: .*'(\w+)'", failure.text)
-    return wording("self_is_kept", name=names[0]) if {*names} & {*facts.kept} else ""
 
 
 def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:

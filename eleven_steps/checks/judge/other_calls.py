@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import (
     COUNTED,
@@ -21,11 +22,11 @@ from eleven_steps.checks.adapt.calls import (
     KINDS,
     STORED,
     InPieces,
+    Way,
     output,
     resets,
 )
-from eleven_steps.checks.adapt.calls import Way as Call
-from eleven_steps.checks.judge.again import Again, Handing, Way, seen_of, told, unlike, written
+from eleven_steps.checks.judge.again import Again, Handing, as_wrong, seen_of, unlike, written
 from eleven_steps.checks.judge.filling import added, each_text, padded
 from eleven_steps.checks.judge.foreign import Asked, best, every_reading
 from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
@@ -52,8 +53,8 @@ Said = Iterator[Finding | Outcome | None]
 
 
 def called_otherwise(
-    asked: Asked, cached: bool, reading: Way, verdict: Outcome
-) -> tuple[Way, Outcome]:
+    asked: Asked, cached: bool, reading: type[Adapted], verdict: Outcome
+) -> tuple[type[Adapted], Outcome]:
     """Judge a right class once more, as it may be called besides; all must be right.
 
     Args:
@@ -103,7 +104,7 @@ def masked_or_not(again: Again, asked: Asked) -> Said:
         usual, deeper, nothing = (beside.out(Handing(other.call, hides=each)) for each in hiding)
         flag = getattr(getattr(other.call, "way", other.call), "kind", "") == "flag"
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
-            yield told("ignored", 6, mask=mask)
+            yield as_wrong("ignored", 6, mask=mask)
     yield from itertools.chain(each_text(beside), added(beside))
     name, whole = "right_masked" if mask else "right_alone", attempt(combined, f"{variant},full")
     # Where a mask that hides nothing shows the future, a class's own mask is left out.
@@ -115,14 +116,14 @@ def masked_or_not(again: Again, asked: Asked) -> Said:
     again.judged = again.reading
 
 
-def _masked_or_not(asked: Asked, reading: Way) -> tuple[str, list[Way]]:
+def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type[Adapted]]]:
     """What is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
     """
     masked = bool(getattr(reading.call, "mask", ""))
     variant = attempt(combined, f"{asked.variant},full") if masked else asked.variant
-    runs: list[Way] = []
+    runs: list[type[Adapted]] = []
     if isinstance(variant, Failure) or not reading.causal:
         return "", runs
     case = cases_of(variant).main
@@ -165,7 +166,7 @@ def in_pieces(again: Again) -> Said:
             continue
         right = close(one, again.right)
         if right and way.kept == STORED and anew and (two is None or not close(two, one)):
-            yield told("wrong_anew", past=way.past, reset=anew[0])
+            yield as_wrong("wrong_anew", past=way.past, reset=anew[0])
         if not right or two is not None and not close(two, one):
             runs.append((way, one))
             continue
@@ -184,7 +185,7 @@ def in_pieces(again: Again) -> Said:
         off = (out - again.right).abs().amax((0, 2))
         token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
         values = {"kept": _kept(way), "token": token, "apart": float(off.max())}
-        yield told("wrong_in_pieces", past=way.past, **values)
+        yield as_wrong("wrong_in_pieces", past=way.past, **values)
 
 
 def _kept(way: InPieces) -> str:
@@ -222,7 +223,7 @@ def three_inputs(again: Again) -> Said:
     """Queries, keys and values may be made of an input each, which come in this order."""
     names, way, case = [each.name for each in again.parameters], again.reading.call, again.case
     key, value = (next(filter(each.fullmatch, names), "") for each in THREE[1:])
-    if not (key and value and isinstance(way, Call)):
+    if not (key and value and isinstance(way, Way)):
         return
     xs = {"keys": known("keys", case.x.shape), "values": known("values", case.x.shape)}
     wide = [nn.functional.pad(each, (0, again.width - case.d_in)) for each in xs.values()]
@@ -242,10 +243,10 @@ def three_inputs(again: Again) -> Said:
     right = [again.instead(record, e) for e in (again.variant, whole) if type(e) is str]
     named = {"key": key, "value": value}
     if not any(close(out, each) for each in right):
-        yield told("wrong_of_three", 2, **named)
+        yield as_wrong("wrong_of_three", 2, **named)
     places = [each.name for each in again.parameters if each.kind is not each.KEYWORD_ONLY]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
-        yield told("order_of_three", 2, **named)
+        yield as_wrong("order_of_three", 2, **named)
     again.known |= {key, value}
 
 
@@ -254,7 +255,7 @@ def without_batch(again: Again) -> Said:
     way, case = again.reading.call, replace(again.case, b=1)
     code = getattr(type(again.inner).forward, "__code__", None)
     asks = {"dim", "ndim"} & {*getattr(code, "co_names", ())}
-    if not (asks and isinstance(way, Call)) or way.first:
+    if not (asks and isinstance(way, Way)) or way.first:
         return
 
     def alone(module: Any, x: torch.Tensor, *more: Any) -> Any:
@@ -335,8 +336,8 @@ def flags(again: Again) -> Said:
         handing = Handing(way, {flag: value})
         seen = again.seen(handing)
         if keeps and value and (name := _kept_in_default(again)):
-            yield told("kept_in_default", flag=flag, name=name)
-        masked = isinstance(way, Call) and way.kind in KINDS
+            yield as_wrong("kept_in_default", flag=flag, name=name)
+        masked = isinstance(way, Way) and way.kind in KINDS
         if masked and seen and not close(seen[0].out, again.right):
             # A path of its own may take a mask that is added alone.
             seen = again.seen(replace(handing, way=replace(way, kind="-inf where a key is hidden")))

@@ -221,7 +221,7 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
     scores = (each for each in alike if each.family == "scores")
     like = None if name in CUT | TURN | MEET else next(scores, None)
-    if like and like.places:
+    if like and like.tokens:
         return replace(like, stage=None, part=False, state=right.state(tensor, like))
     found = right.find(tensor) if real or not given or name == "written" else None
     if found and _by_chance(found, name, real, step):
@@ -283,7 +283,7 @@ def _by_chance(found: Reading, name: str, real: list[Reading], step: int) -> boo
 
 def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, tensor) -> Reading:
     """What was read, right only where the call can have laid it so; alike is of the same shape."""
-    if found.family == "scores" and right.beside(tensor, found):
+    if found.family == "scores" and right.aligned(tensor, found):
         state = right.state(tensor, found)
         found = replace(found, state=state, stage=found.stage if state else None)
     otherwise = False

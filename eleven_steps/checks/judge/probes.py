@@ -14,17 +14,8 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import takes
+from eleven_steps.checks.judge import in_a_row
 from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
-from eleven_steps.checks.judge.in_a_row import (
-    CALLS,
-    CONVERTED,
-    draws,
-    gradients,
-    in_any_state,
-    mask_learns,
-    right_seen,
-    written,
-)
 from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
@@ -183,7 +174,10 @@ def devices(subject: Subject, case: Case) -> Finding | None:
 def long_text(subject: Subject, case: Case) -> Finding | None:
     """Compare where a text is long: a mask or a window may end."""
     tokens = {"num_tokens": case.num_tokens}
-    mine, right = subject.outs(case, Pass())[0], right_seen(subject.plain(case), _one)[0].out
+    mine, right = (
+        subject.outs(case, Pass())[0],
+        in_a_row.right_seen(subject.plain(case), _one)[0].out,
+    )
     if close(mine, right):
         return None
     if isinstance(mine, Failure):
@@ -282,21 +276,21 @@ RIGHT_OUTPUTS = frozenset({"outputs"})
 AT_REST = RIGHT_OUTPUTS | {"extremes", "written", "state"}
 IN_TRAINING = AT_REST | {"gradients", "training"}
 PROBES = (
-    Probe("written", written, frozenset()),
+    Probe("written", in_a_row.written, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
-    Probe("state", draws, RIGHT_OUTPUTS | {"written"}),
-    *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in CALLS[1:]),
-    Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
-    Probe("mask", mask_learns),
+    Probe("state", in_a_row.draws, RIGHT_OUTPUTS | {"written"}),
+    *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in in_a_row.CALLS[1:]),
+    Probe("gradients", in_a_row.gradients, frozenset({"state"}), "other_gradients"),
+    Probe("mask", in_a_row.mask_learns),
     Probe("training", training, AT_REST),
     Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
     Probe("dtypes", dtypes, IN_TRAINING),
-    Probe("dtypes", CONVERTED, IN_TRAINING | {"dtypes"}),
+    Probe("dtypes", in_a_row.CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
 )
 RARER = (  # of a class in which nothing was found
-    Probe("written", written, frozenset()),
-    Probe("sizes", in_any_state, sized=True),
+    Probe("written", in_a_row.written, frozenset()),
+    Probe("sizes", in_a_row.in_any_state, sized=True),
     Probe("in_use", unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),

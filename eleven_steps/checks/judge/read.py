@@ -209,7 +209,7 @@ class Reading:
     fixed: tuple[tuple[str, int], ...] = ()
     part: bool = False  # some of the right numbers, in their order
     # Of some tokens alone: the letter of an axis, and which tokens lie along it
-    places: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    tokens: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
     def right(self) -> bool:
@@ -310,7 +310,7 @@ class Right:
                 if whole and scaled and stage:
                     return reading
                 ordered = bool(ordered and scaled)
-                part = part or replace(reading, stage=None, part=ordered, places=some)
+                part = part or replace(reading, stage=None, part=ordered, tokens=some)
         return part
 
     def holds(self, tensor: torch.Tensor, family: str) -> bool:
@@ -324,10 +324,10 @@ class Right:
 
         Its numbers need not be right ones: any scale, any mask and any softmax of rows is read.
         """
-        laid = self.beside(tensor, like)
+        laid = self.aligned(tensor, like)
         return laid and state_of(*laid, NEAR.get(tensor.dtype, 1e-3))
 
-    def beside(self, tensor: torch.Tensor, like: Reading) -> tuple[torch.Tensor, ...] | None:
+    def aligned(self, tensor: torch.Tensor, like: Reading) -> tuple[torch.Tensor, ...] | None:
         """The tensor, the right scores and what is hidden, (.., queries, keys) each."""
         if not tensor.is_floating_point() or tensor.device.type != "cpu":
             return None
@@ -337,9 +337,9 @@ class Right:
             return None
         scores, hidden = self.scene.steps["scores"]["scores"], self.hidden
         scores, hidden = scores.to(torch.float64), hidden.expand_as(scores)
-        for letter, places in like.places:
-            dim, places = "bhij".index(letter), torch.tensor(places)
-            scores, hidden = (each.index_select(dim, places) for each in (scores, hidden))
+        for letter, tokens in like.tokens:
+            dim, tokens = "bhij".index(letter), torch.tensor(tokens)
+            scores, hidden = (each.index_select(dim, tokens) for each in (scores, hidden))
         at = tuple(fixed.get(c, slice(None) if self._long(c) else 0) for c in "bhij")
         scores, hidden = scores[at], hidden[at]
         sizes = [scores.shape[wanted.index(c)] for c in letters]

@@ -29,7 +29,6 @@ from eleven_steps.checks.judge.syntax import (
     set_in,
 )
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
@@ -84,7 +83,9 @@ def tell(blame: Blame, error: str = "") -> Finding:
     elif found.reason == "name":
         finding = say(name, found.step, error=error, hint=unbound(error, walked), **values)
     elif found.reason == "scale":
-        finding = _scale(found, walked, values)
+        head_dim, divisor = walked.case.head_dim, 1 / found.values["factor"]
+        values |= {"head_dim": head_dim, "root": head_dim**0.5, "divisor": divisor}
+        finding = say("not_scaled" if values["before"] else "scaled_otherwise", 7, **values)
     elif found.reason == "hidden":
         finding = _hidden(found, walked, values)
     elif found.reason == "made":
@@ -136,9 +137,8 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["operand"] = operand(found.index, walked, found.op)
         whole = walked.known(found.index)
         values["is_what"] = wording("holds" if whole else "made_of", what=noun(reading))
-        tensor = walked.tensors[found.index]
-        values["shape"] = tuple(tensor.shape)
-        values["letters"] = in_letters(reading, tensor, walked.case)
+        values["shape"] = tuple(walked.tensors[found.index].shape)
+        values["letters"] = in_letters(found.index, walked)
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
         what = noun(walked.readings[found.wanted])
@@ -190,11 +190,9 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     at = found.values["for_step"]
     values = at == 8 and walked.readings[found.index].family != "scores"
     shape = SHAPES[STEPS[(4 if values else at - 1) - 1]]
-    usual = any(
-        each.right and in_letters(each, tensor, walked.case) == shape
-        for each, tensor in zip(walked.readings, walked.tensors, strict=True)
-    )
-    mine = in_letters(walked.readings[found.index], walked.tensors[found.index], walked.case)
+    read = enumerate(walked.readings)
+    usual = any(each.right and in_letters(i, walked) == shape for i, each in read)
+    mine = in_letters(found.index, walked)
     maker = walked.makers.get(found.index)
     op = walked.ops[maker[-1]] if maker else None
     turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
@@ -243,7 +241,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
         return wording("made_across", what=what, shape=shape)
-    letters = in_letters(reading, tensor, walked.case)
+    letters = in_letters(found.index, walked)
     moves = op_name(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
@@ -274,17 +272,11 @@ def _part(place: Place | None) -> str:
     return wording("comes_out") if alone else f"`{place.expression}`"
 
 
-def _scale(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
-    head_dim, name = walked.case.head_dim, found.values["before"] and "not_scaled"
-    values |= {"head_dim": head_dim, "root": head_dim**0.5, "divisor": 1 / found.values["factor"]}
-    return say(name or "scaled_otherwise", 7, **values)
-
-
 def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     """Say what a mask hides too much or too little."""
     if found.values["crossed"]:
         return say("scores_crossed", 5, **values)
-    laid = walked.right.beside(walked.tensors[found.index], walked.readings[found.index])
+    laid = walked.right.aligned(walked.tensors[found.index], walked.readings[found.index])
     mine, _, hides = laid
     state = walked.readings[found.index].state
     gone = mine == 0 if state and state.grown else mine < HIDDEN
@@ -338,7 +330,7 @@ def quoted(index: int, walked: Walk, op: int | None = None) -> str:
 def operand(index: int, walked: Walk, op: int | None = None) -> str:
     """A tensor by name with its shape in numbers, and in letters where its axes were read."""
     shape = tuple(walked.tensors[index].shape)
-    letters = in_letters(walked.readings[index], walked.tensors[index], walked.case)
+    letters = in_letters(index, walked)
     name = quoted(index, walked, op)
     makers = (walked.ops[number] for number in walked.makers.get(index, ()))
     if any(len(e.gave) > 1 and e.place and name == f"`{e.place.expression}`" for e in makers):
@@ -348,12 +340,13 @@ def operand(index: int, walked: Walk, op: int | None = None) -> str:
     )
 
 
-def in_letters(reading: Reading, tensor: torch.Tensor, case: Case) -> str:
+def in_letters(index: int, walked: Walk) -> str:
     """The axes of a tensor in letters; "" where one of them was not read.
 
     An axis of another size than its letter's, as of a part, stands as its number.
     """
-    sizes = {"3": 3, **case.letters}
+    reading, tensor = walked.readings[index], walked.tensors[index]
+    sizes = {"3": 3, **walked.case.letters}
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []

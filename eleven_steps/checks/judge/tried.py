@@ -64,7 +64,7 @@ def lacks_keys(walked: Walk, index: int) -> bool:
 def _pairs(walked: Walk, index: int) -> tuple[Sequence[int], Sequence[int]]:
     """The tokens whose queries and whose keys some scores are of."""
     reading, every = walked.readings[index], range(walked.case.num_tokens)
-    some = {letter: (place,) for letter, place in reading.fixed} | dict(reading.places)
+    some = {letter: (place,) for letter, place in reading.fixed} | dict(reading.tokens)
     return some.get("i", every), some.get("j", every)
 
 

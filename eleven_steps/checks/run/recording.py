@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from eleven_steps.beyond.dispatch import DispatchMode
+from eleven_steps.checks.run import places
 from eleven_steps.checks.run.copies import (
     attention_apart,
     copy_of,
@@ -25,15 +26,6 @@ from eleven_steps.checks.run.copies import (
     version_of,
 )
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
-from eleven_steps.checks.run.places import (
-    PACKAGES,
-    Place,
-    is_theirs,
-    placed,
-    positions_of,
-    source_around,
-    tracebacks,
-)
 
 CHECKS = f"{Path(__file__).parents[1]}/"
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
@@ -46,7 +38,7 @@ class Op:
     name: str
     given: tuple[int, ...]
     gave: tuple[int, ...]
-    place: Place | None = None
+    place: places.Place | None = None
     numbers: tuple[Any, ...] = ()  # and texts, that it was given
     failed: bool = False
 
@@ -56,7 +48,7 @@ class Stop:
     """What stopped a run: the error, where it was raised, what the names there stood for."""
 
     failure: Failure
-    place: Place | None = None
+    place: places.Place | None = None
     tensors: dict[str, int] = field(default_factory=dict)  # by name or attribute, in the trace
     numbers: dict[str, int] = field(default_factory=dict)  # whole numbers, by name or attribute
     several: dict[str, tuple[int, ...]] = field(default_factory=dict)  # tuples of tensors, by name
@@ -130,7 +122,7 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
     stop = None
     if isinstance(came, Failure):
         stop = replace(recorder.stop or Stop(came), failure=came)
-    source, first = source_around(answer)
+    source, first = places.source_around(answer)
     return Trace(
         tuple(recorder.tensors),
         tuple(recorder.ops),
@@ -145,7 +137,7 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
     )
 
 
-def _reads(place: Place, name: str) -> bool:
+def _reads(place: places.Place, name: str) -> bool:
     """Whether a name stands at a place, and not as a part of a longer one."""
     return re.search(rf"\b{name}\b", place.expression) is not None
 
@@ -246,28 +238,28 @@ class Recorder(TorchFunctionMode):
             name = frame.f_code.co_filename
             if name.startswith(CHECKS if packaged else f"{CHECKS}adapt/"):  # behind it is who asked
                 break
-            if is_theirs(name):
-                if not name.startswith(PACKAGES):
+            if places.is_theirs(name):
+                if not name.startswith(places.PACKAGES):
                     return frame
                 packaged = packaged or frame
             frame = frame.f_back
         return packaged
 
-    def place(self, frame: FrameType | None, lasti: int | None = None) -> Place | None:
+    def place(self, frame: FrameType | None, lasti: int | None = None) -> places.Place | None:
         """Where in its source a frame is."""
         if frame is None:
             return None
-        positions = positions_of(frame.f_code)
+        positions = places.positions_of(frame.f_code)
         index = (frame.f_lasti if lasti is None else lasti) // 2
-        return placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
+        return places.placed(frame.f_code.co_filename, positions[min(index, len(positions) - 1)])
 
     def note(self, error: BaseException) -> None:
         """Keep where an error was raised, and what the names there stood for."""
-        every = ((each.tb_frame, each) for each in tracebacks(error))
-        steps = [(f, each) for f, each in every if is_theirs(f.f_code.co_filename)]
+        every = ((each.tb_frame, each) for each in places.tracebacks(error))
+        steps = [(f, each) for f, each in every if places.is_theirs(f.f_code.co_filename)]
         if not steps:
             return
-        own = [s for s in steps if not s[0].f_code.co_filename.startswith(PACKAGES)]
+        own = [s for s in steps if not s[0].f_code.co_filename.startswith(places.PACKAGES)]
         frame, at = (own or steps)[-1]
         place = self.place(frame, at.tb_lasti)
         unbound = isinstance(error, NameError)

@@ -14,19 +14,7 @@ import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.catalogue import edited_source, mistake_named
-from eleven_steps.checks.know.exercises.kinds import (
-    Catch,
-    Choose,
-    Explain,
-    Grow,
-    Line,
-    Order,
-    Quiz,
-    Slip,
-    Task,
-    Write,
-    as_parts,
-)
+from eleven_steps.checks.know.exercises import kinds
 from eleven_steps.checks.know.right import Scene
 from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.checks.run.cases import TASK_CASES, Case, known
@@ -39,16 +27,18 @@ from eleven_steps.helpers.trace import STEPS
 
 def question(
     identifier: str, slips: list[list] = (), lines: dict[str, list] | None = None, **rest: Any
-) -> Explain | Choose | Order:
+) -> kinds.Explain | kinds.Choose | kinds.Order:
     """Make an exercise of what a TOML file says of it."""
     if lines:
-        return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
+        return kinds.Order(
+            identifier, {letter: kinds.Line(*line) for letter, line in lines.items()}
+        )
     told = {}
     for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
         said = tuple(each for each in rest_of if type(each) is str)
         for wrong in (first, *rest_of[: -len(said)]):
             told[tuples(wrong)] = said[0] if len(said) == 1 else said
-    kind = Choose if type(rest["answer"]) is str else Explain
+    kind = kinds.Choose if type(rest["answer"]) is str else kinds.Explain
     return kind(identifier, slips=told, **{name: tuples(value) for name, value in rest.items()})
 
 
@@ -228,28 +218,32 @@ class Code:
             return eval(_code_of(self.line), seen)
 
 
-def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
+def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[kinds.Slip]:
     for entry in entries:
         *lines, name = [entry] if type(entry) is str else entry
         sentence = said.get(name.removeprefix("$"), name)
         known = " " not in name and not name.startswith("$")
         told = lines.pop() if lines and lines[-1].endswith(".") else ""
-        slip = Slip(told or mistake_named(name).told, None, name) if known else Slip(sentence)
+        slip = (
+            kinds.Slip(told or mistake_named(name).told, None, name)
+            if known
+            else kinds.Slip(sentence)
+        )
         yield from (replace(slip, returns=Code(line, let)) for line in lines)
         if not lines:
             yield slip
 
 
-def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> Write:
+def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> kinds.Write:
     """Make an exercise of what functions.toml says of it, and of all that it stands with."""
     entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
     slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
     planted = [entry["planted"]] if "planted" in entry else []
     gets, names = Code(entry["gets"], let), entry["gets"].split(", ")
     shape = entry.get("shape", "")
-    return Write(
+    return kinds.Write(
         identifier,
-        lambda scene: as_parts(gets(scene)),
+        lambda scene: kinds.as_parts(gets(scene)),
         tuple(entry["names"].split(", ")),
         (*_slips_of(planted, let, said), *_slips_of(slips, let, said)),
         planted=bool(planted),
@@ -263,7 +257,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
     )
 
 
-def _in_order() -> Iterator[Task]:
+def _in_order() -> Iterator[kinds.Task]:
     """Every task, group by group: what is before the dot; within a group by number."""
     groups = read_toml("exercises/functions.toml")
     said = groups.pop("said")
@@ -273,15 +267,15 @@ def _in_order() -> Iterator[Task]:
         for number, entry in group.items()
         if number.isdigit()
     ]
-    every += [Grow("your_class.1"), *QUESTIONS.values()]
+    every += [kinds.Grow("your_class.1"), *QUESTIONS.values()]
     for group in (*STEPS, "your_class", "fast", "learn", "since", "many"):
         own = [task for task in every if task.identifier.partition(".")[0] == group]
         yield from sorted(own, key=lambda task: int(task.identifier.partition(".")[2]))
 
 
-TASKS: dict[str, Task] = {task.identifier: task for task in _in_order()}
-_OTHERS: list[Quiz | Explain] = [*QUESTIONS.values(), Catch("the_test.1")]
-QUIZZES: dict[str, Quiz | Explain] = {
+TASKS: dict[str, kinds.Task] = {task.identifier: task for task in _in_order()}
+_OTHERS: list[kinds.Quiz | kinds.Explain] = [*QUESTIONS.values(), kinds.Catch("the_test.1")]
+QUIZZES: dict[str, kinds.Quiz | kinds.Explain] = {
     each.identifier: each
     for topic in ("tensors", "why", "find", "foresee", "the_order", "the_test")
     for each in _OTHERS
