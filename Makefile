@@ -59,7 +59,7 @@ slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker not
 	$(BIN)/python tools/site/build_slides.py --reveal $(VENV)/node_modules/reveal.js $(OPTIONS)
 
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
-	$(BIN)/python -m pytest -m nightly tests/test_hub.py -s $(OPTIONS)
+	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/site/build_site.py $(OPTIONS)

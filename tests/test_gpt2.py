@@ -91,16 +91,6 @@ def test_equals_transformers(transformers, save, prefix, d, num_heads, context_l
     assert not torch.allclose(outs[0], outs[1], atol=0.1)
 
 
-@pytest.mark.nightly
-def test_equals_transformers_on_a_checkpoint_as_the_library_saves_it(transformers, tmp_path):
-    model = random_model(transformers, 128, 2, 16)
-    model.save_pretrained(tmp_path)
-    mha = load_attention(str(tmp_path / "model.safetensors"), 2)
-    x = torch.randn(1, 5, 128)
-    expected = model.transformer.h[2].attn(x)[0]
-    torch.testing.assert_close(mha(x), expected, rtol=1e-5, atol=1e-5)
-
-
 def test_the_wide_matrix_is_cut_and_transposed(save):
     tensors = checkpoint()
     mha = load_attention(save(tensors), 0)

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from handed_in import submissions
 from judging import Said
-from named import Person, Roster, person_of
+from named import Roster, person_of
 from results import results
 from submissions import RIGHT, SETUP, WHOLE, cells, checks
 
@@ -54,11 +54,6 @@ def test_downloads_are_known_by_the_roster(roster, name, login):
     assert (person.late == "late") is ("_LATE" in name)
     logins = {each.login for each in roster.people}
     assert (person.login in logins) is (login in logins)
-
-
-def test_a_number_of_moodles_is_none_of_canvas():
-    told = person_of("Ada Lovelace_72_assignsubmission_file_", False)
-    assert (told.number, told.participant, told.label) == ("", "72", "Ada Lovelace_72")
 
 
 # As Moodle and Canvas write them: participants, a grading worksheet; New Analytics' reports.
@@ -277,9 +272,3 @@ def test_what_canvas_marks_as_late_is_late_in_the_results(tmp_path):
     said = {"scores.1": SOLVED, "view.1": Said("missing", "none.")}
     found = list(results([(each, said) for each in submissions(tmp_path)[0]], [*said]))
     assert [each.late for each in found] == ["late", "", "", ""]
-
-
-def test_nothing_is_known_of_a_plain_folder_but_its_name(tmp_path):
-    (tmp_path / "ada").mkdir()
-    (only,), _ = submissions(tmp_path)
-    assert only.person == Person(login="ada")

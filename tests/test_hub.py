@@ -177,35 +177,15 @@ class Learner:
                     wrong.append(error)
         return wrong
 
-    def held(self):
-        """Return what the kernel and what its server hold, in MiB: resident, and their own."""
-        kernel = int(self.run("import os; print(os.getpid())")[0])
-        server = int(self.run("import os; print(os.getppid())")[0])
-        return [round(each) for pid in (kernel, server) for each in memory(pid)]
-
-
-def memory(pid):
-    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-    found = {row.split(":")[0]: int(row.split()[1]) / 1024 for row in rows}
-    return found["Rss"], found["Private_Clean"] + found["Private_Dirty"]
-
-
-def starts_and_runs(address, name):
-    start = time.monotonic()
-    learner = Learner(address, name)
-    started = time.monotonic()
-    wrong = learner.run_all()
-    return learner, wrong, started - start, time.monotonic() - started
-
 
 def test_ten_learners_at_once_run_all_and_keep_their_progress_apart(hub):
     address, folder = hub
     mine = NOTEBOOKS.parent / "my_notebooks" / "progress.json"  # of whoever runs this
     before = mine.read_bytes() if mine.exists() else None
     with ThreadPoolExecutor(len(LEARNERS)) as pool:
-        every = list(pool.map(lambda name: starts_and_runs(address, name), LEARNERS))
-    assert [wrong for _, wrong, _, _ in every] == [[]] * len(LEARNERS)
-    first, *others = [learner for learner, _, _, _ in every]
+        every = list(pool.map(lambda name: Learner(address, name), LEARNERS))
+        assert list(pool.map(Learner.run_all, every)) == [[]] * len(LEARNERS)
+    first, *others = every
     said, error = first.run('print(check("scores.2", 43))')
     assert "✓ scores.2" in said and "not written down" not in said and not error
     assert "scores.2" in (folder / "home" / first.name / ".eleven_steps/progress.json").read_text()
@@ -213,12 +193,5 @@ def test_ten_learners_at_once_run_all_and_keep_their_progress_apart(hub):
         assert not (folder / "home" / other.name / ".eleven_steps" / "progress.json").exists()
         assert other.run("check()")[0] != first.run("check()")[0]
     assert (mine.read_bytes() if mine.exists() else None) == before
-    for learner, _, start, run in every:
-        kernel, kernel_own, server, server_own = learner.held()
-        print(
-            f"\n{learner.name}: server and kernel after {start:.0f} s, run all {run:.0f} s; "
-            f"kernel {kernel} MiB resident, {kernel_own} its own; "
-            f"server {server}, {server_own} its own",
-            end="",
-        )
+    for learner in every:
         learner.socket.close()

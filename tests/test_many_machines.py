@@ -42,19 +42,6 @@ def test_a_way_that_the_sizes_do_not_allow_is_left_out_and_told_once():
     assert [line.split()[1] for line in ways] == ["tokens"]
 
 
-@pytest.mark.parametrize(
-    ("size", "told"),
-    [
-        (("16", "16", "4"), "3 processes cannot share 4 heads evenly"),
-        (("18", "10", "4"), "d_out is 10 and num_heads is 4"),
-    ],
-)
-def test_sizes_that_allow_no_way_are_told_in_one_line(size, told):
-    lines, errors, status = torchrun(3, "--size", "1", *size)
-    assert len(lines) == 1 and told in lines[0] and lines[0].endswith("; nothing was measured")
-    assert status == 0 and "Traceback" not in errors
-
-
 def test_a_process_that_never_comes_is_told():
     alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     with socket.socket() as free:

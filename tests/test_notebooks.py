@@ -17,7 +17,6 @@ import renew
 import torch
 
 from eleven_steps.checks import progress
-from helpers.trace import STEPS
 
 read = functools.cache(renew.read)
 PATHS = list(renew.COURSE.values())
@@ -67,14 +66,6 @@ class Pictures(HTMLParser):
         elif tag == "svg":
             named = says.get("role") == "img" and (says.get("aria-label") or "").strip()
             self.pictures.append(says.get("aria-hidden") == "true" or bool(named))
-
-
-def test_the_eleven_steps_stand_in_order():
-    steps = [f"{number:02}_{name}.ipynb" for number, name in enumerate(STEPS, 1)]
-    before = ["00_start_here.ipynb", "00_tensors.ipynb", "00_why_attention.ipynb"]
-    assert NAMES[:15] == [*before, *steps, "12_the_class.ipynb"]
-    numbers = [int(name[:2]) for name in NAMES]  # a lesson may have two parts, none is skipped
-    assert sorted(set(numbers)) == list(range(numbers[-1] + 1))
 
 
 @every_notebook

@@ -5,20 +5,7 @@ import subprocess
 
 import pytest
 
-from eleven_steps.sliders.breaking import Break
-from eleven_steps.sliders.film import Film
-from eleven_steps.sliders.lever import Lever
 from eleven_steps.sliders.live import script
-from eleven_steps.sliders.own import Own
-from eleven_steps.sliders.stage import Stage
-
-PICTURES = [Break, Film, Lever, Own, Stage]
-each_picture = pytest.mark.parametrize("picture", PICTURES, ids=lambda each: each.__name__)
-
-
-@each_picture
-def test_it_is_a_module_in_which_no_name_is_declared_twice(picture):
-    run_node(picture._esm, "--check")
 
 
 def run_node(source, *options):

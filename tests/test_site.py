@@ -172,14 +172,6 @@ def test_index_begins_with_a_sentence_and_the_stage_and_leads_to_every_notebook(
     assert "sliders.explore_stage(" not in html, "the code stays out of sight"
 
 
-def test_index_shows_the_stage(front):
-    (view,) = [cell.outputs[0].data for cell in front.cells if cell.get("outputs")]
-    states = front.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    state = states[view[renew.VIEW]["model_id"]]["state"]
-    assert "render" in state["_esm"] and state["_css"] and view["image/svg+xml"]
-    assert set(state["data"]["scenes"]) == {"whiteboard", "sentence"}
-
-
 def test_a_page_has_its_sliders_and_folds_its_solution(built):
     folder, _ = built
     html = (folder / "01_small.html").read_text("utf-8")

@@ -23,9 +23,3 @@ def told(notebook):
 def test_every_topic_has_its_place():
     texts = {name: told(name) for name in {topic["notebook"] for topic in TOPICS}}
     assert [t for t in TOPICS if not any(t["shows"] in text for text in texts[t["notebook"]])] == []
-
-
-def test_no_topic_stands_twice_and_every_notebook_carries_one():
-    for field in ("topic", "shows"):
-        assert len({topic[field] for topic in TOPICS}) == len(TOPICS)
-    assert {topic["notebook"] for topic in TOPICS} == set(renew.COURSE)

@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from parts import D_IN, D_OUT, HEADS, LEFT, OTHER, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
 
+from eleven_steps.beyond import variants
 from eleven_steps.beyond.variants import (
     Alibi,
     BorrowedChoice,
     BorrowedKeys,
     Cache,
+    Call,
+    Delta,
     Gate,
     GroupedHeads,
     Latent,
@@ -94,6 +97,19 @@ def test_slopes_are_the_published_ones():
     half = 2.0**-0.5
     twelve = [2.0**-power for power in range(1, 9)] + [half ** (2 * i + 1) for i in range(4)]
     torch.testing.assert_close(alibi_slopes(12), torch.tensor(twelve))
+
+
+def test_the_delta_part_reads_as_the_rule_does():
+    mha, x = make([Delta()], dtype=torch.float64)
+    steps, call = trace(mha, x), Call(mha, x, TOKENS)
+    queries, keys, values = steps[3].tensors.values()
+    shares = torch.sigmoid(mha.W_share(x)).transpose(1, 2)
+    empty = torch.zeros(len(x), HEADS, mha.head_dim, mha.head_dim, dtype=torch.float64)
+    gates = shares, mha.part(Delta).fades(call).exp(), empty
+    context, _ = variants.delta_rule(queries / mha.head_dim**0.5, keys, values, *gates)
+    torch.testing.assert_close(steps[7].tensors["context"], context)
+    weights = steps[6].tensors["weights"]
+    assert (weights < 0).any() and (weights.triu(1) == 0).all()
 
 
 ALONE = "full", "other", "delta", "pools", "pools that overlap"  # no cache can stand beside these

@@ -82,15 +82,6 @@ def write(path: Path, sources: Iterable[str]) -> Path:
     return path
 
 
-@contextmanager
-def serving(folder: Path, name: str, sources: Iterable[str]):
-    """Serve a notebook of code cells, written into folder; yield the address."""
-    served = folder / "served"
-    served.mkdir()
-    with jupyterlab(served, [write(folder / name, sources)]) as address:
-        yield address
-
-
 def responds(address: str) -> bool:
     """Say whether a server answers at address."""
     try:

@@ -14,7 +14,6 @@ from test_pictures import luminance
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
-from helpers.trace import trace
 
 BEGIN = """window.stage = new Stage(el, window.data);
 Object.assign(window, { around, nameOf, leftBy, ordered, keptOf, LEFT });"""
@@ -122,25 +121,6 @@ def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
     expect(stage.locator("[data-word='2']")).to_have_text("Bert")
     expect(following).to_contain_text("Bert0.99")
     assert not page.faults
-
-
-def test_every_cell_holds_the_number_of_its_name(page, stage):
-    scenes = page.evaluate("window.data.scenes")
-    for name, (d_out, heads, tokens) in (("whiteboard", (6, 2, 3)), ("whiteboard", (12, 3, 6)),
-                                         ("sentence", (42, 2, 6))):  # fmt: skip
-        scene = scenes[name]
-        page.evaluate("name => window.stage.choose(name)", name)
-        sizes = {"dOut": d_out, "heads": heads, "tokens": tokens}
-        page.evaluate("sizes => window.stage.set(sizes)", sizes)
-        x = unpacked(scene["x"]).view(-1, scene["dIn"])[:tokens]
-        for step in trace(module_of(scene, d_out, heads), x[None]):
-            page.evaluate("step => window.stage.playhead.show(step)", step.number)
-            cells = page.evaluate(CELLS)
-            for tensor, numbers in step.tensors.items():
-                for index in torch.cartesian_prod(*map(torch.arange, numbers.shape)).tolist():
-                    value = float(cells[".".join([tensor, *map(str, index)])])
-                    wanted = numbers[tuple(index)].item()
-                    assert value == wanted or abs(value - wanted) < 1e-4
 
 
 NIGHTLY = [pytest.param(width, marks=pytest.mark.nightly) for width in (946, 640)]
@@ -403,24 +383,6 @@ def test_a_thread_leads_to_the_word_and_to_the_next_one_if_it_has_a_say(page, st
         expect(line).to_have_attribute("d", re.compile(rf"^(M[^M]+){{{many}}}$"))
     page.mouse.move(5, 5)
     expect(line).to_have_attribute("d", "")
-
-
-# What the browser itself counts as a shift of the layout.
-SHIFTS = """window.shifts = [];
-new PerformanceObserver(list => shifts.push(...list.getEntries().map(each => each.value)))
-  .observe({ type: 'layout-shift', buffered: true });"""
-
-
-@pytest.mark.parametrize("width", (1280, 390))
-def test_nothing_shifts_while_a_step_plays(page, address, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    page.add_init_script(SHIFTS)
-    opened(page, address)
-    page.evaluate("stage.choose('sentence'), stage.playhead.show(6.4)")
-    page.evaluate("new Promise(go => setTimeout(go, 200))")
-    page.evaluate("shifts.length = 0, new Promise(go => stage.playhead.go(7, 900, go))")
-    page.evaluate("new Promise(go => setTimeout(go, 200))")
-    assert page.evaluate("shifts") == []
 
 
 def test_a_finger_drags(phone, address):

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 import torch
 from lab_page import make_dark, open_7, open_notebook, put
-from look import DRAWN, drawing, see
+from look import see
 from matplotlib.image import imread
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -189,20 +189,3 @@ def test_the_svg_alone(gallery, page):
         page.emulate_media(color_scheme=scheme)
         page.set_content(f'<body style="background:{behind}">{body}')
         check_ground(check_seen(page, gallery, "body").first, scheme)
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
-def test_the_svg_without_styles_is_light_on_its_own_ground(gallery, page, scheme):
-    for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
-        if SVG not in data:
-            continue
-        bare = re.sub(r'style="[^"]*"|<style>.*?</style>', "", data[SVG])
-        assert "style" not in bare
-        address = DRAWN + base64.b64encode(bare.encode()).decode()
-        whole = DRAWN + base64.b64encode(data[SVG].encode()).decode()
-        found = drawing(page.context.browser, address, scheme)
-        as_drawn = drawing(page.context.browser, whole, "light")
-        assert all(found[name] == as_drawn[name] for name in ("label", "small", "contrast"))
-        page.emulate_media(color_scheme=scheme)
-        page.set_content(f'<body style="background:#000"><img src="{address}">')
-        check_ground(page.locator("img"), "light")
