@@ -1,6 +1,7 @@
 """The set-up holds together: one list of dependencies, one direction of imports, safe copies."""
 
 import ast
+import contextlib
 import functools
 import platform
 import re
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import lab
@@ -36,24 +37,6 @@ BESIDE = {
 }
 
 
-@functools.cache
-def tree(path):
-    return ast.parse("\n\n".join(sources(path)))
-
-
-def imports(nodes):
-    """Return what import statements among nodes name: "torch", "helpers.trace.STEPS"."""
-    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    named |= {
-        f"{node.module}.{alias.name}"
-        for node in nodes
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    # The library has helpers inside itself.
-    return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
-
-
 def sources(path):
     """Return the code of a Python file, or of the cells of a notebook."""
     if path.suffix == ".py":
@@ -63,7 +46,14 @@ def sources(path):
 
 @functools.cache
 def imports_of(path):
-    return imports([*ast.walk(tree(path))])
+    """Return what import statements name: "torch", "helpers.trace.STEPS"."""
+    named = set()
+    for node in ast.walk(ast.parse("\n\n".join(sources(path)))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            before = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            named |= {before + alias.name for alias in node.names}
+    # The library has helpers inside itself.
+    return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
 
 
 # Rooms
@@ -104,14 +94,20 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCAL = {*PACKAGES} | {path.stem for path in OURS}
 
 
-installed = functools.cache(packages_distributions)  # it reads the files of every package
+@functools.cache
+def provided():
+    """What can be imported of each requirement that is installed, by its first name."""
+    found = {}
+    for name in pinned(COURSE + DEV + NIGHTLY):
+        with contextlib.suppress(PackageNotFoundError):
+            found |= {path.parts[0].removesuffix(".py"): name for path in files(name) or ()}
+    return found
 
 
 def distributions_of(names):
     """Return what has to be installed for names to be imported, as requirements spell it."""
-    known = installed()
     top = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - LOCAL
-    return {known.get(name, [name])[0].lower().replace("_", "-") for name in top}
+    return {provided().get(name, name) for name in top}
 
 
 def pinned(lines):
@@ -124,7 +120,8 @@ def test_every_direct_dependency_is_pinned_once():
     pins = COURSE[:-1] + DEV[1:] + NIGHTLY[1:]
     assert all(re.fullmatch(r"[a-z0-9-]+==[\d.]+", line) for line in pins)
     assert len(set(pinned(pins))) == len(pins)
-    at_the_top = {name for path in OURS for name in imports(tree(path).body)}
+    texts = "\n".join(path.read_text("utf-8") for path in OURS)
+    at_the_top = set(re.findall(r"^(?:from|import) (\w+)", texts, re.MULTILINE))
     assert distributions_of(at_the_top) <= set(pinned(pins))
 
 

@@ -13,8 +13,6 @@ from question_pages import questions_page
 from site_front import TEXTS, front_page, launch
 from write_bank import by_step
 
-from eleven_steps.sliders import explore_blocks
-
 PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html", "questions.html", "glossary.html"}
@@ -78,23 +76,6 @@ def pages(front, request):
     return made | {"index": front, "questions": Page(asked), "glossary": Page(words)}
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Build a small notebook with a slider, a solution and a link; return the folder."""
-    folder = tmp_path_factory.mktemp("site")
-    shown = new_output("execute_result", explore_blocks()._repr_mimebundle_(), execution_count=1)
-    source = "from eleven_steps import sliders\nsliders.explore_blocks()"
-    cells = [
-        new_markdown_cell("# Small & neat\n\n[on](02_next.ipynb#there)"),
-        new_code_cell(source, outputs=[shown]),
-        new_code_cell("# Solution\n# forty-two\n42", metadata={"tags": ["solution"]}),
-    ]
-    (folder / "01_small.ipynb").write_text(renew.normal_form(new_notebook(cells=cells)), "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build_site, "by_step", few_questions)
-        return folder, build_site.build([folder / "01_small.ipynb"], folder)
-
-
 @pytest.mark.nightly
 def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(tmp_path, monkeypatch):
     film = new_code_cell("from eleven_steps import sliders\nsliders.explore_blocks()")
@@ -109,15 +90,15 @@ def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(tmp_path, 
     assert not list(tmp_path.glob("0*.html"))
 
 
-def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, built):
-    folder, _ = built
+def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, tmp_path):
+    build_site.load_into(tmp_path / "assets")
     for name, page in pages.items():
         targets = {link.partition("#")[0] for link in page.links if "://" not in link} - {""}
         assert targets and targets <= PAGES, name
         words = {link.partition("#")[2] for link in page.links if link.startswith("glossary.html#")}
         assert all(f'<h2 id="{word}">' in pages["glossary"].html for word in words), name
         for source in page.loads:
-            assert source.startswith("data:") or (folder / source).is_file(), (name, source)
+            assert source.startswith("data:") or (tmp_path / source).is_file(), (name, source)
 
 
 def test_tab_stops_at_no_cell_and_no_output(pages):
@@ -170,21 +151,6 @@ def test_index_begins_with_a_sentence_and_the_stage_and_leads_to_every_notebook(
     assert set(TEXTS["asked"]) == {path.stem for path in PATHS}
     assert all(question in html for question in TEXTS["asked"].values())
     assert "sliders.explore_stage(" not in html, "the code stays out of sight"
-
-
-def test_a_page_has_its_sliders_and_folds_its_solution(built):
-    folder, _ = built
-    html = (folder / "01_small.html").read_text("utf-8")
-    assert "<title>Small &amp; neat</title>" in html
-    assert 'href="02_next.html#there"' in html
-    assert '"num_heads": 2' in html and "input.max" in html, "its state and its script"
-    assert f'type="{renew.VIEW}"' in html
-    past = re.search('<a class="past" href="#([^"]+)">', html)[1]
-    assert f'id="{past}"' in html, "the way past its stops leads nowhere"
-    solution = re.search('<details class="solution">.*?</details>', html, re.DOTALL)[0]
-    assert "forty-two" in solution
-    assert "<summary>Solution</summary>" in solution
-    assert html.count("forty-two") == 1
 
 
 def test_solutions_can_be_left_out(pages):

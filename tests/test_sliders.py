@@ -1,6 +1,7 @@
 """A film holds only legal positions, draws each of them, and shows the one its sliders say."""
 
 import inspect
+import json
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from traitlets import TraitError
 
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
-from eleven_steps.checks import read_class, wrong_lines
+from eleven_steps.checks import progress, read_class, wrong_lines
 from eleven_steps.pictures import Picture
 
 ARGUMENTS = {
@@ -52,26 +53,14 @@ def say(**values):
 
 
 @every_film
-def test_every_position_of_every_film_is_drawn_at_one_width(films, name):
+def test_every_position_of_every_film_is_drawn_as_its_own_at_one_width(films, name):
     film = films[name]
-    assert 1 < len(film.pictures) <= 40
+    drawn = {position: picture.svg for position, picture in film.pictures.items()}
+    assert 1 < len(drawn) <= 40 and len(set(drawn.values())) == len(drawn)
+    assert film.start == film.position and film.start in drawn
+    assert dict(zip(map(tuple, film.positions), film.svgs, strict=True)) == drawn
     assert len({picture.width for picture in film.pictures.values()}) == 1
-    assert film.start == film.position and film.start in film.pictures
-    shown = dict(zip(map(tuple, film.positions), film.svgs, strict=True))
-    assert shown == {position: picture.svg for position, picture in film.pictures.items()}
-
-
-@every_film
-def test_a_film_fits_its_notebook(films, name):
-    pictures = films[name].pictures.values()
-    assert sum(len(picture.svg) for picture in pictures) < 2_000_000
-    assert all(picture.width <= 848 for picture in pictures)
-
-
-@every_film
-def test_a_position_is_told_apart_in_the_picture_itself(films, name):
-    drawn = [picture.svg for picture in films[name].pictures.values()]
-    assert len(set(drawn)) == len(drawn)
+    assert film.pictures[film.start].width <= 848 and sum(map(len, drawn.values())) < 2_000_000
 
 
 def test_later_choices_depend_on_earlier_ones():
@@ -190,3 +179,14 @@ def test_random_numbers_are_left_alone(act):
     before = torch.random.get_rng_state()
     repr(act())
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_what_is_done_is_ticked_and_not_stored(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    for done, ticks in ((["mask.2", "mask.3"], []), (["mask.1"], ["mask"])):
+        path.write_text(json.dumps({"course": progress.COURSE, "done": done}))
+        stage = sliders.explore_stage("mask", done=progress.steps_done())
+        assert stage.data["done"] == ticks and repr(stage) == repr(sliders.explore_stage("mask"))
+    path.write_text("{")
+    assert progress.steps_done() == set(), "a broken file is no reason for an error"

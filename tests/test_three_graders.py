@@ -33,12 +33,11 @@ WEEK = "week"
 HELD = {"by_hand.3", "by_hand.4", "by_hand.6", "by_hand.7", "many.3"}
 # What the command `otter run` does, for one notebook after the other.
 OTTER = """
-import json, os, sys
-from otter.run import main
+import json, os, sys, otter.run
 
 for folder, notebook, archive in json.load(sys.stdin):
     os.chdir(folder)
-    main(notebook, autograder=archive, no_logo=True)
+    otter.run.main(notebook, autograder=archive, no_logo=True)
 """
 QUERY = """
     select submitted_assignment.student_id, base_cell.name, grade.auto_score
