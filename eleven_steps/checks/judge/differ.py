@@ -201,6 +201,12 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
         real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
         came = min(real, key=lambda i: walked.readings[i].who == "values", default=None)
         if came is not None:
+            others = [i for i in op.given if i not in real]
+            if op_name(op) in MEET and others and walked.readings[came].who == "values":
+                came = others[0]  # what they meet is nothing of x
+                while made := [n for n in walked.makers.get(came, ()) if maker < n < number]:
+                    number, op = made[-1], trace.ops[made[-1]]
+                    came = next(iter(op.given), came)
             # The step that the line is for, were it given what is right.
             given = [walked.readings[best if i == came else i] for i in op.given]
             step = step_for(op, given, walked.phases[number], step > 6)
@@ -350,5 +356,8 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if step == 8 and op_name(op) in MEET:
             continue
         if wanted and reading.family != wanted:
+            before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
+            if step == 7 and {each.whole for each in before if each and each.grown} == {False}:
+                wanted = "exponentials"
             return walked.differs(number, step, "family", index, needs=wanted)
     return None

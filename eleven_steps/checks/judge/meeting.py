@@ -27,7 +27,8 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     lost = missing[0]
     wrong = [i for i, each in three if each.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
-    idle = _unused(walked, lost, [*start, *op.given])
+    fixed = walked.readings[wrong[0]].fixed  # of the head that a turn of a loop is for
+    idle = _unused(walked, lost, [*start, *op.given], {*dict(fixed)})
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
@@ -38,7 +39,8 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
             return None  # a table that the queries meet later
         reason = "exchanged" if made else "projection"
         return walked.differs(at, 2, reason, wrong[0], who=lost)
-    left = max(idle, key=lambda i: (walked.readings[i].stage or 0, i))
+    same = [i for i in idle if walked.readings[i].fixed == fixed] or idle
+    left = max(same, key=lambda i: (walked.readings[i].stage or 0, i))
     after = walked.makers[left][0] if left in walked.makers else -1
     shared = walked.back(i for i, _ in given if i != wrong[0])
     stage = walked.readings[left].stage
@@ -127,11 +129,11 @@ def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | No
     return walked.differs(at, 4, "heads_first", index, line=op.place.line)
 
 
-def _unused(walked: Walk, who: str, start: list[int]) -> list[int]:
+def _unused(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
     mine = ((i, each) for i, each in enumerate(walked.readings) if each.who == who and each.right)
-    whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"})
+    whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"} | fixed)
     return [i for i, family in whole if family == "projected" and i not in used]
 
 

@@ -189,7 +189,7 @@ def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
 
     What the first makes must be among the tensors of the forward, up to where the second is made.
     """
-    if not blame.found:
+    if not blame.found or blank(played.mine(played.cases[0])):
         return ()
     case, mistakes = blame.walked.case, played.mistakes
     kept = (each for each in blame.walked.tensors if each.device.type == "cpu")

@@ -21,6 +21,7 @@ from eleven_steps.checks.judge.syntax import (
     around,
     call_name,
     in_meeting,
+    target_of,
 )
 from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.places import Place
@@ -307,11 +308,13 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
             return ""
         place = walked.ops[number].place
         nodes = around(place)
-        if nodes and isinstance(nodes[-1], ast.Assign):
-            value, target = nodes[-1].value, nodes[-1].targets[0]
-            if value is nodes[0]:
+        loops = nodes and isinstance(nodes[-1], ast.For) and len(walked.trace.ops[number].gave) > 1
+        if loops or nodes and isinstance(nodes[-1], ast.Assign):
+            value, target = target_of(nodes[-1])
+            if value is nodes[0] and not (loops and isinstance(target, ast.Tuple)):
                 return ast.unparse(target)
-            each = zip(getattr(value, "elts", ()), getattr(target, "elts", ()), strict=False)
+            made = getattr(value, "args" if loops and call_name(value) == "zip" else "elts", ())
+            each = zip(made, getattr(target, "elts", ()), strict=False)
             if name := next((name for made, name in each if made is nodes[0]), None):
                 return ast.unparse(name)
         if place:

@@ -127,11 +127,21 @@ def parsed(source: str) -> ast.AST:
 
 
 @functools.lru_cache(64)
-def set_in(tree: ast.AST) -> dict[str, list[tuple[int, ast.AST]]]:
-    """The lines at which each name is set, and what it is set to."""
+def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
+    """The lines at which each name of the function around a line is set, and what it is set to."""
     found: dict[str, list[tuple[int, ast.AST]]] = {}
-    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Assign)):
-        for each in ast.walk(node.targets[0]):
+    every = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
+    own = next((each for each in every if each.lineno <= line <= each.end_lineno), tree)
+    for node in (each for each in ast.walk(own) if isinstance(each, ast.Assign | ast.For)):
+        value, target = target_of(node)
+        for each in ast.walk(target):
             if isinstance(each, ast.Name):
-                found.setdefault(each.id, []).append((node.lineno, node.value))
+                found.setdefault(each.id, []).append((node.lineno, value))
     return found
+
+
+def target_of(node: ast.Assign | ast.For) -> tuple[ast.expr, ast.expr]:
+    """What a statement gives a name to, and the name."""
+    if isinstance(node, ast.For):
+        return node.iter, node.target
+    return node.value, node.targets[0]

@@ -41,7 +41,7 @@ JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "w
 CALLED = {  # what right numbers are called
     **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
     **{"context": "context", "out": "output", "projected": "queries, keys or values"},
-    **{"values": "values"},
+    **{"values": "values", "exponentials": "exponentials of the scores"},
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
@@ -136,7 +136,8 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["came"] = quoted(found.index, walked, found.op)
         values["operand"] = operand(found.index, walked, found.op)
         whole = walked.known(found.index)
-        values["is_what"] = wording("holds" if whole else "made_of", what=noun(reading))
+        name = "holds_nothing" if reading.family == "const" else "holds" if whole else "made_of"
+        values["is_what"] = wording(name, what=noun(reading))
         values["shape"] = tuple(walked.tensors[found.index].shape)
         values["letters"] = in_letters(found.index, walked)
     if found.wanted is not None:
@@ -149,7 +150,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         place = walked.ops[maker[0]].place if maker else None
         apart = place and (found.place is None or place.line != found.place.line)
         # In eval mode dropout hands on the very tensor: the line that names it anew is another.
-        apart = apart and not any(n > place.line for n in _lines_of(name, walked))
+        apart = apart and not any(n > place.line for n in _lines_of(name, walked, place))
         values["since"] = wording("of_line", line=place.line) if apart else ""
         values["them"] = "them" if what in PLURAL else "it"
     return values | _of_reason(found, walked)
@@ -420,17 +421,18 @@ def unbound(error: str, walked: Walk) -> str:
         return several
     if not lost or not stop or not stop.place:
         return hint_of(error)
-    lines = _lines_of(lost[1], walked)
+    lines = _lines_of(lost[1], walked, stop.place)
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"
         return wording(name, name=lost[1], line=min(lines))
     return ""
 
 
-def _lines_of(name: str, walked: Walk) -> list[int]:
-    """The lines at which a name is set."""
-    every = set_in(parsed(walked.trace.source)).get(name, ())
-    return [n + walked.trace.first - 1 for n, _ in every]
+def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:
+    """The lines at which a name is set in the function of a place."""
+    before = walked.trace.first - 1
+    every = set_in(parsed(walked.trace.source), place.line - before).get(name, ())
+    return [n + before for n, _ in every]
 
 
 def _several(walked: Walk, stop: Stop) -> str:

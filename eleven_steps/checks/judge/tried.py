@@ -116,7 +116,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     four = {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
     todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
-    tree = parsed(walked.trace.source)
+    tree, at = parsed(walked.trace.source), op.place.line - walked.trace.first + 1
     while todo:
         for node in ast.walk(todo.pop()):
             if found := _stored(walked, node):
@@ -126,7 +126,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
-            for line, value in set_in(tree).get(node.id, ()):
+            for line, value in set_in(tree, at).get(node.id, ()):
                 read = any(call_name(each) in ("shape", "size") for each in ast.walk(value))
                 size = known.get(node.id, 0)
                 if node.id in known and read and step != 5 and size not in needed and op.failed:

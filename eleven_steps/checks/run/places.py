@@ -1,6 +1,7 @@
 """Where something stands in a learner's source, and what a function uses that it is not given."""
 
 import ast
+import copy
 import functools
 import linecache
 import math
@@ -124,8 +125,12 @@ def _nodes(file: str, size: int) -> dict[tuple, ast.AST]:
                 nodes.setdefault(at, node)
             if isinstance(node, ast.Call):  # of a chain over lines its end alone is told
                 nodes.setdefault((node.end_lineno, node.end_col_offset), node)
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            for line in range(node.lineno, node.end_lineno + 1):
+        if isinstance(node, ast.stmt):
+            after = node.end_lineno + 1
+            if body := getattr(node, "body", ()):  # its head is a statement
+                after, node = body[0].lineno, copy.copy(node)
+                node.body, node.orelse = [ast.Pass()], []
+            for line in range(node.lineno, after):
                 nodes.setdefault((line,), node)
     return nodes
 
