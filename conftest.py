@@ -95,7 +95,7 @@ class StrictNotebook(IPyNbFile):
         tests/test_notebooks.py validates each notebook; nbval would once more in every process.
         """
         self.nb, count = read(self.path), 0
-        for number, cell in enumerate(each for each in self.nb.cells if each.cell_type == "code"):
+        for number, cell in enumerate(c for c in self.nb.cells if c.cell_type == "code"):
             options = defaultdict(bool, {"check": True} | dict(find_metadata_tags(cell.metadata)))
             strict = StrictCell.from_parent(
                 self, name=f"Cell {number}", cell_num=number, cell=cell, options=options

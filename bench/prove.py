@@ -128,8 +128,8 @@ def run_beside(
 def gradients(x: torch.Tensor, real: torch.Tensor, modules, outs, pair: Callable) -> list[Pair]:
     """Return the gradients of x and of the paired weights, in units of the largest, 1 at least.
 
-    Each real token of the output is pulled by random numbers. For a moment gradients take the place
-    of the weights, so that they are paired as weights are.
+    The gradient of out is random at real tokens and 0 at filling. While the weights are paired,
+    each holds its gradient in place of its numbers: so gradients are paired as weights are.
     """
     generator = torch.Generator().manual_seed(2)
     pull = torch.randn(outs[0].shape, generator=generator, dtype=torch.float64).to(x.dtype)

@@ -102,8 +102,8 @@ class ReadSentence:
         return draw_words(table[0, head], self.words, title, head)
 
     def raises(self, added: torch.Tensor, words: str) -> torch.Tensor:
-        """Return by how much features (..., d_out) that the layer adds raise the score of words of
-        the vocabulary, each as the next one: (..., words)."""
+        """Return how much the score of each of some words rises, (..., words), when the layer adds
+        these features (..., d_out)."""
         return added @ self.meanings[read(words)[0]].T
 
 

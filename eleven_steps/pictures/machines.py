@@ -16,6 +16,7 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
         num_heads, head_dim: heads in all, and features of a head; at most 24 heads.
         num_processes: how many share them; it must divide num_heads.
     """
+    check_even(num_heads, "heads", num_processes)
     per_process = num_heads // num_processes
     firsts = range(0, num_heads, per_process)
     shares = [range(first, first + per_process) for first in firsts]
@@ -31,6 +32,12 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
         f"columns of out_proj that belong to its heads, {head_dim} features each: {who}. Each "
         f"makes a part of out, as large as out; one all-reduce adds the parts up.",
     )
+
+
+def check_even(number: int, what: str, num_processes: int) -> None:
+    """Raise ValueError unless so many heads or tokens can be shared out evenly."""
+    if number % num_processes:
+        raise ValueError(f"{num_processes} processes cannot share {number} {what} evenly")
 
 
 def fixed(drawing: svg.Drawing) -> svg.Drawing:
@@ -74,18 +81,12 @@ def bands(
     for head in range(num_heads):
         x, y = (0, head * band) if rows else (head * band, 0)
         wide, high = (width, band) if rows else (band, height)
+        look, name = f'fill="none" stroke-dasharray="2 3" style="stroke:{svg.LINE}"', ""
         if head in heads:
             colour = svg.head_colour(head)
-            body += (
-                f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{colour}" '
-                f'fill-opacity="{svg.TINT}" stroke="{colour}"/>'
-            )
-            body += svg.text(str(head), x + wide / 2, y + high / 2 + 4, "middle")
-        else:
-            body += (
-                f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" '
-                f'stroke-dasharray="2 3" style="stroke:{svg.LINE}"/>'
-            )
+            look = f'fill="{colour}" fill-opacity="{svg.TINT}" stroke="{colour}"'
+            name = svg.text(str(head), x + wide / 2, y + high / 2 + 4, "middle")
+        body += f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" {look}/>{name}'
     return svg.Drawing(body, width, height)
 
 
@@ -124,6 +125,7 @@ def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
         num_tokens: a multiple of num_processes; process 0 has the first ones.
         num_processes: at most 8.
     """
+    check_even(num_tokens, "tokens", num_processes)
     per_process, width, height, left = num_tokens // num_processes, 92, 30, 66
     body = ""
     for place in range(num_processes):

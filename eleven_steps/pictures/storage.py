@@ -3,6 +3,8 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import product
+from operator import mul
 
 import torch
 
@@ -80,8 +82,9 @@ def cells_at(
 def read_by(shown: Shown) -> dict[int, set[int | None]]:
     """Map the places in storage that a tensor reads to the heads they belong to."""
     readers = defaultdict(set)
-    for index in indices(shown.tensor):
-        readers[place(shown.tensor, index)].add(shown.head(index))
+    start, strides = shown.tensor.storage_offset(), shown.tensor.stride()
+    for index in product(*map(range, shown.tensor.shape)):
+        readers[start + sum(map(mul, index, strides))].add(shown.head(index))
     return readers
 
 
@@ -97,14 +100,3 @@ def storage(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor's storage, (numbers,), in order, however the tensor walks it."""
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.as_strided((size,), (1,), 0)
-
-
-def indices(tensor: torch.Tensor) -> list[tuple[int, ...]]:
-    """List every index of a tensor of any shape, the last axis fastest."""
-    return list(map(tuple, torch.ones(tensor.shape).nonzero().tolist()))
-
-
-def place(tensor: torch.Tensor, index: Sequence[int]) -> int:
-    """Say where in storage of a (...) tensor the element at index lies, a number for each axis."""
-    steps = zip(index, tensor.stride(), strict=True)
-    return tensor.storage_offset() + sum(i * stride for i, stride in steps)

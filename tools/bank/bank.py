@@ -159,9 +159,10 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
 
 @contextlib.contextmanager
 def as_printed(kind: Kind) -> Iterator[None]:
-    """Let classes go on with the weights that are printed, where what follows from them is asked.
+    """Round the attention weights to two decimals while the block runs, if a question prints them.
 
-    Dropout is where weights pass: at 0 it changes none, and here it rounds them to two decimals.
+    A learner computes with the printed weights, so the class has to as well. All weights pass
+    through its dropout, which is 0 here: that is where they are rounded.
     """
 
     def rounded(module: nn.Module, given: tuple, weights: torch.Tensor) -> torch.Tensor | None:
@@ -175,7 +176,7 @@ def as_printed(kind: Kind) -> Iterator[None]:
 
 
 def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
-    """Yield what may be planted in a question, and which three mistakes make its wrong options."""
+    """Yield pairs to try: what is planted in the question, and what its wrong options plant."""
     for _ in range(CHOICES):
         subject = draw.choice(kind.subjects)
         others = [mistake for mistake in kind.mistakes if mistake != subject]

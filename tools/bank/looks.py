@@ -29,7 +29,6 @@ def tensor_of(scene: Scene, at: str) -> torch.Tensor:
 
 
 def shape(scene: Scene, at: str) -> str:
-    """Return a tensor's shape; the type of what is no tensor."""
     return str(tuple(tensor_of(scene, at).shape))
 
 

@@ -23,6 +23,6 @@ def copy_course(folder: Path) -> None:
 
 
 def without_answers(folder: str, names: list[str]) -> list[str]:
-    """Say what of a folder stays behind: of the checks all but what asks, run."""
+    """Return the names in a folder that are not copied: of the checks everything but run."""
     checks = Path(folder).name == "checks"
     return [name for name in names if name == "__pycache__" or checks and name != "run"]

@@ -98,7 +98,7 @@ class StandIn:
         return fact["reply"]
 
     def noise(self) -> ValueError:
-        """Return what is raised, from now on at once, where what came is no reply."""
+        """Return the error for something that is no reply; every later question raises it too."""
         self.noisy, self.failed = True, ValueError(NOISE)
         return self.failed
 

@@ -31,12 +31,12 @@ def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
 
 
 def found_there(exercise: str, source: str) -> str:
-    """Return a test that finds out whose numbers it judges."""
+    """Return a test's source with lines before it that work out the seed from the folder's name."""
     return FOUND + source.replace(f'check("{exercise}"', f'check(f"{exercise}.{{seed}}"')
 
 
 def for_one(exercise: str, asks: str, source: str) -> str:
-    """Return a cell in which an exercise is asked of one student, a test that finds out as well."""
+    """Return a cell's source with the student's own exercise in it, and no search for the seed."""
     for call in f'check("{exercise}"', f'check(f"{exercise}.{{seed}}"':
         source = source.replace(call, f'check("{asks}"')
     return source.replace(FOUND, "") if asks in source else source

@@ -216,7 +216,10 @@ class Sandbox:
             raise Lost(f"used more than {self.memory // 1_000_000} MB of memory")
 
     def count(self, now: float, worked: float) -> None:
-        """Count the seconds of work; what shares its processor with others idles in no stretch."""
+        """Add to what is spent: seconds of work, or of a whole STRETCH in which nothing worked.
+
+        A process that only waits for its share of a busy processor works a little in every stretch.
+        """
         began, before = self.stretch or (now, worked)
         passed, done = now - began, max(0.0, worked - before)
         if passed >= STRETCH or done:

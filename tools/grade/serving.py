@@ -1,4 +1,4 @@
-"""Do what the classes that a test is tried on compute, for a test that runs elsewhere."""
+"""Run the forward of the classes that a learner's test is tried on, for the sandbox that asks."""
 
 from collections.abc import Sequence
 from typing import Any
