@@ -63,15 +63,10 @@ def moment_of(fact: dict[str, float]) -> Moment:
     with safe_open(MOMENTS, framework="pt") as stored:
         names = [name for name in stored.keys() if name.startswith(start)]  # noqa: SIM118 (no dict)
         state = {name.removeprefix(start): stored.get_tensor(name).float() for name in names}
-    return Moment(fact["step"], restored(state), fact["loss"], fact["prefix"])
-
-
-def restored(state: dict[str, torch.Tensor]) -> TinyModel:
-    """Return the model with a state_dict's weights, (out, in) or (out,), and draw nothing."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):  # a notebook's random numbers stay its own
         model = TinyModel()
     model.load_state_dict(state)
-    return model
+    return Moment(fact["step"], model, fact["loss"], fact["prefix"])
 
 
 @dataclass(frozen=True)

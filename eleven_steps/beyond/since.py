@@ -1,13 +1,16 @@
-"""Models since the lecture: which step each changed, its attention, its cache."""
+"""Models since the lecture: which step each changed, its attention, its cache; a change's lines."""
 
+import inspect
+import textwrap
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass, replace
 
 from eleven_steps.beyond import variants
-from eleven_steps.beyond.change import show_change as show_change
 from eleven_steps.beyond.variants import Part, VariantAttention
+from eleven_steps.beyond.variants.module import REPLACED
 from eleven_steps.helpers.examples import DATA
+from eleven_steps.helpers.trace import step_source
 
 SINCE = tomllib.loads((DATA / "since.toml").read_text("utf-8"))
 Numbers = make_dataclass("Numbers", [(name, int, 0) for name in SINCE["columns"]], frozen=True)
@@ -230,3 +233,25 @@ def table_of_steps(models: Sequence[Published]) -> str:
         changed = [model.steps().get(step, "") for step in steps]
         lines.append([model.name, str(model.year), *changed, model.source])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def show_change(step: str, kind: type[Part]) -> str:
+    """Return a step's lines without a part, and the part's: in their place (-, +), or after them.
+
+    Raises:
+        ValueError: there is no such step, or the part does not change it.
+    """
+    if not hasattr(kind, step):
+        raise ValueError(f"{kind.__name__} does not change step {step!r}")
+    own = step in REPLACED
+    old = lines_of(getattr(VariantAttention, step)) if own else step_source(step).splitlines()
+    old = [f"{'-' if own else ' '} {line.split('  # ')[0]}" for line in old]
+    return "\n".join([*old, *(f"+ {line}" for line in lines_of(getattr(kind, step)))])
+
+
+def lines_of(method: Callable) -> list[str]:
+    """Return a method's lines without its head, docstring, comments and checks of what came."""
+    source = textwrap.dedent(inspect.getsource(method)).partition('"""\n')[2]
+    lines = textwrap.dedent(source).splitlines()
+    kept = [line for line in lines if line.strip() and not line.startswith("check_")]
+    return [line.split("  # ")[0] for line in kept]
