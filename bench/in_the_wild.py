@@ -1,6 +1,7 @@
 """Judge attention as packages ship it, unmodified: right classes, and releases with a mistake.
 
     python bench/in_the_wild.py [WORDS ...]     # only rows whose package or class has one of these
+    python bench/in_the_wild.py --transformers  # all attention classes of the installed one, bare
 
 Each row's package is fetched from the registry, with what it needs and in these versions, into a
 folder of its own in the user's cache, and judged in a process of its own beside the course's torch;
@@ -29,6 +30,7 @@ from typing import Any
 from unittest import mock
 
 import wild_built  # noqa: F401
+import wild_transformers
 import wild_unaided  # noqa: F401, puts its rows into ROWS
 from wild_rows import ROWS, Row
 
@@ -154,6 +156,8 @@ def main() -> int:
     if sys.argv[1:2] == ["--row"]:
         print(json.dumps(judge(ROWS[sys.argv[2]])))
         return 0
+    if sys.argv[1:2] == ["--transformers"]:
+        return wild_transformers.main(sys.argv[2:])
     asked = [name for name in ROWS if not sys.argv[1:] or any(w in name for w in sys.argv[1:])]
     form, good = "{:34} {:32} {:24} {:6} {:8} {:4} {:8} {}", 0
     print(form.format("package", "class", "asked", "is", "verdict", "step", "expected", "ok"))
