@@ -239,6 +239,9 @@ def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
         last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
         step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
         gave = walked.ops[last].gave[0]
+    right = [walked.fits(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
+    if op.failed and op_name(op) == "scaled_dot_product_attention" and all(right):
+        step = 6 if len(op.given) > len(right) else step  # what is left is the mask
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
     if step == 7 and first and scaled and op_name(op) in SCALE and walked.phases[number] < 3:

@@ -381,7 +381,7 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
     late = by_head or first.family in ("scores", "context")
     if in_meeting(op.place) and (late or name in TURN and first.family == "none"):
         return 8 if phase >= 3 else 5
-    if at in ("context", "out"):
+    if at in ("context", "out") or at == "scores" and first.family == "none":
         if first.family == "out" or at == "out":
             return 11
         if name in TURN:

@@ -51,7 +51,7 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
         return ()
     parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(statement):
-        stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
         if isinstance(node, ast.expr) and not stored and ast.unparse(node) == place.expression:
             every = [node]
             while every[-1] in parents:
@@ -65,6 +65,9 @@ def call_name(node: ast.AST) -> str:
     if isinstance(node, ast.BinOp):
         names = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul"}
         return names.get(type(node.op).__name__, type(node.op).__name__.lower())
+    if isinstance(node, ast.Compare):
+        name = type(node.ops[0]).__name__
+        return {"GtE": "ge", "LtE": "le", "NotEq": "ne"}.get(name, name.lower())
     if isinstance(node, ast.Subscript):
         return "" if call_name(node.value) in ("shape", "size") else "getitem"
     if isinstance(node, ast.Attribute) and node.attr in TURN | {"shape"}:
@@ -97,6 +100,8 @@ def operands(place: Place | None) -> Iterator[str]:
     node = nodes[0] if nodes else None
     if isinstance(node, ast.BinOp):
         yield from map(ast.unparse, (node.left, node.right))
+    elif isinstance(node, ast.Compare):
+        yield from map(ast.unparse, (node.left, *node.comparators))
     elif isinstance(node, ast.Call):
         function = node.func
         if isinstance(function, ast.Attribute):

@@ -216,7 +216,7 @@ def _given(found: Difference, walked: Walk) -> str:
         or walked.readings[i].family == "const"
         and name_of(i, walked, found.op)
     ]
-    return "; ".join(dict.fromkeys(operand(i, walked, found.op) for i in own[:3]))
+    return "; ".join([*dict.fromkeys(operand(i, walked, found.op) for i in own)][:3])
 
 
 def _what_came_out(found: Difference, walked: Walk) -> str:
@@ -241,7 +241,8 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         name = quoted(op.given[0], walked, found.op)
         return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
-        return wording("made_across", what=what, shape=shape)
+        name = "made_uneven" if "w" in "".join(first.axes or ()) else "made_across"
+        return wording(name, what=what, shape=shape)
     letters = in_letters(found.index, walked)
     moves = op_name(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.case.b == 1  # where an axis of 1 may be that of the sequences
@@ -311,12 +312,16 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
     if op is not None:
         call = walked.ops[op]
         nodes = around(call.place)
-        same = nodes and call_name(nodes[0]) == op_name(call)
-        texts = list(operands(call.place)) if same else []
+        texts = list(operands(call.place))
         at = call.given.index(index) if index in call.given else len(texts)
-        if len(texts) == len(call.given) > at:
+        same = nodes and call_name(nodes[0]) == op_name(call)
+        if same and len(texts) == len(call.given) > at:
             return texts[at]
+        first = at == 0 and texts and not walked.inside(op) and texts[0]
         op = op if index in call.given else None
+        alone = first and (len(texts) == 1 or call.place.expression.startswith(f"{first}."))
+        if alone and own_text(index, walked, op) not in call.place.statement:
+            return first  # another function gave it another name
     return own_text(index, walked, op)
 
 

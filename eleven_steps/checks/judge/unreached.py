@@ -67,7 +67,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
-    if name in arithmetic and not given:
+    if name in arithmetic | {"getitem"} and not given:
         return None
     place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
     return step_for(Op(name, (), (), place), given, phase, phase > 3)
