@@ -125,7 +125,7 @@ def differ(walked: Walk) -> Difference | None:
     if found := _idle(walked, start, last if trace.stop else None):
         return found
     if not visited:
-        return _behind(walked, start) or _early(walked, start[0])
+        return _early(walked, start[0])
 
     def deviates(op: Op) -> bool:
         made = op.failed or not all(map(walked.known, op.gave))
@@ -137,15 +137,6 @@ def differ(walked: Walk) -> Difference | None:
         return first
     later = (_blamed(walked, number, start) for number in every[1:])
     return next((each for each in later if each.reason in BEFORE_BLOCKS), first)
-
-
-def _behind(walked: Walk, start: list[int]) -> Difference | None:
-    """Which of several tensors is not as far as the others."""
-    stages = {index: walked.readings[index].stage or 0 for index in start}
-    most, least = max(stages.values()), min(start, key=lambda index: stages[index])
-    if stages[least] == most or walked.readings[least].family != "projected":
-        return None
-    return Difference(most, "behind", None, None, least)
 
 
 def _early(walked: Walk, index: int) -> Difference:
@@ -288,7 +279,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
         return found(5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
-        return _same_query(walked, op, index) or found(6, "skipped", index, for_step=7)
+        return found(6, "skipped", index, for_step=7)
     if state.hidden == "other":
         crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
         return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
@@ -296,19 +287,6 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         scales = [n for n in range(number + 1) if _scales(walked, n)]
         number = scales[-1] if scales else number
         return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
-    return None
-
-
-def _same_query(walked: Walk, op: Op, index: int) -> Difference | None:
-    """The query of one token that all turns of a loop take."""
-    given = [each.given[0] for each in walked.ops if each.place == op.place and each.given]
-    rows = {dict(walked.readings[i].fixed).get("i") for i in given}
-    if len(given) <= walked.case.num_heads or len(rows) > 1:
-        return None
-    for number in sorted(walked.back([index])):
-        made, *_ = walked.ops[number].gave
-        if walked.readings[made].who == "queries" and "n" in dict(walked.readings[made].fixed):
-            return walked.differs(number, 5, "turns", made, token=rows.pop())
     return None
 
 

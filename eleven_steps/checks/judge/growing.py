@@ -16,9 +16,7 @@ from eleven_steps.checks.judge import constructor, naming, related
 from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
-from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.say import Finding, in_order, say, together
-from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.run.ask import Pass, Seen, once
@@ -92,43 +90,10 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
         finding = _nothing(blame)
     elif right:
         drops = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
-        behind = right[-1] == 5 and blame and _left_behind(blame)
-        finding = behind or drops or _so_far(right[-1], blame)
+        finding = drops or _right_up_to(right[-1])
     elif not (finding := naming.drawn_anew(cls, TASK_CASES[SIZED], blame)):
-        finding = _some_of(returned) or _wrong(cls, facts, blame, seen, returned)
+        finding = _wrong(cls, facts, blame, seen, returned)
     return replace(finding, text=together(finding.text, naming.result_dropped(blame)))
-
-
-def _left_behind(blame: Blame) -> Finding | None:
-    """Say that the values are not as far as the queries and keys of the scores, if they are not."""
-    walked = blame.walked
-    far = {name: walked.furthest(name) for name in ("queries", "keys", "values")}
-    stages = {n: walked.readings[i].stage if i is not None else 0 for n, i in far.items()}
-    if stages["values"] not in (2, 3) or not stages["queries"] == stages["keys"] == 4:
-        return None
-    index, op = far["values"], walked.makers.get(far["values"], [None])[0]
-    place = walked.ops[op].place if op is not None else None
-    found = Difference(4, "behind", None, place, index)
-    return tell(replace(blame, found=found))
-
-
-def _so_far(number: int, blame: Blame | None) -> Finding:
-    finding, more = _right_up_to(number), ""
-    if blame and blame.walked.reached(STEPS[number]):
-        more = say("not_returned", number=number + 1).text
-    return replace(finding, text=together(finding.text, more))
-
-
-def _some_of(returned: Sequence[Parts]) -> Finding | None:
-    for number, step in NUMBERED[:3]:
-        rights = [play(case).at(step) for case in TASK_CASES]
-        names = list(play(TASK_CASES[0])[step])
-        for index, name in enumerate(names):
-            if related.same_everywhere(returned, ((right[index],) for right in rights)):
-                return say("one_of_three", number, name=name)
-        if finding := related.reordered(names, returned, rights):
-            return replace(finding, step=number)
-    return None
 
 
 def _nothing(blame: Blame | None) -> Finding:

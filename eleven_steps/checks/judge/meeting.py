@@ -68,8 +68,6 @@ def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference |
     if op_name(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
         op = walked.ops[walked.makers[op.given[0]][0]]
     meet = op.given if op_name(op) in MEET | {"mul"} else ()
-    if found := _of_other_tokens(walked, number, op, meet):
-        return found
     heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
     if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
         return None
@@ -84,17 +82,6 @@ def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference |
             here = place and op.place and place.line == op.place.line
             found = walked.differs(at, step if here else 3, "heads", index, head=head, other=other)
     return found
-
-
-def _of_other_tokens(walked: Walk, number: int, op: Op, meet: tuple[int, ...]) -> Difference | None:
-    """Weights of some keys that meet the values of other tokens."""
-    values = {walked.readings[i].family: dict(walked.readings[i].tokens) for i in meet}
-    keys, tokens = (values.get(f, {}).get(c) for f, c in (("scores", "j"), ("projected", "n")))
-    if not keys or not tokens or keys == tokens:
-        return None
-    own = next(i for i in meet if walked.readings[i].family == "projected")
-    span = {"keys": f"{keys[0]} to {keys[-1]}", "tokens": f"{tokens[0]} to {tokens[-1]}"}
-    return walked.differs(number, 8, "tokens", own, **span)
 
 
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

@@ -109,12 +109,6 @@ class Walk:
         missing = (i for i, step in enumerate(STEPS) if i and not self.reached(step))
         return next(missing, len(STEPS))
 
-    def furthest(self, who: str) -> int | None:
-        """The right tensor of queries, keys or values that is furthest, by its number."""
-        own = {i: e.stage for i, e in enumerate(self.readings) if e.who == who and e.stage}
-        own = {i: stage for i, stage in own.items() if self.readings[i].family == "projected"}
-        return max(own, key=own.get, default=None)
-
     def inside(self, number: int) -> bool:
         """Whether a call is one of those that torch takes together, and not the last of them."""
         op, *later = self.ops[number : number + 2]

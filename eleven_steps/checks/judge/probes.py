@@ -21,7 +21,7 @@ from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, is_remote, once
-from eleven_steps.checks.run.cases import SAME, TOLERANCE, Case, close, known, split, turning_of
+from eleven_steps.checks.run.cases import Case, close, known, split, turning_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
@@ -188,13 +188,6 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
         return say("long_future_seen", **tokens)
     if finding := no_part(subject, case):
         return finding
-    other = case.x
-    other[:, 0] += 1
-    moved = subject.outs(case, Pass(other))[0]
-    if mine.shape == right.shape and close(mine[:, -1], moved[:, -1], SAME):
-        off = (mine - right).abs().amax(-1)[0] > TOLERANCE
-        last = int(off.int().argmax()) - 1
-        return say("long_past_hidden", last=last, **tokens)
     return say("long_differs", **tokens)
 
 

@@ -209,21 +209,16 @@ def _off_alike(pair: Pair) -> str:
 
 
 def _moved(pair: Pair) -> str:
-    """What was given with its axes moved, read in another shape or not."""
-    for name, tensor, letters in pair.given:
+    """What was given, its axes moved or not, read in another shape."""
+    for name, tensor, _ in pair.given:
         if pair.part.numel() != tensor.numel() or not tensor.isfinite().all():
             continue
-        flat, axes = pair.part.flatten(), letters.strip("(),").split(", ")
         for order in itertools.permutations(range(tensor.dim())):
-            turned, plain = tensor.permute(order), order == tuple(range(tensor.dim()))
-            if not close(flat, turned.flatten()):
-                continue
-            code = name if plain else f"{name}.permute{order}"
-            if pair.part.shape != turned.shape:
+            turned = tensor.permute(order)
+            if pair.part.shape != turned.shape and close(pair.part.flatten(), turned.flatten()):
+                plain = order == tuple(range(tensor.dim()))
+                code = name if plain else f"{name}.permute{order}"
                 return say("it_is_read", code=code).text
-            if not plain and len(axes) == len(order):
-                moved = ", ".join(axes[each] for each in order)
-                return say("it_is_moved", code=code, axes=moved).text
     return ""
 
 
@@ -280,16 +275,6 @@ def _right_in_part(pair: Pair) -> str:
     return ""
 
 
-def _left_at_zero(pair: Pair) -> str:
-    if not pair.shaped or pair.part.dtype == torch.bool:
-        return ""
-    empty = (pair.part == 0) & (pair.right != 0)
-    over = (pair.right[empty] > 0).any()  # which no relu takes away
-    if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
-        return ""
-    return say("left_at_zero", count=int(empty.sum()), all=empty.numel()).text
-
-
 def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
 
@@ -297,7 +282,7 @@ def _hidden_finite(pair: Pair) -> str:
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
     *(_only_reshaped, _weights_already, _rounded, _multiplied, _divided_otherwise, _off_alike),
-    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part, _left_at_zero),
+    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part),
 )
 
 

@@ -165,8 +165,6 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         return {"number": found.step - 1, "name": last, "next": found.step, "whats_next": after}
     if reason == "shape":
         return {"wanted_shape": tuple(walked.right.scene.out.shape)}
-    if reason == "behind":
-        return {"before": walked.readings[found.index].stage, "at_step": found.step}
     if reason == "family":
         needs = CALLED[values["needs"]]
         the = needs if needs == "x" else f"the {needs}"
