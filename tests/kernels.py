@@ -1,7 +1,7 @@
 """Kernels for the tests, forked from a process that has imported what every notebook imports.
 
-A forked kernel starts at once; apart from that its cells find what they find in any new kernel:
-an empty namespace, and the course's own helpers not imported yet.
+A forked kernel starts at once; apart from that its cells find what they find in any new kernel, an
+empty namespace: importing the course has no side effects (test_installed.py).
 """
 
 import multiprocessing
@@ -18,6 +18,7 @@ from nbval.kernel import RunningKernel
 
 FORKS = sys.platform == "linux"  # elsewhere it is not safe, and each kernel imports for itself
 PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch"]
+PRELOADED += ["eleven_steps.sliders", "eleven_steps.checks"]
 STARTUP = 60  # seconds
 ROOT = Path(__file__).resolve().parents[1]
 

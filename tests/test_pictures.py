@@ -31,6 +31,7 @@ from eleven_steps.pictures import (
     draw_running,
     draw_tensors,
     draw_vectors,
+    storage,
     tell_words,
 )
 from eleven_steps.pictures.stored import hint
@@ -221,6 +222,16 @@ def test_a_map_fits_a_screen_and_says_every_shape():
         assert picture.width == 804 and picture.height < 640 and len(picture.svg) < 300_000, each
         shapes = {f"{s.letters} = {tuple(next(iter(s.tensors.values())).shape)}" for s in steps}
         assert shapes <= {*texts(picture)} and all(s in picture.description for s in shapes)
+
+
+def test_memory_shows_what_a_strided_tensor_reads_where_it_lies():
+    sliced, expanded = tensor(2, 5, 8)[:, 1:4, ::2], tensor(2, 1, 4).expand(2, 3, 4)
+    for each in (sliced, expanded, tensor(2, 4, 3).transpose(1, 2)):
+        picture = draw_memory([Shown(each, "numbers", "b num_tokens d_out")], "Memory")
+        read, stored = ([f"{v:.0f}" for v in t.flatten().tolist()] for t in (each, storage(each)))
+        shown = [text for text in texts(picture) if text.isdigit() and int(text) >= 100]
+        assert shown == [value for value in stored if value in read]
+        assert f"shape {tuple(each.shape)}, stride {each.stride()}" in picture.description
 
 
 def test_numbers_fit_their_cells():

@@ -26,15 +26,20 @@ ways = pytest.mark.parametrize("forward", ["forward_in_ring", "forward_by_exchan
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 
-@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.nightly)])
-def group(request):
-    """Processes, started once for all tests of this file, and forked as those of a notebook."""
+@pytest.fixture(scope="module", autouse=True)
+def forked():
+    """Processes are forked as those of a notebook, so that a busy machine starts them at once."""
     with pytest.MonkeyPatch.context() as patch:
         if FORKS:
             forks.set_forkserver_preload([*PRELOADED, "torch.distributed.tensor"])
             patch.setattr("subprocess.Popen", Started)
-        group = Processes(request.param)
-    with group:
+        yield
+
+
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.nightly)])
+def group(request):
+    """Processes, started once for all tests of this file."""
+    with Processes(request.param) as group:
         yield group
 
 
@@ -241,7 +246,7 @@ def test_a_process_that_ends_ends_the_other_with_one_sentence(how, where, said, 
     ],
 )
 def test_a_process_that_never_starts_or_meets_is_told(monkeypatch, before, told):
-    late = "import json, sys, time; from eleven_steps.beyond.processes import worker\n"
+    late = "import json, sys, time\nimport eleven_steps.beyond.processes.worker as worker\n"
     late += f"if json.loads(sys.argv[1])['place'] == 1:\n    {before}\n"
     monkeypatch.setattr(processes.group, "WORK", late + "worker.main()")
     with pytest.raises(RuntimeError, match=told):
