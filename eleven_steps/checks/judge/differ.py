@@ -263,7 +263,7 @@ def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         if not state.grown:
             masked = state.hidden == "right" or not hides
             return found(7 if masked else 6, "skipped", index, for_step=8)
-        if not state.whole:
+        if not state.whole and not op.failed:
             return found(7, "rows", index)
         return None
     if op.failed or not op.gave:
@@ -319,6 +319,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
     if (
         step == 8
         and op_name(op) in MEET
+        and not walked.inside(number)
         and {"scores"} == {walked.readings[i].family for i in op.given}
     ):
         return walked.differs(number, 8, "family", op.given[-1], needs="values")

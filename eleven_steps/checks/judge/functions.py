@@ -232,9 +232,13 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
         return tell(blame if useful else plainly(blame), error).text
     if kind == "nan" and (found is None or found.reason in ("made", "blocks")):
         return nan_first(blame)
-    useful = found and found.op is not None and not task.right and found.reason != "torch"
-    if kind == "value" and useful and found.reason == "made" and found.step != task.number:
+    useful = found and found.op is not None and found.reason not in ("torch", "pairs")
+    walked, given = blame.walked, blame.walked.trace.inputs
+    before = max((walked.readings[i].stage or 0 for i in given), default=0)
+    looks = useful and (found.reason == "skipped" or found.reason == "made" and kind == "value")
+    if looks and not before < found.step <= task.number:
         return ""  # the step that a call alone looks like is no part of the exercise
+    useful = useful and not task.right
     return tell(blame).text if useful else ""
 
 

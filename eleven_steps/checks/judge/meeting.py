@@ -183,7 +183,8 @@ def _lost(walked, op, name, step, families, index, own) -> int:
         return 4
     if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
-    if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
+    first = (reading.axes or ("",))[0]
+    if projected and first == "h" and _heads_alone(walked, op, name, step, index, own):
         return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4

@@ -305,7 +305,8 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
         loops = nodes and isinstance(nodes[-1], ast.For) and len(walked.trace.ops[number].gave) > 1
         if loops or nodes and isinstance(nodes[-1], ast.Assign):
             value, target = target_of(nodes[-1])
-            if value is nodes[0] and not (loops and isinstance(target, ast.Tuple)):
+            other = ast.Tuple if loops else ast.Subscript  # which names more than a tensor, or less
+            if value is nodes[0] and not isinstance(target, other):
                 return ast.unparse(target)
             made = getattr(value, "args" if loops and call_name(value) == "zip" else "elts", ())
             each = zip(made, getattr(target, "elts", ()), strict=False)
@@ -333,8 +334,8 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
         layer = next((each.who for each in given if each.family == "layer"), "")
         return _layer_step(layer, name, first, at)
-    if name in MEET and len(real) == 1 and first.family == "projected" and first.stage == 2:
-        return 2  # queries, keys or values, not grouped yet, and nothing they meet in any step
+    if name in MEET and len(real) == 1 and first.stage in (1, 2):
+        return 2  # x, queries, keys or values, not grouped yet, and nothing they meet in any step
     if name in MEET:
         return 8 if "scores" in families or phase >= 3 else 5
     summed = name in ("sum", "mean") and first.part and first.family in ("context", "projected")
@@ -367,7 +368,8 @@ def _layer_step(layer: str, name: str, first: Reading, at: str) -> int:
     of_out = layer.startswith("out_proj")
     told = (of_out or layer.startswith(LAYERS[:3])) and (name != "linear" or at != "scores")
     late = of_out if told else at not in ("x", "projected")
-    return 11 if at in ("context", "out") or late and first.family != "x" else 2
+    after = at in ("context", "out") or late
+    return 11 if after and first.family != "x" or of_out and after and at != "x" else 2
 
 
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:

@@ -147,7 +147,7 @@ def _only_reshaped(pair: Pair) -> str:
 
 def _weights_already(pair: Pair) -> str:
     rows = pair.part.sum(-1) if pair.part.dim() else pair.part
-    early = pair.step in ("scores", "mask") and rows.numel() and close(rows, torch.ones_like(rows))
+    early = pair.step != "softmax" and rows.numel() and close(rows, torch.ones_like(rows))
     return say("rows_sum_to_1").text if early else ""
 
 
@@ -254,9 +254,10 @@ def _one_axis_less(pair: Pair) -> str:
                 index = f"[{':, ' * dim}{at}]"
                 found = say("slice_of_right", index=index, axis=axis)
                 return (say("it_is", code=name + index) if name else found).text
-            for how in () if name else ("sum", "mean"):
+            for how in ("sum", "mean", *["amax"] * bool(name)):
                 if close(pair.part, getattr(tensor, how)(dim)):
-                    return say("over_an_axis", how=wording(how), axis=axis).text
+                    found = name or say("over_an_axis", how=wording(how), axis=axis).text
+                    return say("it_is", code=f"{name}.{how}({dim})").text if name else found
     return ""
 
 

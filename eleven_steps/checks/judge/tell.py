@@ -29,6 +29,7 @@ from eleven_steps.checks.judge.syntax import (
     set_in,
 )
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Stop
@@ -350,7 +351,7 @@ def in_letters(index: int, walked: Walk) -> str:
     An axis of another size than its letter's, as of a part, stands as its number.
     """
     reading, tensor = walked.readings[index], walked.tensors[index]
-    sizes = {"3": 3, **walked.case.letters}
+    sizes = {"3": 3, **walked.case.letters, **sizes_besides(walked.case)}
     if reading.axes is None or len(reading.axes) != tensor.dim() or reading.family == "const":
         return ""
     axes = []

@@ -27,7 +27,8 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
         stored += [] if bias is None else [each + bias.detach() for each in stored]
         if any(same_numbers(made[0], each, 1e-7) for each in stored):
             return walked.differs(number, 2, "stored", layer=name)
-    if op.place and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
+    of_x = op.place and op_name(op) not in MEET | {"linear"}
+    if of_x and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
         return walked.differs(number, 2, "before", code=op.place.expression)
     return None
 
