@@ -232,8 +232,10 @@ def _turned(pair: Pair) -> str:
 
 
 def _product(pair: Pair) -> str:
-    """A product of two that were given, either of them turned or not."""
+    """A product of two that were given, either of them summed or turned, or not."""
     sides = [(name, each) for name, each, _ in pair.given]
+    every = [(name, each, dim) for name, each in sides for dim in range(each.dim() - 2)]
+    sides += [(f"{n}.sum({dim}, keepdim=True)", each.sum(dim, True)) for n, each, dim in every]
     sides += [(f"{name}.transpose(-2, -1)", each.mT) for name, each in sides if each.dim() > 1]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
