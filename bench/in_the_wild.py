@@ -24,6 +24,7 @@ import tempfile
 import threading
 import warnings
 from collections import defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from unittest import mock
 import wild_built  # noqa: F401
 import wild_transformers
 import wild_unaided  # noqa: F401, puts its rows into ROWS
-from wild_rows import ROWS, Row
+from wild_rows import ROWS, TABLE, Row
 
 from eleven_steps.checks import check_attention
 
@@ -41,50 +42,21 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "eleven
 SECONDS = 900  # for a row, on a busy machine too
 AT_ONCE = 2  # rows
 
-# What packages need besides to be imported. torch is the course's, and none may bring another.
-WEB = "anyio==4.16.0 h11==0.16.0 idna==3.20 certifi==2026.10.18 "
-HUB = (
-    WEB
-    + "huggingface-hub==2.4.0 hf-xet==1.8.0 httpx2==2.16.2 httpcore2==2.16.2 truststore==0.10.5 "
-    "typer==0.29.2 click==8.5.1 shellingham==1.5.4 annotated-doc==0.0.7 rich==15.0.0 "
-    "tqdm==4.70.1 filelock==4.2.11 fsspec==2026.9.0 pyyaml==6.0.3"
-)
-OLD_HUB = (
-    WEB + "huggingface-hub==0.36.0 hf-xet==1.8.0 requests==2.34.2 urllib3==2.8.0 "
-    "charset-normalizer==3.5.2 tqdm==4.70.1 filelock==4.2.11 fsspec==2026.9.0 pyyaml==6.0.3"
-)
-NEEDS = {
-    "transformers": f"{HUB} tokenizers==0.23.3 regex==2026.11.15",
-    "transformers==4.52.1": f"{OLD_HUB} tokenizers==0.21.4 regex==2026.11.15",
-    "timm": HUB,
-    "x-transformers": "einops==0.8.2 einx==0.4.3 frozendict==2.5.1 loguru==0.7.3 "
-    "torch-einops-utils==0.2.0",
-    "vit-pytorch": "einops==0.8.2",
-    "labml-nn": "labml==0.4.168 labml-helpers==0.4.89 einops==0.8.2",
-    "perceiver-pytorch": "einops==0.8.2",
-    "self-attention-cv": "einops==0.8.2",
-    "d2l": f"{WEB} scipy==1.17.1 pandas==3.1.1 requests==2.34.2 urllib3==2.8.0 pytz==2026.6 "
-    "charset-normalizer==3.5.2 tzdata==2026.6",
-    "pytorch-widedeep": "einops==0.8.2",
-    "braindecode": "einops==0.8.2",
-    "monai": "einops==0.8.2",
-    "openai-whisper": "tqdm==4.70.1",
-    "tab-transformer-pytorch": "einops==0.8.2",
-    "denoising-diffusion-pytorch": "einops==0.8.2 tqdm==4.70.1",
-}
-STOOD_IN = {"torchvision", "torchaudio", "tiktoken", "hyper_connections", "ema_pytorch"}
-STOOD_IN |= {"x_mlps_pytorch", "discrete_continuous_embed_readout", "accelerate"}
-
 
 # Fetching: each folder once, by whichever row comes first
 
 LOCKS: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
+def needs(name: str) -> Iterator[str]:
+    """The packages that wild.toml names under a name, those of its groups one by one."""
+    for word in TABLE["needs"].get(name, "").split():
+        yield from [word] if "==" in word else needs(word)
+
+
 def folders(package: str) -> list[Path]:
-    name = package.partition("==")[0]
-    needs = NEEDS.get(package, NEEDS.get(name, "")).split()
-    return [fetched(name) for name in [package, *needs] if "==" in name]
+    name = package if package in TABLE["needs"] else package.partition("==")[0]
+    return [fetched(one) for one in [package, *needs(name)] if "==" in one]
 
 
 def fetched(package: str) -> Path:
@@ -101,10 +73,10 @@ def fetched(package: str) -> Path:
 
 
 class StandIn:
-    """Makes modules that hold anything, in place of those named in STOOD_IN."""
+    """Makes modules that hold anything, in place of those that are stood in for."""
 
     def find_spec(self, name, path=None, target=None):
-        stands = name.partition(".")[0] in STOOD_IN
+        stands = name.partition(".")[0] in TABLE["stood_in"]
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if stands else None
 
     def create_module(self, spec):

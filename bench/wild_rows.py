@@ -2,9 +2,11 @@
 
 import pkgutil
 import sys
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -50,6 +52,7 @@ class Row:
 
 ROWS: dict[str, Row] = {}
 HUB = "https://github.com"
+TABLE = tomllib.loads(Path(__file__).with_name("wild.toml").read_text("utf-8"))
 
 
 def wrong(
@@ -76,8 +79,10 @@ def right(package: str, name: str, **more: Any) -> Callable:
     return wrong(package, name, (), "", **more)
 
 
-def as_is(package: str, place: str, *first: str, named: str = "", **options: Any) -> None:
-    """Put a right class into ROWS that needs no adapter; place and first are as in found."""
+def as_is(
+    package: str, place: str, first: Sequence[str] = (), named: str = "", **options: Any
+) -> None:
+    """Put a right class into ROWS that needs no adapter, as wild.toml says."""
     name = named or place.partition(":")[2]
     right(package, name, unaided=True, **options)(lambda: found(place, *first))
 

@@ -1,15 +1,13 @@
-"""Classes of packages, asked as they are: what is told besides stands in the row, one line at most.
+"""Classes of packages, asked as they are: how they are built and called is found out.
 
-An adapter here only says where the class is; how it is built and called is found out.
+Most stand in wild.toml. A function here only says where a class is that needs more than that.
 """
 
 import sys
 from typing import Optional
 
 import torch
-from wild_rows import HUB, as_is, bare, found, right, wrong
-
-BERT = {f"W_{name}": f"linear_layers.{i}" for i, name in enumerate(("query", "key", "value"))}
+from wild_rows import HUB, TABLE, as_is, bare, found, right, wrong
 
 
 @right("openai-whisper==20250625", "MultiHeadAttention", unaided=True)
@@ -25,44 +23,15 @@ def channels_first(module, x, hidden):
     return module(x.transpose(1, 2)).transpose(1, 2)
 
 
-SEGMENT, BERT_PYTORCH = "segment_anything.modeling", "bert_pytorch.model"
-TABS, DIFFUSION = "tab_transformer_pytorch", "denoising_diffusion_pytorch"
-MODELS, NEW = "transformers.models", "transformers==5.23.0"
-LLAMA, ENCODER = f"{MODELS}.llama.modeling_llama:LlamaAttention", {"causal": False}
-as_is("segment-anything==1.0", f"{SEGMENT}.transformer:Attention", SEGMENT, **ENCODER)
-as_is(
-    "bert-pytorch==0.0.1a4",
-    f"{BERT_PYTORCH}.attention.multi_head:MultiHeadedAttention",
-    BERT_PYTORCH,
-    layers=BERT | {"out_proj": "output_linear"},
-)
-as_is(
-    "funasr==1.4.16",
-    "funasr.models.transformer.attention:MultiHeadedAttention",
-    *("funasr.models.transformer.utils", "funasr.models.lora"),
-)
-as_is("rtdl-revisiting-models==0.0.2", "rtdl_revisiting_models:MultiheadAttention", **ENCODER)
-as_is("tab-transformer-pytorch==0.6.1", f"{TABS}.{TABS}:Attention", TABS, **ENCODER)
-as_is(
-    "tab-transformer-pytorch==0.6.1",
-    f"{TABS}.ft_transformer:Attention",
-    TABS,
-    named="ft_transformer.Attention",
-    **ENCODER,
-)
 as_is(
     "denoising-diffusion-pytorch==2.3.4",
-    f"{DIFFUSION}.denoising_diffusion_pytorch_1d:Attention",
-    DIFFUSION,
+    "denoising_diffusion_pytorch.denoising_diffusion_pytorch_1d:Attention",
+    ["denoising_diffusion_pytorch"],
     call=channels_first,
-    **ENCODER,
+    causal=False,
 )
-as_is("recbole==1.2.1", "recbole.model.layers:MultiHeadAttention", "recbole.model", "recbole.utils")
-as_is(NEW, f"{MODELS}.bert.modeling_bert:BertAttention", named="BertAttention, bare")
-as_is(NEW, f"{MODELS}.vit.modeling_vit:ViTAttention", named="ViTAttention, bare", **ENCODER)
-as_is(NEW, LLAMA, named="LlamaAttention, bare")
-as_is(NEW, LLAMA, named="LlamaAttention with gqa,rope", variant="gqa,rope")
-as_is(NEW, f"{MODELS}.qwen3.modeling_qwen3:Qwen3Attention", variant="gqa,norm,rope")
+for row in TABLE["as_is"]:
+    as_is(**row)
 
 
 # Mistakes of current releases
