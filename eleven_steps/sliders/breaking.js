@@ -25,23 +25,23 @@ function render({ model, el }) {
       part.selectedIndex = state.chosen[k];
       part.classList.toggle("wrong", state.chosen[k] > 0);
     });
-    lamps.forEach((each, k) => each.show(data, state, k));
+    lamps.forEach((light, k) => light.show(data, state, k));
     why.textContent = state.why.join(" ");
     back.disabled = state === right;
   };
   const choose = (wanted) => {
     chosen = wanted;
-    const state = data.states.find((each) => `${each.chosen}` === `${chosen}`);
+    const state = data.states.find((candidate) => `${candidate.chosen}` === `${chosen}`);
     show(state);
     if (state !== right) tried.add(state);
-    const by = (most) => [...tried].filter((each) => seenBy(each) === most).length;
+    const by = (most) => [...tried].filter((choice) => seenBy(choice) === most).length;
     count.textContent = `Tried: ${tried.size} of ${data.states.length - 1}. ` +
       `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
     const newest = [...tried].reverse();
-    table.replaceChildren(...newest.map((each) => row(data.lines, each, each === state, choose)));
+    table.replaceChildren(...newest.map((choice) => row(data.lines, choice, choice === state, choose)));
   };
   const parts = data.lines.map((line, k) => written(lines, line, k, (text) =>
-    choose(chosen.map((each, i) => (i === k ? text : each)))));
+    choose(chosen.map((own, i) => (i === k ? text : own)))));
   onKeys(el, () => false);
   choose(chosen);
   return onRoom(el, () => {
@@ -50,7 +50,7 @@ function render({ model, el }) {
   });
 }
 
-const seenBy = ({ notices }) => notices.filter((each) => each).length;
+const seenBy = ({ notices }) => notices.filter(Boolean).length;
 
 // A lamp, which says what it notices of a choice, and shows what it sees.
 function lamp(name) {
@@ -96,7 +96,7 @@ function row(lines, state, current, choose) {
     state.chosen[k] && `${before}${texts[state.chosen[k]]}${after}`).filter(Boolean).join("\n");
   const again = button(changed, () => choose(state.chosen), { ariaCurrent: String(current) });
   const said = LAMPS.map((name, k) => `${SIGNS[state.notices[k]]} ${name}`);
-  return made("tr", {}, ...[again, ...said].map((each) => made("td", {}, each)));
+  return made("tr", {}, ...[again, ...said].map((cell) => made("td", {}, cell)));
 }
 
 export default answering(render);

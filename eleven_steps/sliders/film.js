@@ -2,7 +2,7 @@
 // whether a kernel listens or not.
 
 function render({ model, el }) {
-  const [names, moves, positions] = ["names", "moves", "positions"].map((each) => model.get(each));
+  const [names, moves, positions] = ["names", "moves", "positions"].map((name) => model.get(name));
   const pictures = model.get("svgs").map(parse);
   const move = (to) => {
     names.forEach((name, k) => model.set(name, positions[to][k]));
@@ -15,9 +15,9 @@ function render({ model, el }) {
   el.replaceChildren(panel, place);
   let room = 0;
   const show = () => {
-    const at = positions.findIndex((each) => names.every((name, k) => model.get(name) === each[k]));
+    const at = positions.findIndex((position) => names.every((name, k) => model.get(name) === position[k]));
     if (at < 0) return; // one slider has moved, those after it are still to follow
-    sliders.forEach((each, k) => each.show(moves[at][k], at, positions[at][k]));
+    sliders.forEach((control, k) => control.show(moves[at][k], at, positions[at][k]));
     draw(at);
   };
   const draw = (at) => {

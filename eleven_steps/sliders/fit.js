@@ -9,7 +9,7 @@ const BOLD = 9; // pixels: a letter of the title, in a wide font
 
 // Lay a picture out for a place so many pixels wide; one that says no sizes is scrolled as it is.
 function fit(svg, room, holder = svg.parentElement) {
-  (svg.undo ?? []).reverse().forEach((each) => each());
+  (svg.undo ?? []).reverse().forEach((back) => back());
   svg.undo = [];
   if (room < least(svg) && svg.querySelector(":scope > g > :nth-child(2)[data-size]")) lay(svg, room);
   scroll(svg, room, holder);
@@ -18,7 +18,7 @@ function fit(svg, room, holder = svg.parentElement) {
 // How wide a picture has to be, so that its smallest text can be read.
 function least(svg) {
   const sizes = [...svg.querySelectorAll("[font-size]")];
-  const smallest = Math.min(...sizes.map((each) => parseFloat(each.getAttribute("font-size"))));
+  const smallest = Math.min(...sizes.map((text) => parseFloat(text.getAttribute("font-size"))));
   return svg.viewBox.baseVal.width * Math.min(LEGIBLE / smallest, 1);
 }
 
@@ -56,19 +56,19 @@ function lay(svg, room) {
 // Lay what is inside a part, and return how large it is then.
 function layPart(svg, part, room) {
   const [width, height] = size(part), all = [...part.querySelectorAll("[data-lay]")];
-  const inner = all.filter((each) => each.parentNode.closest("[data-lay], [data-size]") === part);
+  const inner = all.filter((group) => group.parentNode.closest("[data-lay], [data-size]") === part);
   if (!inner.length) {
     const [first, ...more] = part.children;
     if (width <= room || room < WORD || more.length || first?.tagName !== "text") return [width, height];
     const letters = first.textContent.length * room / width;
     return [room, height + breakLine(svg, first, letters, LINE)];
   }
-  const sizes = inner.map((each) => {
-    const [x, y] = shift(each.parentNode === part ? each : each.parentNode);
-    const [wide, high] = layGroup(svg, each, room - x);
+  const sizes = inner.map((group) => {
+    const [x, y] = shift(group.parentNode === part ? group : group.parentNode);
+    const [wide, high] = layGroup(svg, group, room - x);
     return [x + wide, y + high];
   });
-  return [0, 1].map((way) => Math.max(...sizes.map((each) => each[way])));
+  return [0, 1].map((way) => Math.max(...sizes.map((extent) => extent[way])));
 }
 
 // Lay the parts of a group in lines, as many as are needed.
@@ -117,13 +117,13 @@ function breakLine(svg, text, letters, deep) {
 }
 
 // Set an attribute so that it can be set back.
-function put(svg, each, name, value) {
-  const before = each.getAttribute(name);
+function put(svg, element, name, value) {
+  const before = element.getAttribute(name);
   svg.undo.push(() => {
-    if (before === null) each.removeAttribute(name);
-    else each.setAttribute(name, before);
+    if (before === null) element.removeAttribute(name);
+    else element.setAttribute(name, before);
   });
-  each.setAttribute(name, value);
+  element.setAttribute(name, value);
 }
 
 const size = (part) => part.dataset.size.split(" ").map(Number);

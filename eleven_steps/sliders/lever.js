@@ -15,10 +15,10 @@ const told = (k, { root, top, wide, falls, bare, most }) => [
 // Parts of a row at a moment t: what stands in sight of each score, and its bar. Pure arithmetic.
 function leverAt(t, { scores, masked, divisor, kept }) {
   const scaled = masked.map((score) => score / divisor), top = Math.max(...scaled);
-  const powers = scaled.map((each) => Math.exp(each - top)), whole = sum(powers);
-  const weights = powers.map((each) => each / whole), dropped = weights.map((each, j) => each * (kept?.[j] ?? 1));
+  const powers = scaled.map((score) => Math.exp(score - top)), whole = sum(powers);
+  const weights = powers.map((power) => power / whole), dropped = weights.map((weight, j) => weight * (kept?.[j] ?? 1));
   const stages = [scores, masked, scaled, powers, weights, dropped];
-  const off = scaled.map((each) => each - top), k = Math.min(Math.floor(t + 1e-9), MOMENTS);
+  const off = scaled.map((score) => score - top), k = Math.min(Math.floor(t + 1e-9), MOMENTS);
   return { scaled, top, off, powers, whole, weights, dropped, numbers: stages[Math.round(t)], k };
 }
 
@@ -40,7 +40,7 @@ class Lever {
     this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum"); this.of = part(".of");
     this.slider = part("[type=range]"); this.output = part("output"); this.check = part("[type=checkbox]");
     this.buttons = [...el.querySelectorAll("button")]; this.parts = []; // of each score: its group, bar, number, word and dot
-    this.buttons.forEach((each, k) => { each.onclick = () => {
+    this.buttons.forEach((button, k) => { button.onclick = () => {
       if (k + 1 === MOMENTS && !this.check.checked) says.trained(true);
       says.went(k + 1);
     }; });
@@ -82,19 +82,19 @@ class Lever {
     const row = this.says.read(), { words, scores, masked, root, divisor, t, colour } = row, n = words.length;
     const now = leverAt(t, row), { scaled, off, powers, whole, weights } = now;
     this.wide = wide; this.row(words);
-    const curveWide = Math.min(120, wide * 0.26), each = Math.min(80, (wide - curveWide - 10) / n), bar = each * 0.6;
+    const curveWide = Math.min(120, wide * 0.26), column = Math.min(80, (wide - curveWide - 10) / n), bar = column * 0.6;
     const base = TOP + UP, most = Math.max(2, ...masked.filter(isFinite).map(Math.abs));
-    const unit = DEEP / most, zoom = DEEP / Math.max(4, ...off.filter(isFinite).map((each) => -each));
+    const unit = DEEP / most, zoom = DEEP / Math.max(4, ...off.filter(isFinite).map((below) => -below));
     const line = wide * 0.46, loose = Math.min(line, (wide - 70) / whole); // pixels for 1, before and after
     const part = (from) => ease(clamp(t - from)), half = (from) => ease(clamp(2 * (t - from)));
     this.unit = unit;
     // Squeezed, 1 is as long as the line; before, the bars lie as long as they stood.
     const one = t <= 3.5 ? loose : loose + (line / whole - loose) * half(3.5), lies = half(3);
     let x = 4, reached = 0;
-    const texts = Array.from(now.numbers, (each) => written(each)), longest = Math.max(...texts.map((text) => text.length));
+    const texts = Array.from(now.numbers, (number) => written(number)), longest = Math.max(...texts.map((text) => text.length));
     const share = (by) => { const { weights } = leverAt(t, { ...row, divisor: by }); return Math.round(100 * Math.max(...weights)); };
     this.parts.forEach(({ g, hit, ink, number, word, dot }, j) => {
-      const live = isFinite(masked[j]), middle = 4 + each * (j + 0.5), fallen = live ? 0 : part(0);
+      const live = isFinite(masked[j]), middle = 4 + column * (j + 0.5), fallen = live ? 0 : part(0);
       const heights = [scores[j] * unit, live ? scores[j] * unit : 0, scaled[j] * unit, off[j] * zoom, powers[j] * UP];
       let h = scores[j] * unit;
       if (live && t > 1) h = heights[1] + (heights[2] - heights[1]) * part(1);
@@ -107,10 +107,10 @@ class Lever {
       x += long; reached += long;
       set(ink, { x: left, y: top, width: w, height: high, fill: colour,
         opacity: live ? 0.4 + 0.6 * (t > 3 ? Math.sqrt(weights[j]) : 1) : 0.5 * (1 - fallen) });
-      const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - each / 2, TOP, each, FLOOR - TOP];
+      const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - column / 2, TOP, column, FLOOR - TOP];
       set(hit, { x: area[0], y: area[1], width: Math.max(area[2], 1), height: area[3] });
-      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.3 * each / longest, 11, 15) }, texts[j]);
-      set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * each / words[j].length, 11, 13) }, words[j]);
+      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.3 * column / longest, 11, 15) }, texts[j]);
+      set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * column / words[j].length, 11, 13) }, words[j]);
       g.setAttribute("aria-label", `score of ${words[j]}`); g.ariaDisabled = String(!live);
       g.setAttribute("aria-valuenow", live ? masked[j] : -1e9);
       g.setAttribute("aria-valuetext", `${written(masked[j])}, weight ${weights[j].toFixed(2)}`);
@@ -120,7 +120,7 @@ class Lever {
     const bend = range(41, (k) => [wide - 8 - (k / 40) * (curveWide - 16), base - Math.exp(-k / 10) * UP]);
     this.curve.setAttribute("d", `M${bend.join("L")}`);
     this.curve.style.opacity = t > 2 && t < 3.5 ? 1 : 0;
-    set(this.rule, { d: `M0 ${base}H${each * n + 8}` }).style.opacity = 1 - lies;
+    set(this.rule, { d: `M0 ${base}H${column * n + 8}` }).style.opacity = 1 - lies;
     set(this.end, { d: `M${4 + reached} ${FLOOR - LYING - 30}v${LYING + 20}` }).style.opacity = lies;
     const length = t > BEFORE + 0.5 ? sum(now.dropped) : t > 3.75 ? 1 : whole;
     set(this.sum, { x: clamp(4 + reached, 30, wide - 30), y: FLOOR - LYING - 35 },

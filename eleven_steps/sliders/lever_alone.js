@@ -21,7 +21,7 @@ function render({ model, el }) {
     top.firstChild.textContent = `${who} attends to “${words[most]}”: ${Math.round(100 * weights[most])} %`;
     const moved = now.some((row, i) => row.some((score, j) => score !== masked[i][j]));
     back.disabled = !moved && divisor === root && !dropped;
-    [...queries.children].forEach((each, i) => { each.ariaPressed = String(i === query); });
+    [...queries.children].forEach((button, i) => { button.ariaPressed = String(i === query); });
   };
   const to = (end, time) => {
     stop();

@@ -24,10 +24,10 @@ function speak(place, voice, colours) {
   }));
   const says = {
     read() {
-      const { words, states } = voice[at], now = states.find((each) => `${each.off}` === `${off}`);
-      return { words, query, next: now.next, before: off && states[0].next[0], heads: all.map((each, k) => {
-        const [layer, head] = each.split(",").map(Number);
-        return { layer, head, off: each === off, row: now.arcs[k]?.[query].slice(0, query + 1) };
+      const { words, states } = voice[at], now = states.find((state) => `${state.off}` === `${off}`);
+      return { words, query, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
+        const [layer, head] = name.split(",").map(Number);
+        return { layer, head, off: name === off, row: now.arcs[k]?.[query].slice(0, query + 1) };
       }) };
     },
     asked(i) { query = i; draw(); },
@@ -37,7 +37,7 @@ function speak(place, voice, colours) {
     made("h4", { textContent: "Your class reads, with trained weights. Tap a sentence, a word, a head." }),
     made("div", { className: "sentences" }, ...sentences), reads);
   const sentence = new Sentence(reads, says, colours), draw = () => {
-    sentences.forEach((each, k) => { each.ariaPressed = String(k === at); });
+    sentences.forEach((button, k) => { button.ariaPressed = String(k === at); });
     sentence.draw();
   };
   onKeys(place, () => false);

@@ -50,10 +50,10 @@ class Sentence {
     if (!vocabulary) return;
     this.open = i; this.list.hidden = false;
     this.list.replaceChildren(...vocabulary.map((word) => {
-      const each = document.createElement("button");
-      each.textContent = word; each.ariaPressed = String(word === words[i]);
-      each.onclick = () => { this.close(); this.says.swapped(i, word); this.spoken.children[i].focus(); };
-      return each;
+      const button = document.createElement("button");
+      button.textContent = word; button.ariaPressed = String(word === words[i]);
+      button.onclick = () => { this.close(); this.says.swapped(i, word); this.spoken.children[i].focus(); };
+      return button;
     }));
     this.list.querySelector("[aria-pressed='true']")?.focus({ preventScroll: true });
   }
@@ -63,29 +63,29 @@ class Sentence {
     const buttons = (place, texts, act) => {
       while (place.children.length > texts.length) place.lastChild.remove();
       texts.forEach((text, i) => {
-        const each = place.children[i] ?? place.appendChild(document.createElement("button"));
-        if (each.textContent !== text) each.textContent = text;
-        each.onclick = () => act(i);
+        const button = place.children[i] ?? place.appendChild(document.createElement("button"));
+        if (button.textContent !== text) button.textContent = text;
+        button.onclick = () => act(i);
       });
       return [...place.children];
     };
-    buttons(this.spoken, words, (i) => (i === query ? this.swap(i) : this.says.asked(i))).forEach((each, i) => {
-      each.dataset.word = i; each.ariaPressed = String(i === query); each.disabled = i >= cut;
-      each.title = i === query && vocabulary ? "press again to swap this word" : "";
+    buttons(this.spoken, words, (i) => (i === query ? this.swap(i) : this.says.asked(i))).forEach((button, i) => {
+      button.dataset.word = i; button.ariaPressed = String(i === query); button.disabled = i >= cut;
+      button.title = i === query && vocabulary ? "press again to swap this word" : "";
     });
     buttons(this.chips, heads.map(({ layer, head }) => `layer ${layer}, head ${head}`), (k) => this.says.switched(k))
-      .forEach((each, k) => {
+      .forEach((button, k) => {
         const { layer, head, off } = heads[k];
-        each.ariaPressed = String(!off);
-        each.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
+        button.ariaPressed = String(!off);
+        button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
     this.next.innerHTML = `<em>next word${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` + next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
-    const shown = heads.map((each, k) => ({ ...each, k })).filter(({ row, off }) => row && !off);
+    const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
     const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
-    const [share, from, one] = ours.flatMap((each) => Array.from(each.row, (v, j) => [v, j, each]))
+    const [share, from, one] = ours.flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
-    const off = row && heads.some((each) => each.off && each.layer === row.layer && each.head === row.h);
+    const off = row && heads.some((head) => head.off && head.layer === row.layer && head.head === row.h);
     this.most = one?.k; // the head that the finding is of
     this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
     this.finding.append(share > 0.03
@@ -100,8 +100,8 @@ class Sentence {
     const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken, { paddingTop } = getComputedStyle(this.said);
     this.laid = wide;
     if (!wide) return;
-    const room = parseFloat(paddingTop), height = this.said.clientHeight, at = [...this.spoken.children].map((each) =>
-      [each.offsetLeft + each.offsetWidth / 2, each.offsetTop, each.offsetTop + each.offsetHeight]);
+    const room = parseFloat(paddingTop), height = this.said.clientHeight, at = [...this.spoken.children].map((word) =>
+      [word.offsetLeft + word.offsetWidth / 2, word.offsetTop, word.offsetTop + word.offsetHeight]);
     const path = ({ layer, head, row, k }) => Array.from(row, (share, j) => {
       if (share < 0.03) return "";
       const [x, above, below] = at[query], [to, ...edges] = at[j], way = layer ? 1 : -1, y = layer ? below : above;

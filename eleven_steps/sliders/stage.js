@@ -28,7 +28,7 @@ class Stage {
     this.reader = this.scene.model && new Reader(this.scene.model);
     this.wide = this.scene.dIn > 12; // too wide for numbers: features are colours
     this.every = Object.fromEntries(
-      Object.entries(this.scene.weights).map(([dOut, each]) => [dOut, decoded(each)]));
+      Object.entries(this.scene.weights).map(([dOut, layer]) => [dOut, decoded(layer)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
     this.begin(); this.set(); this.askLast();
   }
@@ -57,7 +57,7 @@ class Stage {
     Object.assign(this.sizes, sizes);
     const legal = this.scene.heads[this.sizes.dOut];
     if (!legal.includes(this.sizes.heads)) {
-      this.sizes.heads = Math.max(...legal.filter((each) => each <= this.sizes.heads));
+      this.sizes.heads = Math.max(...legal.filter((many) => many <= this.sizes.heads));
     }
     this.hand.release(); this.point(null);
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
@@ -67,7 +67,7 @@ class Stage {
     this.page.clear();
     this.compute();
     this.most = Object.fromEntries(
-      Object.entries({ ...this.made[5], ...this.made[LAST] }).map(([name, each]) => [name, strongest(each)]));
+      Object.entries({ ...this.made[5], ...this.made[LAST] }).map(([name, tensor]) => [name, strongest(tensor)]));
     const parts = Math.max(...PARTS.map((name) => this.most[name])), masked = this.most.scores;
     Object.assign(this.most, { queries: parts, keys: parts, values: parts, masked, weights: 1 });
     this.page.sizes(); this.arrange();
@@ -86,7 +86,7 @@ class Stage {
   }
 
   offIn(layer) {
-    return [...this.off].filter((each) => each.startsWith(`${layer},`)).map((each) => Number(each.split(",")[1]));
+    return [...this.off].filter((name) => name.startsWith(`${layer},`)).map((name) => Number(name.split(",")[1]));
   }
 
   // What the sentence shows: every head of both layers, and hears.
@@ -146,7 +146,7 @@ class Stage {
 
   // What a hand has changed in a layer beside its input: its heads and numbers, divisor and dropout.
   aside(every, layer) {
-    const moved = every.filter((each) => (each.layer ?? 1) === layer);
+    const moved = every.filter((number) => (number.layer ?? 1) === layer);
     const divisor = this.moved.get(`divisor ${layer}`)?.value, { heads, tokens } = this.sizes;
     const kept = this.moved.has(`dropout ${layer}`) ? keptOf((layer ? heads : this.reader.heads) * tokens ** 2) : null;
     return { moved, divisor, kept, off: this.offIn(layer) };
@@ -238,12 +238,12 @@ class Stage {
 
   // The places of what a cell comes from and goes to at a step.
   relatives(cell, step) {
-    const laid = this.steps[step], of = (each) => factors(this, each, step).flat();
+    const laid = this.steps[step], of = (near) => factors(this, near, step).flat();
     const row = ({ kind, h, r }) => step === 7 && kind === cell.kind && h === cell.h && r === cell.r;
     const ghosts = laid.ghosts.filter((k) => k === cell.k || row(this.list[k])), from = of(cell);
     const other = this.movable(cell, step) && this.otherwise(cell, step);
-    const moves = (each) => each !== cell && this.value(each, step) !== this.value(each, step, other);
-    const reaches = other ? moves : (each) => of(each).includes(cell);
+    const moves = (near) => near !== cell && this.value(near, step) !== this.value(near, step, other);
+    const reaches = other ? moves : (near) => of(near).includes(cell);
     const framed = (which) => joined(laid.shown.filter(which).map(({ k }) => laid.at(k)));
     const next = other && this.reader?.next(other[LAST].x, other[LAST].out, this.sizes.tokens - 1);
     const places = from.sort((one, two) => one.k - two.k).map(({ k }) => laid.at(k)).filter(([, , w]) => w);

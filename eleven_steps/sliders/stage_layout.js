@@ -84,13 +84,13 @@ class Plan {
   tensor(kind, lies, size, lines, more) {
     const { blocks } = this.it.forms[lies], most = Math.ceil(blocks / lines);
     const token = lies === "token", head = lies === "head" || lies === "square", { titles = true } = more;
-    const each = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
+    const ofBlock = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
       names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
-    return inLines(range(blocks, each), lines, head ? 14 : 6, 8);
+    return inLines(range(blocks, ofBlock), lines, head ? 14 : 6, 8);
   }
 
   // Features of a scene too wide for numbers are colours, a few pixels wide.
@@ -176,7 +176,7 @@ class Plan {
     const [[first, a], [second, b]] = FACTORS[step], [[made], to] = LEFT[step], byHead = to !== "row";
     const out = { out: true }, shape = `(${this.dOut}, ${this.dOut})`;
     const title = byHead ? second.replace("keys", "keysᵀ") : `out_proj ${shape}, and a bias`;
-    const each = (h) => {
+    const ofHead = (h) => {
       const head = byHead ? h : -1, names = { names: this.names };
       const above = this.colours && !byHead ? this.words([[[title, "words"]]])
         : this.block(second, b, h, this.wide("o", b), this.colours && b === "turned" ? 4 : "hi",
@@ -190,7 +190,7 @@ class Plan {
         { low: true, head: this.heads > 1 ? head : -1 });
       return grid([[corner, above], [left, right]], 8, 8);
     };
-    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = range(this.it.forms[to].blocks, each);
+    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = range(this.it.forms[to].blocks, ofHead);
     const heads = [this.header(coming, step - 1), this.header(made, step, out)];
     return col([beside ? row(heads, 40) : col(heads, 2), inLines(blocks, lines, 26, 12)], 10);
   }

@@ -16,7 +16,7 @@ const FACTORS = {
 };
 
 const clamp = (v, low = 0, high = 1) => Math.min(high, Math.max(low, v));
-const range = (count, each = (i) => i) => Array.from({ length: count }, (_, i) => each(i));
+const range = (count, make = (i) => i) => Array.from({ length: count }, (_, i) => make(i));
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 const strongest = (list) => Math.max(1e-6, ...Array.from(list, Math.abs).filter(isFinite));
@@ -32,10 +32,10 @@ function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor
   const wide = dOut / heads, root = divisor ?? Math.sqrt(wide), made = [];
   const leave = (step, tensors) => {
     const left = { ...made.at(-1), ...tensors };
-    for (const each of moved) {
-      if (each.step !== step || !(each.at < left[each.name].length)) continue;
-      if (left[each.name] === tensors[each.name]) left[each.name] = left[each.name].slice();
-      left[each.name][each.at] = each.value;
+    for (const number of moved) {
+      if (number.step !== step || !(number.at < left[number.name].length)) continue;
+      if (left[number.name] === tensors[number.name]) left[number.name] = left[number.name].slice();
+      left[number.name][number.at] = number.value;
     }
     made.push(left);
     return left;

@@ -158,17 +158,17 @@ class StagePage {
     this.covered = n;
     this.field.style.width = need > it.laid + 1 ? `${need}px` : "";
     const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
-    this.elements.forEach((each, k) => { each.hidden = !here.has(k); });
+    this.elements.forEach((element, k) => { element.hidden = !here.has(k); });
     for (const cell of shown) {
       const [x, y, w, h] = it.steps[n].at(cell.k);
-      const each = this.elements[cell.k] ??= this.cells.appendChild(
+      const element = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
-      each.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
-      each.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
+      element.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+      element.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
-      each.className = `${cell.kind}${differs ? " wrong" : ""}`;
-      if (!it.movable(cell, n)) { each.removeAttribute("tabindex"); continue; }
-      if (each.tabIndex !== 0) each.tabIndex = -1;
+      element.className = `${cell.kind}${differs ? " wrong" : ""}`;
+      if (!it.movable(cell, n)) { element.removeAttribute("tabindex"); continue; }
+      if (element.tabIndex !== 0) element.tabIndex = -1;
       if (!stops.has(cell.kind)) this.tabbed(cell); // one stop a tensor, arrow keys go on from there
       stops.add(cell.kind);
     }
@@ -177,31 +177,31 @@ class StagePage {
 
   // Let Tab go to this number, the one of its tensor.
   tabbed(cell) {
-    for (const each of this.elements) {
-      if (each?.tabIndex === 0 && each.k !== cell.k && this.it.list[each.k].kind === cell.kind) each.tabIndex = -1;
+    for (const element of this.elements) {
+      if (element?.tabIndex === 0 && element.k !== cell.k && this.it.list[element.k].kind === cell.kind) element.tabIndex = -1;
     }
-    const each = this.elements[cell.k];
-    each.tabIndex = 0;
-    each.setAttribute("role", "slider");
-    each.setAttribute("aria-label", `${this.it.called(cell, this.it.step)}, step ${this.it.step}`);
-    this.spoken(each, this.it.value(cell, this.it.step));
+    const element = this.elements[cell.k];
+    element.tabIndex = 0;
+    element.setAttribute("role", "slider");
+    element.setAttribute("aria-label", `${this.it.called(cell, this.it.step)}, step ${this.it.step}`);
+    this.spoken(element, this.it.value(cell, this.it.step));
   }
 
   // Write the values of all numbers into their elements.
   worth() {
     const { it } = this;
     for (const cell of it.steps[it.step].shown) {
-      const each = this.elements[cell.k], value = it.value(cell, it.step);
+      const element = this.elements[cell.k], value = it.value(cell, it.step);
       const text = value === -Infinity ? "-inf" : String(value);
-      if (!each || each.dataset.value === text) continue;
-      each.dataset.value = text;
-      if (each.role) this.spoken(each, value);
+      if (!element || element.dataset.value === text) continue;
+      element.dataset.value = text;
+      if (element.role) this.spoken(element, value);
     }
   }
 
-  spoken(each, value) {
-    each.setAttribute("aria-valuenow", isFinite(value) ? value : -1e9);
-    each.setAttribute("aria-valuetext", written(value).replace("−", "minus ").replace("∞", "infinity"));
+  spoken(element, value) {
+    element.setAttribute("aria-valuenow", isFinite(value) ? value : -1e9);
+    element.setAttribute("aria-valuetext", written(value).replace("−", "minus ").replace("∞", "infinity"));
   }
 
   // Sliders for the sizes, over what is legal, and buttons for the scenes.

@@ -5,8 +5,8 @@ const COVERED = 0.45, TWO_HIGH = 26; // how strong the colour of −∞ is; pixe
 const STRIP = 48; // pixels: how high the miniatures are
 
 const around = (boxes) => {
-  const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((each) => each[z])));
-  return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((each) => each[z] + each[z + 2])) - [x, y][z])];
+  const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((box) => box[z])));
+  return [x, y, ...[0, 1].map((z) => Math.max(...boxes.map((box) => box[z] + box[z + 2])) - [x, y][z])];
 };
 
 // Places in a row or a column as one: cells may be too small for frames of their own.
@@ -139,7 +139,7 @@ class Painter {
     for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
-      const { h, r } = rowOfNote(it), row = laid.shown.filter((each) => each.h === h && each.r === r && each.kind === "scores");
+      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r && cell.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
     it.page.lift(n === 7 ? t : 0);
@@ -268,7 +268,7 @@ class Painter {
       this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
       return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
     }
-    const px = (each) => `${each}px ${this.family}`;
+    const px = (size) => `${size}px ${this.family}`;
     if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
     const font = moved ? `bold ${px(two ? Math.min(size, 0.5 * h) : size)}` : px(size);
     const ink = it.hand.hold && !moved ? this.soft : this.ink;
@@ -289,7 +289,7 @@ class Painter {
       const line = (i) => (u < 0.5 ? range(dIn, (c) => i * dIn + c) : range(tokens, (r) => r * dIn + i));
       const most = u < 0.5 ? k : j;
       for (let i = 0; i <= most; i++) { // rows are counted, then columns
-        const [x, y, w, h] = around(line(i).map((each) => at(of("x", each))));
+        const [x, y, w, h] = around(line(i).map((cell) => at(of("x", cell))));
         const beside = u < 0.5 ? [x + w + 14, y + h / 2] : [x + w / 2, y + h + 10];
         if (i === most) this.frame([x, y, w, h]);
         if (i < most && w < 16) continue; // too narrow for all
@@ -312,7 +312,7 @@ class Painter {
           this.frame(from);
           if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.hold, [], 0.15);
         }
-        for (const each of [one, other]) this.frame(at(each), this.heads[one.h] ?? this.hold, [], 0.25);
+        for (const cell of [one, other]) this.frame(at(cell), this.heads[one.h] ?? this.hold, [], 0.25);
         this.frame(to);
         if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
           const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));

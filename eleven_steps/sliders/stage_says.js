@@ -66,8 +66,8 @@ function rowOfNote({ row, made, step, sizes: { heads, tokens } }) {
   if (row?.layer) return row;
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
   const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
-  const worth = (each) => (step === 7 ? -sum([...sharesOf(each)].map((share) => share && share * Math.log(share)))
-    : (each.r === tokens - 1) * 0.3 + Math.max(0, ...sharesOf(each).subarray(0, each.r)));
+  const worth = (cell) => (step === 7 ? -sum([...sharesOf(cell)].map((share) => share && share * Math.log(share)))
+    : (cell.r === tokens - 1) * 0.3 + Math.max(0, ...sharesOf(cell).subarray(0, cell.r)));
   return all.reduce((one, other) => (worth(other) > worth(one) ? other : one));
 }
 
@@ -85,7 +85,7 @@ function mostOf(it, gives, to) {
 function explained(it, cell, step) {
   const { kind, r, c, at } = cell, { tokens } = it.sizes, text = written(it.value(cell, step));
   const pairs = factors(it, cell, step), most = Math.max(3, Math.floor(it.room / 175));
-  const product = (pair) => pair.map((each) => written(it.value(each, step))).join("·");
+  const product = (pair) => pair.map((factor) => written(it.value(factor, step))).join("·");
   const few = pairs.slice(0, most).map(product).join(" + ");
   const more = pairs.length > most ? ` + … (${pairs.length} products)` : "";
   const bias = kind === "out" ? ` + ${written(it.made[0].bias[c])}`.replace("+ −", "− ") : "";
@@ -99,8 +99,8 @@ function explained(it, cell, step) {
       const by = it.moved.get("divisor 1")?.value ?? Math.sqrt(it.headDim);
       const part = (v) => written(Math.exp((v - most) / by));
       const all = Array.from(row).filter(isFinite).map(part).join(" + ");
-      const each = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
-      return isFinite(row[c]) ? `${part(row[c])} / (${all}), ${each}` : "exp(−∞) = 0";
+      const top = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
+      return isFinite(row[c]) ? `${part(row[c])} / (${all}), ${top}` : "exp(−∞) = 0";
     },
   }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
     : `feature ${c} of ${it.token(r)}` + (FACTORS[step] ? `, made in step ${kind === "context" ? 8 : 2}`
@@ -119,8 +119,8 @@ function explained(it, cell, step) {
 // What a number that is held does here.
 function reported(it, { cell, step, made }) {
   const before = it.value(cell, step, made), now = it.value(cell, step), delta = now - before;
-  const all = it.steps[it.step].shown.filter((each) => (each !== cell || step < it.step) && each.kind !== "x" && !each.kind.includes("_"));
-  const moved = all.filter((each) => Math.abs(it.change(each, it.step)) > 1e-9).length;
+  const all = it.steps[it.step].shown.filter((near) => (near !== cell || step < it.step) && near.kind !== "x" && !near.kind.includes("_"));
+  const moved = all.filter((near) => Math.abs(it.change(near, it.step)) > 1e-9).length;
   const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 || step < 6 ? ""
     : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;
   const by = isFinite(delta) ? `${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}` : "";

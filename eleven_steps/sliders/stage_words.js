@@ -29,7 +29,7 @@ class Reader {
   next(x, out, i) {
     const [before, added] = [x, out].map((flat) => rowOf(flat, i, this.wide));
     const scores = this.vocabulary.map((_, k) => this.bias[k] +
-      sum(rowOf(this.unembedding, k, this.wide).map((each, f) => each * (before[f] + added[f]))));
+      sum(rowOf(this.unembedding, k, this.wide).map((weight, f) => weight * (before[f] + added[f]))));
     const most = Math.max(...scores), parts = scores.map((score) => Math.exp(score - most));
     const whole = sum(parts), shares = this.vocabulary.map((word, k) => [word, parts[k] / whole]);
     return shares.sort(([, one], [, other]) => other - one).slice(0, LIKELIEST);

@@ -6,7 +6,7 @@ document.querySelector(".question").before(count);
 
 for (const question of document.querySelectorAll(".question")) {
   const variants = [...question.querySelectorAll("fieldset")];
-  const show = (number) => variants.forEach((each, place) => { each.hidden = place !== number; });
+  const show = (number) => variants.forEach((variant, place) => { variant.hidden = place !== number; });
   let moving = false;
   show(0);
   question.addEventListener("pointerdown", () => { moving = false; });
@@ -16,7 +16,7 @@ for (const question of document.querySelectorAll(".question")) {
   });
   question.addEventListener("change", ({ target }) => { if (!moving) say(target); });
   question.querySelector("button")?.addEventListener("click", () => {
-    show((variants.findIndex((each) => !each.hidden) + 1) % variants.length);
+    show((variants.findIndex((variant) => !variant.hidden) + 1) % variants.length);
     question.querySelector("fieldset:not([hidden]) input").focus();
   });
 }
