@@ -35,13 +35,13 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
@@ -80,22 +80,16 @@ def grade(
 
 @contextlib.contextmanager
 def workers(number: int, memory: int) -> Iterator[Callable]:
-    """Lend a map over so many threads; each has a process that judges, handed over first."""
-    free: SimpleQueue[Judge] = SimpleQueue()
-    judges = [Judge(memory) for _ in range(number)]
+    """Lend a map over so many threads; each hands its own judging process to the function first."""
+    mine, judges = threading.local(), []
 
-    def lent(function: Callable, thing: Any) -> Any:
-        mine = free.get()
-        try:
-            return function(mine, thing)
-        finally:
-            free.put(mine)
+    def begin() -> None:
+        mine.judge = Judge(memory)
+        judges.append(mine.judge)
 
-    with ThreadPoolExecutor(number) as pool:
-        for judge in judges:
-            free.put(judge)
+    with ThreadPoolExecutor(number, initializer=begin) as pool:
         try:
-            yield lambda function, things: pool.map(partial(lent, function), things)
+            yield lambda function, every: pool.map(lambda one: function(mine.judge, one), every)
         finally:
             for judge in judges:
                 judge.close()
