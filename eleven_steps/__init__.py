@@ -1,4 +1,9 @@
-"""The course's own library: checks that name mistakes, pictures, sliders, and what goes beyond."""
+"""The course's own library: checks that name mistakes, pictures, sliders, and what goes beyond.
+
+What a lesson calls and does not show enters, each thing in the room whose first lines ask for it.
+What a learner is to read never does: that stands in notebooks and helpers. Nor does what only a
+maintainer or a teacher runs, which stands in tools and bench.
+"""
 
 import os
 import sys

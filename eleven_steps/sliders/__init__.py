@@ -1,6 +1,7 @@
-"""Sliders over pictures: explore_* return films, in files by what they show.
+"""What a learner moves by hand: films under sliders, the stage, the lever, words with arcs.
 
-What moves enters, Python with its scripts. Checks never do: what they say is handed in.
+explore_* and break_step return them. What moves enters, Python with its scripts and styles. Checks
+never do: a notebook hands in what they say.
 """
 
 from eleven_steps.sliders.arcs import explore_arcs, explore_sentence

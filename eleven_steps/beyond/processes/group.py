@@ -183,7 +183,7 @@ class Processes:
         )
 
     def _what_happened(self, place: int, answer: tuple[str, str] | None) -> str:
-        """Say who is to blame: a process that talked to one that ended raises as well."""
+        """Say which process failed first: one that talks to a process that ended raises as well."""
         end = time.monotonic() + (1.0 if answer is None or "onnection" in answer[1] else 0.0)
         while answer is not None and time.monotonic() < end:
             time.sleep(0.05)

@@ -238,7 +238,7 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def check_part(part: Part, parts: Iterable[Part]) -> None:
-    """Raise unless a part's ints are positive, or as by default, and what is beside it fits."""
+    """Raise unless every int that a part was given is positive and it bears the parts beside it."""
     name = type(part).__name__
     counts = {
         f"{name}.{field.name}": getattr(part, field.name)
