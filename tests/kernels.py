@@ -17,8 +17,7 @@ from jupyter_client.connect import write_connection_file
 from nbval.kernel import RunningKernel
 
 FORKS = sys.platform == "linux"  # elsewhere it is not safe, and each kernel imports for itself
-PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch"]
-PRELOADED += ["eleven_steps.sliders", "eleven_steps.checks"]
+PRELOADED = ["ipykernel.kernelapp", "ipywidgets", "matplotlib.pyplot", "torch", "warm"]
 STARTUP = 60  # seconds
 ROOT = Path(__file__).resolve().parents[1]
 
