@@ -185,6 +185,18 @@ def test_what_does_not_end_is_stopped(cls, monkeypatch):
         assert "does not end" in verdict.message and "no end" in said.message
 
 
+def test_a_builder_that_does_not_end_is_stopped(monkeypatch):
+    for limit in ("foreign.READ_WITHIN", "instead.SEARCHING"):
+        monkeypatch.setattr(f"eleven_steps.checks.judge.{limit}", 0.1)
+
+    def endless(d_out, num_heads):
+        while True:
+            pass
+
+    verdict = check_attention(endless)
+    assert not verdict.passed and "does not end" in verdict.message
+
+
 class Thing:
     pass
 

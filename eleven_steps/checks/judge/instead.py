@@ -92,9 +92,10 @@ def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
 
 def _module_and_sizes(asked: Asked) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
-    with isolated(SEARCHING):
+    made = None
+    with contextlib.suppress(TimeUp), isolated(SEARCHING):
         made = attempt(built, asked.build, sizes_given(asked.main))
-    return (None, set()) if isinstance(made, Failure) else made
+    return made if isinstance(made, tuple) else (None, set())
 
 
 def _of_all(judge: Judge, ways: list[Any], some: list[dict]) -> Outcome:
@@ -276,7 +277,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     their own, and a second sequence whose keys stand beside those of x; or x takes no part.
     """
     main = asked.main
-    with isolated(SEARCHING), contextlib.suppress(Unread):  # a class that is not written yet
+    with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):  # it may not be written yet
         for reading in itertools.islice(every_reading(asked), 40):
             module = attempt(build, reading, main)
             if isinstance(module, Failure):
