@@ -25,19 +25,14 @@ def draw_dials(
     dials = [
         svg.labelled(
             f"pair {pair}: {angle:.2f} radians a token",
-            svg.below([dial(query[pair], key[pair]), fact(f"product {product:.2f}")], gap=0),
+            svg.below([dial(query[pair], key[pair]), svg.line(f"product {product:.2f}")], gap=0),
         )
         for pair, (angle, product) in enumerate(zip(angles, products, strict=True))
     ]
     total = " + ".join(f"{product:.2f}" for product in products)
-    score = fact(f"score: {total} = {sum(products):.2f}")
+    score = svg.line(f"score: {total} = {sum(products):.2f}")
     told = f"Products of the pairs: {', '.join(f'{product:.2f}' for product in products)}."
     return svg.picture(svg.below([svg.beside(dials), score], gap=6), title, told)
-
-
-def fact(words: str) -> svg.Drawing:
-    """Write one line of words."""
-    return svg.Drawing(svg.text(words, 0, 14), svg.CHARACTER * len(words), 20)
 
 
 def dial(query: torch.Tensor, key: torch.Tensor) -> svg.Drawing:

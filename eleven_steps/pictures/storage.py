@@ -56,13 +56,12 @@ def strip(shown: Shown) -> tuple[svg.Drawing, str]:
     facts = f"shape {tuple(tensor.shape)}, stride {tensor.stride()}, "
     facts += f"offset {tensor.storage_offset()}, " if tensor.storage_offset() else ""
     facts += "contiguous" if tensor.is_contiguous() else "not contiguous"
-    more = []
+    above, told = [svg.heading(shown.name, facts)], f"{shown.name} {facts}"
     if len(readers) < tensor.numel():
-        more.append(f"its {tensor.numel()} numbers stand in {len(readers)} places")
-    notes = [svg.Drawing(svg.text(one, 0, 12), svg.CHARACTER * len(one), 16) for one in more]
-    return svg.below([svg.heading(shown.name, facts), *notes, *lines], gap=4), ", ".join(
-        [f"{shown.name} {facts}", *more]
-    )
+        more = f"its {tensor.numel()} numbers stand in {len(readers)} places"
+        above.append(svg.line(more, 12, 16))
+        told += f", {more}"
+    return svg.below([*above, *lines], gap=4), told
 
 
 def cells_at(

@@ -142,9 +142,14 @@ def heading(name: str, facts: str) -> Drawing:
     return beside(pair, math.inf, CHARACTER + 4)
 
 
+def line(words: str, y: float = 14, height: float = 20) -> Drawing:
+    """Write one line of text, its letters' feet at y."""
+    return Drawing(text(words, 0, y), CHARACTER * len(words), height)
+
+
 def labelled(label: str, drawing: Drawing) -> Drawing:
     """Put a line of text above a drawing."""
-    return below([Drawing(text(label, 0, 12), CHARACTER * len(label), 18), drawing], gap=0)
+    return below([line(label, 12, 18), drawing], gap=0)
 
 
 def at(x: float, y: float, drawing: Drawing) -> str:

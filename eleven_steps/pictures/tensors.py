@@ -222,7 +222,7 @@ def chain(drawings: Sequence[svg.Drawing], between: Sequence[str]) -> svg.Drawin
 def arrow(label: str) -> svg.Drawing:
     """Draw an arrow down, with the operation written beside it; "and" is no operation."""
     if label == "and":
-        return svg.Drawing(svg.text(label, 0, 14), svg.CHARACTER * len(label), 20)
+        return svg.line(label)
     body = (
         f'<path d="M12 1v14m-5 -5l5 6l5 -6" fill="none" stroke-width="2" style="stroke:{svg.INK}"/>'
     )

@@ -7,6 +7,7 @@ import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
+from eleven_steps.pictures.vectors import cell_for
 
 CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
@@ -70,7 +71,7 @@ def draw_words(
         marked=[(len(words) - 1, best[-1])],
         row_labels=words,
         column_labels=words,
-        cell=(max(svg.CELL_WIDTH, svg.CHARACTER * max(map(len, words)) + 6), svg.CELL_HEIGHT),
+        cell=cell_for(words),
     )
     found = ", ".join(
         f"{word} at {words[j]} {row[j]:.2f}" for word, row, j in zip(words, rows, best, strict=True)

@@ -7,7 +7,7 @@ function render({ model, el }) {
   const masked = rows.map((row) => row.map((score) => score ?? -Infinity));
   let query = rows.length - 1, t = BEFORE, motion = null, divisor = root, dropped = false;
   let now = masked.map((row) => [...row]);
-  el.classList.add("live", "leverpage");
+  el.classList.add("live");
   el.innerHTML = `<div class="lever alone"><div class="top"><div class="title" aria-live="polite"></div></div>
     <div class="moments queries"></div><div></div><div class="moments"><button>▶ Play</button>
     <button>Back to the start</button></div></div>`;
