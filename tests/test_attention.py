@@ -248,7 +248,8 @@ def test_dynamo_sees_one_graph(kind):
 
 @every_kind
 def test_the_mask_moves_with_the_module_and_stays_boolean(kind):
-    module = kind(5, 12, 9, 0.0).to(torch.float64)
+    module = kind(5, 12, 9, 0.0, qkv_bias=True).to(torch.float64)
+    assert any(name.endswith("W_query.bias") for name, _ in module.named_parameters())
     assert module(torch.randn(2, 7, 5, dtype=torch.float64)).dtype == torch.float64
     masks = dict(module.named_buffers())
     assert bool(masks) is not isinstance(module, FusedMultiHeadAttention)

@@ -132,29 +132,6 @@ def test_tokens_over_processes_equal_one_forward_and_back(group, forward, num_kv
         assert tuple(seen) == counts
 
 
-# Bytes
-
-
-def reduce_in_ring(part):
-    """Add up over all processes with nothing but sends, and count what is sent."""
-    place, places, sent = dist.get_rank(), dist.get_world_size(), 0
-    pieces = list(part.clone().chunk(places))
-    for turn in range(2 * (places - 1)):
-        piece = pieces[(place - turn) % places]
-        incoming, sent = processes.ring.pass_on(piece, 1), sent + piece.nbytes
-        into = (place - turn - 1) % places
-        pieces[into] = pieces[into] + incoming if turn < places - 1 else incoming
-    return torch.cat(pieces), sent
-
-
-@pytest.mark.nightly
-def test_a_sum_round_a_ring_sends_as_many_bytes_as_said(group):
-    parts = list(torch.randn(group.num_processes, 24))
-    for total, sent in group.run(reduce_in_ring, shares=parts):
-        assert torch.allclose(total, sum(parts), atol=1e-6)
-        assert sent == processes.bytes_sent(24 * 4, group.num_processes)
-
-
 def here():
     """Return an environment in which a new Python imports this file."""
     paths = [os.path.dirname(__file__), *filter(None, sys.path)]
