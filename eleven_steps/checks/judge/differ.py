@@ -338,6 +338,10 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         if step == 8 and op_name(op) in MEET:
             continue
         if wanted and reading.family != wanted:
+            beside = [each.state for each in walked.of(op) if each.state]
+            if step == 7 and beside:  # scores are there: what they meet is no mask
+                masks = op_name(op) == "add" and beside[0].hidden == "none"
+                return walked.differs(number, 6, "family", index, needs="mask") if masks else None
             before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
             if step == 7 and {each.whole for each in before if each and each.grown} == {False}:
                 wanted = "exponentials"

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, op_name
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for
 from eleven_steps.checks.judge.syntax import MEET, TURN, in_meeting
 from eleven_steps.checks.run.isolate import attempt
 from eleven_steps.checks.run.recording import Op
@@ -57,10 +57,12 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     ops = walked.ops
     own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]
     at = own[0] if own else number
-    if own:  # what the line at fault takes
-        mine = [i for i in walked.ops[at].given if walked.readings[i].family == "projected"]
-        wrong = mine[:1] or wrong
-    return walked.differs(at, walked.steps[at], "other", wrong[0], left, who=lost)
+    if own:  # what the line at fault takes, and the step that it is for, were that right
+        op = walked.ops[at]
+        wrong = [i for i in op.given if walked.readings[i].family == "projected"][:1] or wrong
+        taken = [walked.readings[left if i == wrong[0] else i] for i in op.given]
+        step = step_for(op, taken, walked.phases[at], step > 6)
+    return walked.differs(at, step, "other", wrong[0], left, who=lost)
 
 
 def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

@@ -390,7 +390,7 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
         return 8 if first.who == "values" else 5
     grown = first.family == "scores" and first.state and first.state.grown
     if first.family == "scores" and name not in TURN:
-        return 7 if grown else 5
+        return (8 if name in ("cat", "stack") else 7) if grown else 5
     if grown:  # weights turn for nothing but to meet values
         return 8
     if "w" in "".join(first.axes or ()) and name in TAKES_APART:

@@ -42,7 +42,7 @@ JOINED = {"hd": "d_out", "gd": "num_kv_heads * head_dim", "whd": "3 * d_out", "w
 CALLED = {  # what right numbers are called
     **{"x": "x", "scores": "scores", "masked": "masked scores", "weights": "weights"},
     **{"context": "context", "out": "output", "projected": "queries, keys or values"},
-    **{"values": "values", "exponentials": "exponentials of the scores"},
+    **{"values": "values", "mask": "mask", "exponentials": "exponentials of the scores"},
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
@@ -169,7 +169,7 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
     if reason == "family":
         needs = CALLED[values["needs"]]
         the = needs if needs == "x" else f"the {needs}"
-        return {"needs": f"{the} {'is' if needs in ('x', 'context') else 'are'}"}
+        return {"needs": f"{the} {'is' if needs in ('x', 'context', 'mask') else 'are'}"}
     if reason == "rows":
         sums = walked.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
@@ -196,7 +196,8 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     maker = walked.makers.get(found.index)
     op = walked.ops[maker[-1]] if maker else None
     turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
-    said = usual and mine != shape and not turned
+    flat = any((each.axes or ("",))[0] in ("bh", "hb") for each in walked.readings)
+    said = usual and mine != shape and not turned and not flat
     first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
     return {
         "needed": wording("is_needed", shape=shape) if said else "",
@@ -318,8 +319,9 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
             return texts[at]
         first = at == 0 and texts and not walked.inside(op) and texts[0]
         op = op if index in call.given else None
-        alone = first and (len(texts) == 1 or call.place.expression.startswith(f"{first}."))
-        if alone and own_text(index, walked, op) not in call.place.statement:
+        alone = len(texts) == 1 and (len(call.given) == 1 or not same)
+        alone = alone or first and call.place.expression.startswith((f"{first}.", f"{first} / "))
+        if first and alone and own_text(index, walked, op) not in call.place.statement:
             return first  # another function gave it another name
     return own_text(index, walked, op)
 

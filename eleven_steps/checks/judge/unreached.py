@@ -46,7 +46,8 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(each) for each in families if each in FAMILIES)
     phase = max([1, *walked.phases[-1:], *phases])
-    for node in [*path, *ast.walk(path[-1])]:
+    nodes = [*path, *ast.walk(path[-1])]
+    for node in sorted(nodes, key=lambda each: call_name(each) == "getitem"):  # which tells least
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
@@ -67,7 +68,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
-    if name in arithmetic | {"getitem"} and not given:
+    if name in arithmetic and not given:
         return None
     place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
     return step_for(Op(name, (), (), place), given, phase, phase > 3)
