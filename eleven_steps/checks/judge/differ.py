@@ -141,11 +141,9 @@ def differ(walked: Walk) -> Difference | None:
 
 def _early(walked: Walk, index: int) -> Difference:
     """What is right, and comes back before it is out."""
-    reading = walked.readings[index]
-    stage = _progress(reading, walked)
-    numbers = walked.makers.get(index, [None])
-    place = None if numbers[-1] is None else walked.ops[numbers[-1]].place
-    return Difference(min(stage + 1, 11), "early", numbers[-1], place, index)
+    stage, number = _progress(walked.readings[index], walked), walked.makers.get(index, [None])[-1]
+    place = None if number is None else walked.ops[number].place
+    return Difference(min(stage + 1, 11), "early", number, place, index)
 
 
 def _progress(reading: Reading, walked: Walk) -> int:
@@ -316,12 +314,8 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         return None
     if step == 7 and op_name(op) in SCALE and walked.phases[number] < 3:  # before they meet
         return None
-    if (
-        step == 8
-        and op_name(op) in MEET
-        and not walked.inside(number)
-        and {"scores"} == {walked.readings[i].family for i in op.given}
-    ):
+    met = {each.family for each in walked.of(op)} if op_name(op) in MEET else ()
+    if step == 8 and met == {"scores"} and not walked.inside(number):
         return walked.differs(number, 8, "family", op.given[-1], needs="values")
     for index in op.given:
         reading = walked.readings[index]
@@ -330,13 +324,9 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         done = walked.fits(index) and _progress(reading, walked) >= step
         if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
             continue
-        if step == 8 and reading.family == "projected" and op_name(op) not in MEET:
-            continue
         if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
             continue
         wanted = NEEDED.get(step)
-        if step == 8 and op_name(op) in MEET:
-            continue
         if wanted and reading.family != wanted:
             beside = [each.state for each in walked.of(op) if each.state]
             if step == 7 and beside:  # scores are there: what they meet is no mask

@@ -9,7 +9,7 @@ import torch
 
 from eleven_steps.checks.judge.differ import Blame, makes_nan, plainly
 from eleven_steps.checks.judge.path import Difference, Walk, op_name, own_text
-from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, LETTERS, Reading
+from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.related import hides_other
 from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.judge.syntax import (
@@ -75,25 +75,20 @@ def tell(blame: Blame, error: str = "") -> Finding:
     values = {"at": line_of(found.place), **_values(found, walked)}
     idle = found.reason == "idle" and found.index is None
     name = "differs_unused" if idle else f"differs_{found.reason}"
-    given = _given(found, walked) if found.reason in ("torch", "made") else ""
-    if found.reason == "torch":
-        given = given and f"; {given}"
-        finding = say(
-            name, found.step, error=error, hint=hint_of(error, walked), given=given, **values
-        )
-    elif found.reason == "name":
-        finding = say(name, found.step, error=error, hint=unbound(error, walked), **values)
-    elif found.reason == "scale":
+    if found.reason in ("torch", "name"):
+        hint = hint_of if found.reason == "torch" else unbound
+        values |= {"error": error, "hint": hint(error, walked)}
+    if found.reason in ("torch", "made"):
+        given = _given(found, walked)
+        values["given"] = given and (f"; {given}" if found.reason == "torch" else f"{given}. ")
+    if found.reason == "made":
+        values["made"] = _what_came_out(found, walked)
+    if found.reason == "scale":
         head_dim, divisor = walked.case.head_dim, 1 / found.values["factor"]
         values |= {"head_dim": head_dim, "root": head_dim**0.5, "divisor": divisor}
-        finding = say("not_scaled" if values["before"] else "scaled_otherwise", 7, **values)
-    elif found.reason == "hidden":
-        finding = _hidden(found, walked, values)
-    elif found.reason == "made":
-        given = given and f"{given}. "
-        finding = say(name, found.step, given=given, made=_what_came_out(found, walked), **values)
-    else:
-        finding = say(name, found.step, **values)
+        name = "not_scaled" if values["before"] else "scaled_otherwise"
+    hides = found.reason == "hidden"
+    finding = _hidden(found, walked, values) if hides else say(name, found.step, **values)
     stops = walked.stop.place if walked.stop else None
     later = ""
     if stops and found.place and stops.line != found.place.line and found.reason != "name":
@@ -105,9 +100,8 @@ def nan_first(blame: Blame) -> str:
     """Say which call first makes NaN of what holds none."""
     number = makes_nan(blame.walked)
     place = None if number is None else blame.walked.ops[number].place
-    if not place or not place.expression:
-        return ""
-    return wording("nan_first", at=line_of(place), code=place.expression)
+    code = place.expression if place else ""
+    return wording("nan_first", at=line_of(place), code=code) if code else ""
 
 
 def _said_by_torch(blame: Blame, error: str) -> bool:
@@ -207,16 +201,12 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
 
 def _given(found: Difference, walked: Walk) -> str:
     op = walked.ops[found.op]
-    own = [
-        i
-        for i in dict.fromkeys(op.given)
-        if walked.readings[i].family in FAMILIES[1:]
-        or walked.readings[i].family == "layer"
-        and i not in walked.trace.layers
-        or walked.readings[i].family == "const"
-        and name_of(i, walked, found.op)
-    ]
-    return "; ".join([*dict.fromkeys(operand(i, walked, found.op) for i in own)][:3])
+    own = []
+    for i in op.given:
+        family, named = walked.readings[i].family, name_of(i, walked, found.op)
+        if i not in walked.trace.layers and (named or family != "const"):
+            own.append(operand(i, walked, found.op))
+    return "; ".join([*dict.fromkeys(own)][:3])
 
 
 def _what_came_out(found: Difference, walked: Walk) -> str:
@@ -278,9 +268,8 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     """Say what a mask hides too much or too little."""
     if found.values["crossed"]:
         return say("scores_crossed", 5, **values)
-    laid = walked.right.aligned(walked.tensors[found.index], walked.readings[found.index])
-    mine, _, hides = laid
-    state = walked.readings[found.index].state
+    reading, state = walked.readings[found.index], walked.readings[found.index].state
+    mine, _, hides = walked.right.aligned(walked.tensors[found.index], reading)
     gone = mine == 0 if state and state.grown else mine < HIDDEN
     if hides.tril().any():  # of the past too, as a window does
         matrices = [each.reshape(-1, *each.shape[-2:]) for each in (gone, hides)]
@@ -297,13 +286,11 @@ def noun(reading: Reading) -> str:
     """What right numbers are called."""
     if reading.family in ("const", "layer"):
         return wording("of_neither")
-    state = reading.state
-    if reading.family == "scores" and state and state.grown and not state.whole:
-        return "exponentials of the scores"
-    if reading.family == "scores" and state:
-        return (
-            "weights" if state.grown else "masked scores" if state.hidden == "right" else "scores"
-        )
+    state = reading.state if reading.family == "scores" else None
+    if state and state.grown:
+        return "weights" if state.whole else CALLED["exponentials"]
+    if state:
+        return "masked scores" if state.hidden == "right" else "scores"
     return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
 
 

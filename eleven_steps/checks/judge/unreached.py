@@ -101,16 +101,10 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
         return 1
     names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
     tree, first = parsed(walked.trace.source), walked.trace.first
-    uses = [
-        (node.lineno, node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt)
-        and not hasattr(node, "body")
-        and node.lineno + first - 1 > place.line
-        and any(isinstance(e, ast.Name) and e.id in names for e in ast.walk(node))
-    ]
-    for line, node in sorted(uses, key=lambda each: each[0]):
-        text = ast.unparse(node)
-        name = next(e for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
-        return _stands(walked, Place(line + first - 1, text, text, ast.unparse(name)), depth + 1)
+    lines = (e for e in ast.walk(tree) if isinstance(e, ast.stmt) and not hasattr(e, "body"))
+    for node in sorted(lines, key=lambda each: each.lineno):
+        own = (e.id for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
+        line, text, name = node.lineno + first - 1, ast.unparse(node), next(own, "")
+        if name and line > place.line:
+            return _stands(walked, Place(line, text, text, name), depth + 1)
     return 1
