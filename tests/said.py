@@ -7,8 +7,11 @@ RENEW_SAID=1 in the environment writes down what is said now, and `git diff` is 
 import itertools
 import linecache
 import os
+import re
 import tomllib
 from pathlib import Path
+
+from eleven_steps.checks import check_attention
 
 FOLDER = Path(__file__).parent / "said"
 numbers = itertools.count()
@@ -43,3 +46,19 @@ def typed(source, scope, mode="exec"):
     file = f"<cell {next(numbers)}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     return eval(compile(source, file, mode), scope)
+
+
+def verdict_on(source, scope):
+    """What is said of a class as it is typed, `Base, {"hide": ...}`: a class and other parts.
+
+    Behind them may stand the change that it has, or a dictionary of what is told besides.
+    """
+    base, parts, *more = typed(source, {**scope}, "eval")
+    told = (
+        more[0]
+        if more and isinstance(more[0], dict)
+        else dict(zip(["variant"], more, strict=False))
+    )
+    verdict = check_attention(type("Mine", (base,), parts) if parts else base, **told)
+    said = f"{verdict.mistake or verdict.kind}: {verdict}"
+    return re.sub(r"Line \d+, |(?<=line) \d+", "", said)  # that of a test's file
