@@ -6,11 +6,7 @@ import math
 import pytest
 import renew
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from said import answers, as_read, typed
-from sizes import steady
-from test_exercises import anything
 from torch import nn
 
 from eleven_steps.checks import check, progress
@@ -99,40 +95,32 @@ def test_the_exact_answer_passes_and_each_part_counts(paper):
     assert f"right so far: {first}." in tried(paper, {first: right[first]}).message
 
 
-def test_the_shapes_are_those_of_real_tensors():
-    sizes = {"B": 2, "n": 7, "d": 12, "d_k": 5, "d_v": 3}
-    for general, (k, v) in {"": (12, 12), "general ": (5, 3)}.items():
-        X, W_q, W_k, W_v = torch.ones(2, 7, 12), *(nn.Linear(12, width) for width in (k, k, v))
-        W_o = nn.Linear(v, 12)
-        H = nn.functional.scaled_dot_product_attention(W_q(X), W_k(X), W_v(X))
-        shapes = {
-            "W_q": W_q.weight.T,
-            "W_k": W_k.weight.T,
-            "W_v": W_v.weight.T,
-            "Q": W_q(X),
-            "scores": W_q(X) @ W_k(X).mT,
-            "weights": W_q(X) @ W_k(X).mT,
-            "H": H,
-            "W_o": W_o.weight.T,
-            "Y": W_o(H),
-        }
-        parts = PAPERS["by_hand.1"].parts
-        asked = {name: parts[general + name] for name in shapes if general + name in parts}
-        assert len(asked) == (5 if general else 7)
-        for name, part in asked.items():
-            assert [sizes[letter] for letter in part.answer.split()] == list(shapes[name].shape)
+def shapes(B, n, d, d_k, d_v):
+    """Of real tensors, by the names of the sheet; a weight as in y = x W."""
+    X, W_q, W_k, W_v = torch.ones(B, n, d), *(nn.Linear(d, width) for width in (d_k, d_k, d_v))
+    Q, K, V, W_o = W_q(X), W_k(X), W_v(X), nn.Linear(d_v, d)
+    H = nn.functional.scaled_dot_product_attention(Q, K, V)
+    made = {"W_q": W_q.weight.T, "W_k": W_k.weight.T, "W_v": W_v.weight.T, "W_o": W_o.weight.T}
+    made |= {"Q": Q, "K": K, "scores": Q @ K.mT, "weights": Q @ K.mT, "H": H, "Y": W_o(H)}
+    return {name: tuple(each.shape) for name, each in made.items()}
+
+
+@every(("general", "k", "v", "asked"), [("", 12, 12, 7), ("general ", 5, 3, 5)])
+def test_the_shapes_are_those_of_real_tensors(general, k, v, asked):
+    sizes, parts = {"B": 2, "n": 7, "d": 12, "d_k": 5, "d_v": 3}, PAPERS["by_hand.1"].parts
+    real = {
+        name: shape for name, shape in shapes(2, 7, 12, k, v).items() if general + name in parts
+    }
+    told = {name: parts[general + name].answer.split() for name in real}
+    assert len(real) == asked
+    assert {name: tuple(map(sizes.get, letters)) for name, letters in told.items()} == real
 
 
 def test_fresh_shapes_are_those_of_real_tensors():
     for paper in (p for p in many() if "K" in p.parts and "B" in p.sizes):
-        B, n, d, d_k, d_v = paper.sizes.values()
-        X = torch.ones(B, n, d)
-        Q, K, V = (nn.Linear(d, width)(X) for width in (d_k, d_k, d_v))
-        H = nn.functional.scaled_dot_product_attention(Q, K, V)
-        right = {name: part.answer for name, part in paper.parts.items()}
-        assert right["K"] == tuple(K.shape) and right["scores"] == tuple((Q @ K.mT).shape)
-        assert right["H"] == tuple(H.shape) and right["Y"] == tuple(nn.Linear(d_v, d)(H).shape)
-        assert (right["W_q"], right["W_v"], right["W_o"]) == ((d, d_k), (d, d_v), (d_v, d))
+        right, real = solved(paper), shapes(*paper.sizes.values())
+        assert {"K", "scores", "H", "Y", "W_q", "W_v", "W_o"} <= right.keys() <= real.keys()
+        assert all(real[name] == shape for name, shape in right.items())
 
 
 @every("paper", [p for p in PROBLEMS if "W_q" in p.given], ids=lambda paper: paper.identifier)
@@ -209,28 +197,21 @@ def slips(paper):
                 yield name, number, said
 
 
-@every("paper", FRESH, ids=lambda paper: paper.identifier)
-def test_every_slip_of_a_fresh_problem_gets_its_sentence(paper):
-    right = solved(paper)
-    found = [tried(paper, right | {name: number}) for name, number, _ in slips(paper)]
-    assert [outcome.kind for outcome in found] == ["mistake"] * len(found)
-    assert all(said in o.message for o, (_, _, said) in zip(found, slips(paper), strict=True))
+# On the sheet K is symmetric and W_o is diagonal or symmetric; rounded weights look masked.
+FORGIVEN = {"by_hand.3": ["V", "scores", "weights", "H", "H", "Y", "Y"], "by_hand.5": ["Y"]}
 
 
-@every("identifier", PAPERS)
-def test_a_slip_on_the_sheet_gets_its_sentence_unless_its_numbers_are_right(identifier):
-    paper, harmless = PAPERS[identifier], []
-    for name, number, _ in slips(paper):
-        outcome = tried(paper, solved(paper) | {name: number})
-        part = paper.parts[name]
-        same = isinstance(part, Explain) and number in (part.answer, *part.also)
-        if same:
+@every_problem
+def test_a_slip_gets_its_sentence_unless_its_numbers_are_right(paper):
+    harmless = []
+    for name, number, said in slips(paper):
+        part, outcome = paper.parts[name], tried(paper, solved(paper) | {name: number})
+        if isinstance(part, Explain) and number in (part.answer, *part.also):
             harmless.append(name)
         else:
             assert outcome.kind == "mistake" and outcome.message.startswith(("right: ", f"`{name}"))
-    # K is symmetric and W_o is diagonal or symmetric; rounded weights look masked.
-    forgiven = {"by_hand.3": ["V", "scores", "weights", "H", "H", "Y", "Y"], "by_hand.5": ["Y"]}
-    assert harmless == forgiven.get(identifier, [])
+            assert said in outcome.message or paper.identifier in PAPERS
+    assert harmless == FORGIVEN.get(paper.identifier, [])
 
 
 HEAD, HEADS = practice("single_head", 1), practice("multi_head", 1)  # the sheet hides some slips
@@ -292,11 +273,10 @@ def test_a_slip_that_the_sheets_own_matrices_hide_is_found(slip):
 
 def test_a_turned_W_o_is_found_in_two_heads_too():
     made = {name: each.double() for name, each in PAPERS["by_hand.5"].given.items()}
-    right = PAPERS["by_hand.5"].right
     H = torch.hstack([made["H0"], made["H1"]])
     for turned in (False, True):
         W_o, W_o2 = (made[name].T if turned else made[name] for name in ("W_o", "W_o2"))
-        answer = {**right, "Y": H @ W_o, "y": (H @ W_o2)[0, 3]}
+        answer = PAPERS["by_hand.5"].right | {"Y": H @ W_o, "y": (H @ W_o2)[0, 3]}
         assert tried("by_hand.5", answer).passed is not turned
 
 
@@ -332,15 +312,6 @@ def test_a_dictionary_with_these_names_is_expected():
     assert tried("by_hand.3", {}).kind == "unfinished"
 
 
-@steady
-@given(st.sampled_from(PROBLEMS), st.data())
-def test_no_answer_ever_raises(paper, data):
-    part = data.draw(st.sampled_from(list(paper.parts)))
-    for answer in (data.draw(anything), {part: data.draw(anything)}):
-        outcome = tried(paper, answer)
-        assert not outcome.passed and isinstance(str(outcome), str)
-
-
 # Practice
 
 
@@ -349,7 +320,7 @@ def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    one, same, other = practice(kind, 3), practice(kind, 3), practice(kind, 4)
+    one, same, other = (practice(kind, seed) for seed in (-1, -1, 10**30))
     assert torch.equal(torch.rand(3), expected)
     assert repr(one) == repr(same) and one.parts == same.parts
     assert one.parts != other.parts and one.sizes == same.sizes
@@ -372,10 +343,6 @@ def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers():
             number, right = torch.tensor(number), value(paper.parts[name])
             if number.shape == right.shape and said != CUT:
                 assert (number - right).abs().max() >= 0.02, (paper.identifier, name, said)
-
-
-def test_any_int_is_a_seed():
-    assert practice("columns", -1).parts != practice("columns", 10**30).parts
 
 
 def test_practice_is_no_progress(tmp_path, monkeypatch):

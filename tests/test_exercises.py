@@ -19,11 +19,11 @@ from eleven_steps.checks import check
 from eleven_steps.checks.judge.related import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Write
+from eleven_steps.checks.know.exercises.paper import KINDS, papers, practice
 from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
-from helpers.trace import STEPS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -82,15 +82,6 @@ def test_every_exercise_ships_open_and_its_solution_proves_itself(identifier):
         assert tried(identifier, run(solved.source)).passed
 
 
-def test_each_step_asks_to_write_to_explain_and_to_repair():
-    for step in STEPS:
-        own = [task for name, task in TASKS.items() if name.startswith(f"{step}.")]
-        assert [task.identifier for task in own] == [f"{step}.{n + 1}" for n in range(len(own))]
-        write, explain, repair, *_ = own  # a step may have more
-        assert (type(write), type(explain), type(repair)) == (Write, Explain, Write), step
-        assert not write.planted and repair.planted, step
-
-
 @every("identifier", REPAIR)
 def test_what_is_to_be_repaired_is_not_named(identifier):
     outcome = tried(identifier, run(cells(identifier)[0].source))
@@ -100,11 +91,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     task = TASKS[identifier]
     scenes = [play(case) for case in task.cases]
     slip = task.slips[0]
-    assert any(not alike(task.slipped(slip, s), task.answer(s)) for s in scenes)
-
-
-def alike(parts, others):
-    return repr(parts) == repr(others)
+    assert any(repr(task.slipped(slip, s)) != repr(task.answer(s)) for s in scenes)
 
 
 # Numbers
@@ -170,8 +157,8 @@ def test_the_wrong_numbers_come_of_their_slips():
     assert {plain["W_key"], plain["out_proj"], sum(biased.values())} <= set(wrong)
     assert biased["W_key"] * 3 in wrong and plain["W_key"] * 3 * 12 in wrong
     q, k = load_example("intuition")["Q"], load_example("intuition")["K"]
-    scores = {(q @ k).T.T[1, 0].item(): "keys_not_flipped", (k @ q.T)[1, 0].item(): ""}
-    assert 39 in scores and scores.keys() <= TASKS["scores.2"].slips.keys()
+    scores = {(q @ k)[1, 0].item(), (k @ q.T)[1, 0].item()}
+    assert 39 in scores and scores <= TASKS["scores.2"].slips.keys()
     for diagonal, number in ((0, 15), (2, 6)):
         assert torch.ones(5, 5).triu(diagonal).sum() == number
         assert number in TASKS["mask.2"].slips
@@ -266,42 +253,38 @@ def recursing(*arguments):
     return recursing(*arguments)
 
 
-def printing(queries, keys):
-    print("here", queries)
-    return queries @ keys.transpose(2, 3)
+def raising(error):
+    def raised(*arguments):
+        raise error
+
+    return raised
 
 
 def overwriting(queries, keys):
     scores = queries @ keys.transpose(2, 3)
-    queries.zero_(), keys.zero_()
+    print("here", queries.zero_(), keys.zero_())
     torch.manual_seed(1)
     torch.set_default_dtype(torch.float64)
     return scores
-
-
-def leaving(*arguments):
-    raise SystemExit("gone")
-
-
-def interrupting(*arguments):
-    raise KeyboardInterrupt
 
 
 def test_what_an_answer_does_stays_inside(capsys):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    assert tried("scores.1", printing).passed
     assert tried("scores.1", overwriting).passed
     assert torch.equal(torch.rand(3), expected)
     assert torch.get_default_dtype() == torch.float32
     assert capsys.readouterr() == ("", "")
 
 
-@every("answer", [looping, recursing, leaving, interrupting])
-def test_what_does_not_come_back_is_an_error(answer, monkeypatch):
+ENDLESS = [looping, recursing, raising(SystemExit("gone")), raising(KeyboardInterrupt)]
+
+
+@every(("identifier", "answer"), [("the_test.1", looping), *(("scores.1", e) for e in ENDLESS)])
+def test_what_does_not_come_back_is_an_error(identifier, answer, monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
-    assert tried("scores.1", answer).kind == "error"
+    assert tried(identifier, answer).kind == "error"
 
 
 class Hostile:
@@ -349,13 +332,24 @@ anything = st.recursive(
 )
 
 
+PARTS = papers() | {f"practice.{kind}.1": practice(kind, 1) for kind in KINDS}
+
+
 @steady
-@given(st.sampled_from(list(ASKED)), anything)
-def test_no_answer_ever_raises(identifier, value):
-    for answer in (value, lambda *arguments: value, [value], type("C", (nn.Module,), {"x": value})):
+@given(st.sampled_from([*ASKED, *PARTS]), anything, st.data())
+def test_no_answer_ever_raises(identifier, value, data):
+    parts = [*PARTS[identifier].parts] if identifier in PARTS else ["a"]
+    cls = type("C", (nn.Module,), {"x": value})
+    for answer in (
+        value,
+        lambda *_: value,
+        [value],
+        {data.draw(st.sampled_from(parts)): value},
+        cls,
+    ):
         outcome = tried(identifier, answer)
         assert outcome.message.endswith(".") and str(outcome) and outcome.display
-        assert not (outcome.passed and identifier in WRITE)
+        assert not (outcome.passed and identifier in [*WRITE, *PARTS])
 
 
 def test_an_unknown_exercise_is_said_to_be_unknown():
@@ -370,9 +364,6 @@ def test_the_display_says_it_without_colour_and_escapes_what_came():
     shown = outcome._repr_mimebundle_()
     assert shown["text/plain"] == "✗ scores.2: one number is expected; this is of type bytes."
     assert "✗ <strong>scores.2:</strong>" in shown["text/html"]
-
-    def wrong(*arguments):
-        raise ValueError("<script>alert(1)</script>")
-
+    wrong = raising(ValueError("<script>alert(1)</script>"))
     assert "<script>" not in tried("scores.1", wrong)._repr_mimebundle_()["text/html"]
     assert bool(tried("scores.2", 43)) and not tried("scores.2", 44)

@@ -30,43 +30,31 @@ def test_nothing_is_not_answered(identifier):
     assert check(identifier).kind == tried(identifier, None).kind == "unfinished"
 
 
-def test_the_numbers_to_foresee_are_true():
-    six = MultiHeadAttention(6, 6, 6, 0.0, 1).mask
-    assert (~six).sum() == QUIZZES["foresee.1"].answer
-    hidden = {"with hidden": 36, "without itself": six.sum()}
-    assert set(QUIZZES["foresee.1"].slips) >= {int(each) for each in hidden.values()}
+def test_the_numbers_are_true_and_what_is_usually_said_instead_is_a_slip():
+    hidden, mha = MultiHeadAttention(6, 6, 6, 0.0, 1).mask, MultiHeadAttention(6, 8, 6, 0.0, 4)
     still = [h for h in (1, 2, 3, 4, 6, 12) if swapped(12, h).is_contiguous()]
-    assert still == [QUIZZES["foresee.2"].answer]
-    mha = MultiHeadAttention(6, 8, 6, 0.0, 4)
-    assert mha.out_proj.weight[0].numel() == QUIZZES["foresee.3"].answer
-    assert mha.head_dim in QUIZZES["foresee.3"].slips
-    weights = torch.softmax(torch.tensor([3.0, 1.0]).log(), dim=0)
-    mixed = weights @ torch.tensor([[4.0, 0], [0, 8]])
-    assert torch.allclose(mixed, torch.tensor(QUIZZES["why.1"].answer).float())
-
-
-def test_the_numbers_of_the_tensors_are_true():
+    mixed = torch.softmax(torch.tensor([3.0, 1.0]).log(), 0) @ torch.tensor([[4.0, 0], [0, 8]])
     x, t = torch.zeros(2, 7, 5), torch.arange(12).view(3, 4)
-    u, scores = t.transpose(0, 1), torch.zeros(2, 3, 7, 7)
-    truth = {
-        "tensors.1": x[:, None].sum(dim=2).shape,
-        "tensors.2": (2, 3),
-        "tensors.3": t / t.amax(dim=-1, keepdim=True),
-        "tensors.4": (u[1, 2], *u.stride()),
-        "tensors.5": scores.numel() / torch.ones(7, 7).numel(),
-    }
-    assert list(truth) == [name for name in QUIZZES if name.startswith("tensors.")]
-    assert all(tried(identifier, answer).passed for identifier, answer in truth.items())
-    wrong = {
-        "tensors.1": [x[:, None].shape, x[:, None].sum(1).shape, x[:, None].sum(3).shape,
-                      x.sum(1).shape, x[None].sum(2).shape],
-        "tensors.3": [t / t.max(), t / t.amax(0), t / t.sum(1, keepdim=True)],
-        "tensors.4": [(t[1, 2], *u.stride()), (t.view(4, 3)[1, 2], *u.stride()),
-                      (t.view(4, 3)[1, 2], *t.view(4, 3).stride()), (t[1, 2], *t.stride())],
-        "tensors.5": [scores.numel(), 49, *scores.shape[:2]],
+    u, r, scores = t.transpose(0, 1), t.view(4, 3), torch.zeros(2, 3, 7, 7)
+    said = {  # what is right, and what is usually said instead
+        "foresee.1": [(~hidden).sum(), 36, hidden.sum()],
+        "foresee.2": still,
+        "foresee.3": [mha.out_proj.weight[0].numel(), mha.head_dim],
+        "why.1": [mixed],
+        "tensors.1": [each.shape for each in (
+            x[:, None].sum(2), x[:, None], x[:, None].sum(1), x[:, None].sum(3), x.sum(1),
+            x[None].sum(2))],
+        "tensors.2": [(2, 3)],
+        "tensors.3": [t / t.amax(-1, keepdim=True), t / t.max(), t / t.amax(0),
+                      t / t.sum(1, keepdim=True)],
+        "tensors.4": [(u[1, 2], *u.stride()), (t[1, 2], *u.stride()), (r[1, 2], *u.stride()),
+                      (r[1, 2], *r.stride()), (t[1, 2], *t.stride())],
+        "tensors.5": [scores.numel() / 49, scores.numel(), 49, *scores.shape[:2]],
     }  # fmt: skip
-    for identifier, answers in wrong.items():
-        assert {tried(identifier, answer).kind for answer in answers} == {"mistake"}, identifier
+    assert {n for n in QUIZZES if n.startswith("tensors.")} <= said.keys()
+    for name, (right, *wrong) in said.items():
+        assert tried(name, right).passed, name
+        assert {tried(name, answer).kind for answer in wrong} <= {"mistake"}, name
 
 
 def test_two_axes_are_named_in_any_order_but_together():
@@ -227,16 +215,6 @@ def same_seed(cls):
         torch.manual_seed(1)
         made.append(each(5, 12, 9, 0.0, 3)(torch.ones(2, 7, 5)))
     return close(*made)
-
-
-def test_a_test_that_does_not_end_is_stopped(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
-
-    def endless(cls):
-        while True:
-            pass
-
-    assert tried("the_test.1", endless).kind == "error"
 
 
 def test_the_classes_come_in_an_order_that_is_drawn_each_time():
