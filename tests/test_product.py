@@ -1,5 +1,6 @@
 """Every mistake of the catalogue in every change since the lecture, and in every two of them."""
 
+import dataclasses
 import itertools
 import re
 
@@ -12,6 +13,7 @@ from eleven_steps.checks.know.catalogue import (
     VARIANT_MISTAKES,
     cannot,
     mistakes_of,
+    show_lines,
     wrong_class,
 )
 from eleven_steps.checks.know.right import planted, play
@@ -20,6 +22,7 @@ from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.contract import VARIANTS, combined, signature
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import facts
+from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -54,15 +57,15 @@ def looks(cls, variant):
 def alike(one, other):
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return close(one.float(), other.float())
-    if isinstance(one, Failure) or not hasattr(one, "__dataclass_fields__"):
-        if isinstance(one, list | tuple | dict) and type(one) is type(other):
-            values = one.values() if isinstance(one, dict) else one
-            others = other.values() if isinstance(other, dict) else other
-            return len(one) == len(other) and all(map(alike, values, others))
-        return type(one) is type(other) and one == other
-    return type(one) is type(other) and all(
-        alike(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
-    )
+    if type(one) is not type(other):
+        return False
+    if dataclasses.is_dataclass(one) and not isinstance(one, Failure):
+        one, other = vars(one), vars(other)
+    if isinstance(one, dict):
+        one, other = [*one.values()], [*other.values()]
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one == other
 
 
 PUSH = ["gqa", "linear"]  # other layers, and no softmax
@@ -87,6 +90,27 @@ def test_each_mistake_is_another_class_in_a_variant_or_says_why_it_is_none(varia
         wrong = play(cases_of(variant).main, name)
         before = STEPS[: min(*mistake.steps, 5) - 1]  # a scale acts on scores where alibi undoes it
         assert wrong.failure or all(alike(wrong.steps[s], scene.steps[s]) for s in before), name
+
+
+def test_no_two_mistakes_are_the_same_class():
+    made = {"right": wrong_class()} | {name: wrong_class(name) for name in MISTAKES}
+    seen = {name: [*map(attempt, looks(cls, ""))] for name, cls in made.items()}
+    assert all(map(alike, map(attempt, looks(MultiHeadAttention, "")), seen["right"]))
+    for one, other in itertools.combinations(seen, 2):
+        assert not all(map(alike, seen[one], seen[other])), f"{one} and {other} come to the same"
+
+
+def test_all_eleven_steps_have_mistakes_in_the_order_of_steps_and_changes():
+    assert [*dict.fromkeys(mistake.step for mistake in MISTAKES.values())] == [*range(1, 12)]
+    made_in = [mistake.variant for mistake in VARIANT_MISTAKES.values()]
+    assert made_in == sorted(made_in, key=[*VARIANTS].index)
+
+
+def test_lines_are_shown_side_by_side_and_two_mistakes_can_be_planted_at_once():
+    no_scale = "- scaled = masked.div_(self.head_dim**0.5)\n+ scaled = masked"
+    assert show_lines("no_scale") == no_scale
+    both = show_lines("no_scale", "no_mask")
+    assert no_scale.splitlines()[1] in both and "+ masked = scores" in both
 
 
 # The lecture's mistakes as learners write them, each in a base class, beside changes since.
