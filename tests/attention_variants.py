@@ -6,6 +6,8 @@ other line written differently.
 """
 
 import math
+import tomllib
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -15,47 +17,7 @@ from eleven_steps.checks.know.catalogue import edited_source
 from helpers import attention
 from helpers.attention import MultiHeadAttention
 
-STYLES = {
-    "functional": {
-        "check_input(x, self.W_query, self.context_length)": "assert x.dim() == 3",
-        "self.W_query(x)": "nn.functional.linear(x, self.W_query.weight, self.W_query.bias)",
-        "self.W_key(x)": "nn.functional.linear(x, self.W_key.weight, self.W_key.bias)",
-        "self.W_value(x)": "nn.functional.linear(x, self.W_value.weight, self.W_value.bias)",
-        "queries.view(split)": "queries.reshape(split)",
-        "keys.view(split)": "keys.reshape(split)",
-        "values.view(split)": "values.reshape(split)",
-        "queries.transpose(1, 2)": "queries.permute(0, 2, 1, 3)",
-        "keys.transpose(1, 2)": "keys.permute(0, 2, 1, 3)",
-        "values.transpose(1, 2)": "values.permute(0, 2, 1, 3)",
-        "scores = queries @ keys.transpose(2, 3)": "scores = torch.matmul(queries, keys.mT)",
-        "scores.masked_fill_(future, -torch.inf)": "torch.where(future, -torch.inf, scores)",
-        "masked.div_(self.head_dim**0.5)": "masked * self.head_dim**-0.5",
-        "torch.softmax(scaled, dim=-1)": "(scaled - scaled.logsumexp(-1, keepdim=True)).exp()",
-        "self.dropout(weights)": "nn.functional.dropout(weights, self.dropout.p, self.training)",
-        "weights @ values": 'torch.einsum("bhij,bhjd->bhid", weights, values)',
-        "context.transpose(1, 2)": "context.permute(0, 2, 1, 3)",
-        "context.contiguous().view(b, num_tokens, self.d_out)": "context.reshape("
-        "b, num_tokens, -1)",
-    },
-    "moved": {
-        "check_input(x, self.W_query, self.context_length)": "pass",
-        "queries.view(split)": "torch.reshape(queries, split)",
-        "keys.view(split)": "torch.reshape(keys, split)",
-        "values.view(split)": "torch.reshape(values, split)",
-        "queries.transpose(1, 2)": "torch.stack(queries.unbind(2), dim=1)",
-        "keys.transpose(1, 2)": "torch.swapaxes(keys, 2, 1)",
-        "values.transpose(1, 2)": "values.movedim(2, 1)",
-        "self.mask[:num_tokens, :num_tokens]": "self.mask.narrow(0, 0, num_tokens)"
-        ".narrow(1, 0, num_tokens)",
-        "scores.masked_fill_(future, -torch.inf)": "scores.masked_fill(future != 0, -torch.inf)",
-        "masked.div_(self.head_dim**0.5)": "torch.mul(masked, 1 / self.head_dim**0.5)",
-        "torch.softmax(scaled, dim=-1)": "nn.Softmax(dim=3)(scaled)",
-        "weights @ values": "torch.matmul(weights, values)",
-        "context.transpose(1, 2)": "torch.swapdims(context, 1, 2)",
-        "context.contiguous().view(b, num_tokens, self.d_out)": "torch.reshape("
-        "context, (b, num_tokens, self.d_out))",
-    },
-}
+STYLES = tomllib.loads(Path(__file__).with_name("styles.toml").read_text("utf-8"))
 
 
 def carrier(style: str, *mistakes: str) -> type[nn.Module]:

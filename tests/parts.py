@@ -1,43 +1,12 @@
 """Every part, alone and among others, and a module of telling sizes to put it into."""
 
+# ruff: noqa: F403, F405 - PARTS names every part there is
+
 import torch
 from sizes import TELLING
 from torch import nn
 
-from eleven_steps.beyond.variants import (
-    Alibi,
-    Cap,
-    Chunks,
-    Delta,
-    FirstPairs,
-    Full,
-    Gate,
-    GroupedHeads,
-    GroupedOut,
-    KeysAsValues,
-    Latent,
-    Linear,
-    LinearScaling,
-    Llama3Scaling,
-    Norm,
-    OtherSequence,
-    Padding,
-    Pool,
-    QueryLatent,
-    Rope,
-    Sinks,
-    Temperature,
-    TopBlocks,
-    TopKeys,
-    TopPooledKeys,
-    TopPools,
-    TurnedBack,
-    Unscaled,
-    ValueNorm,
-    VariantAttention,
-    Window,
-    YarnScaling,
-)
+from eleven_steps.beyond.variants import *
 
 B, TOKENS, D_IN, D_OUT, HEADS = TELLING
 LEFT = torch.tensor([[True] * 2 + [False] * 5, [False] * 7])

@@ -47,7 +47,7 @@ class Plain(nn.Module):
 
 class Fused(Plain):
     def seen(self, q, k):
-        return ~self.hidden(q.new_zeros(q.shape[-2], k.shape[-2]))
+        return ~self.hidden(q.new_zeros(1, 1, q.shape[-2], k.shape[-2]))
 
     def attend(self, q, k, v):
         p = self.drop.p if self.training else 0.0
@@ -66,11 +66,6 @@ class PlainGqa(Plain):
         k = k[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)
         v = v[:, :, None].expand(-1, -1, n, -1, -1).flatten(1, 2)
         return q, k, v
-
-
-class FusedGqa(Fused, PlainGqa):
-    def project(self, x):
-        return Plain.project(self, x)
 
 
 class PlainNorm(Plain):
@@ -206,11 +201,6 @@ class PlainFull(Plain):
         return torch.zeros_like(scores, dtype=torch.bool)
 
 
-class FusedFull(Fused):
-    def seen(self, q, k):
-        return None
-
-
 class PlainPadding(Plain):
     def hidden(self, scores):
         hidden = super().hidden(scores) | self.filling[:, None, None]
@@ -221,33 +211,10 @@ class PlainPadding(Plain):
         return super().forward(x)
 
 
-class FusedPadding(Fused):
-    def forward(self, x, is_padding):
-        q, k, v = self.project(x)
-        seen = ~is_padding[:, None, None, :] & self.seen(q, k)
-        seen = seen | torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
-        p = self.drop.p if self.training else 0.0
-        context = F.scaled_dot_product_attention(q, k, v, seen, p)
-        return self.out_proj(context.transpose(1, 2).flatten(2))
-
-
-class PlainOther(Plain):
-    def hidden(self, scores):
-        return torch.zeros_like(scores, dtype=torch.bool)
-
+class PlainOther(PlainFull):
     def forward(self, x, other):
         q = self.split(self.W_query(x))
         k, v = self.split(self.W_key(other)), self.split(self.W_value(other))
-        return self.out_proj(self.attend(q, k, v).transpose(1, 2).flatten(2))
-
-
-class FusedOther(Fused):
-    def seen(self, q, k):
-        return None
-
-    def forward(self, x, other):
-        q, _, _ = self.project(x)
-        _, k, v = self.project(other)
         return self.out_proj(self.attend(q, k, v).transpose(1, 2).flatten(2))
 
 
@@ -291,12 +258,6 @@ class PlainGate(Plain):
         return self.out_proj(self.W_gate(x).sigmoid() * context)
 
 
-class FusedGate(Fused, PlainGate):
-    def forward(self, x):
-        context = self.attend(*self.project(x)) * self.split(1 / (1 + (-self.W_gate(x)).exp()))
-        return self.out_proj(context.transpose(1, 2).flatten(2))
-
-
 class PlainLatent(Plain):
     def __init__(self, d_in, d_out, *sizes, qkv_bias=False, latent_dim, rope_dim):
         super().__init__(d_in, d_out, *sizes, qkv_bias)
@@ -315,13 +276,6 @@ class PlainLatent(Plain):
         q = torch.cat([q[..., : self.width], turned(q[..., self.width :])], -1)
         k = torch.cat([self.split(self.W_key(latent)), shared], -1)
         return q, k, self.split(self.W_value(latent))
-
-
-class FusedLatent(PlainLatent):
-    def scores(self, q, k):
-        plain, turning = q.split([self.width, self.turning], -1)
-        scores = plain @ k[..., : self.width].mT + turning @ k[:, :1, :, self.width :].mT
-        return scores / (self.width + self.turning) ** 0.5
 
 
 class PlainCache(Plain):
@@ -410,6 +364,11 @@ class FusedLinear(PlainLinear):
             table = table + key * value
             context.append(query @ table)
         return torch.cat(context, 2)
+
+
+for variant, plain in [*vars().items()]:  # what is not written above
+    if variant.startswith("Plain") and (name := variant.replace("Plain", "Fused")) not in vars():
+        vars()[name] = type(name, (Fused, plain), {})
 
 
 def of_style(style):
