@@ -1,6 +1,5 @@
 """Whatever a class does, the checks answer, leave everything as it was, and time it alone."""
 
-import functools
 import os
 import random
 import signal
@@ -56,7 +55,7 @@ class Rude(Exception):
 
 
 def raising(error):
-    def act(module, x):
+    def act(*args, **options):
         raise error
 
     return act
@@ -139,49 +138,48 @@ def nothing_comes_out(first, later, turn, where):
         return (first if len(calls) <= turn else later)(self, x)
 
     before = state()
-    verdict = check_attention(type("Fuzzed", (Base,), {where: act}))
+    verdict = check_attention(acting(where, act))
     assert state() == before
     assert isinstance(verdict, Outcome)
     assert verdict.message and str(verdict) and verdict.display
     assert verdict.step is None or 1 <= verdict.step <= 11
 
 
-class NeverEnds(Base):
-    def forward(self, x):
-        while True:
-            pass
+def forever(*args, **options):
+    while True:
+        pass
 
 
-class CallsItself(Base):
-    def forward(self, x):
-        return self.forward(x)
+def sleep(module, x):
+    time.sleep(30)
 
 
-class Sleeps(Base):
-    def forward(self, x):
-        time.sleep(30)
+def call_itself(module, x):
+    return module.forward(x)
 
 
-class NeverAnswers(Base):
-    def __getattribute__(self, name):
-        while True:
-            pass
+def acting(where, act):
+    """A class that does something else in one place."""
+    return type("Acting", (Base,), {where: act})
 
 
-class NeverBuilt(Base):
-    def __init__(self, *args, **options):
-        while True:
-            pass
-
-
-@every("cls", [NeverEnds, Sleeps, CallsItself, NeverAnswers, NeverBuilt])
-def test_what_does_not_end_is_stopped(cls, monkeypatch):
+@every(
+    ("where", "act"),
+    [
+        ("forward", forever),
+        ("forward", sleep),
+        ("forward", call_itself),
+        ("__getattribute__", forever),
+        ("__init__", forever),
+    ],
+)
+def test_what_does_not_end_is_stopped(where, act, monkeypatch):
     for place in ("classes", "answers"):
         monkeypatch.setattr(f"eleven_steps.checks.judge.{place}.SECONDS", 0.1)
-    before = state()
+    before, cls = state(), acting(where, act)
     verdict, said = check_attention(cls), check("your_class.1", cls, record=False)
     assert not verdict.passed and not said.passed and state() == before
-    if cls is not CallsItself:
+    if act is not call_itself:
         assert "does not end" in verdict.message and "no end" in said.message
 
 
@@ -201,14 +199,20 @@ class Thing:
     pass
 
 
-class InACallback(Base):
+def in_a_callback(module, x):
     """Whatever is raised while the callback of a weak reference runs, Python drops."""
+    while True:
+        thing = Thing()
+        kept = weakref.ref(thing, lambda _: sum(range(1000)))
+        del thing, kept
 
-    def forward(self, x):
-        while True:
-            thing = Thing()
-            kept = weakref.ref(thing, lambda _: sum(range(1000)))
-            del thing, kept
+
+def interrupted_in_a_callback(module, x):
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    while kept:
+        pass
 
 
 def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
@@ -216,41 +220,27 @@ def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
     dropped = []
     monkeypatch.setattr("sys.unraisablehook", dropped.append)
     for _ in range(3):
-        assert "does not end" in check_attention(InACallback).message
-    assert not dropped
+        assert "does not end" in check_attention(acting("forward", in_a_callback)).message
     monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 60)
-    interrupt = functools.partial(signal.raise_signal, signal.SIGINT)
-
-    class Interrupted(Base):
-        def forward(self, x):
-            thing = Thing()
-            kept = weakref.ref(thing, lambda _: interrupt())
-            del thing
-            while kept:
-                pass
-
     with pytest.raises(KeyboardInterrupt):
-        check_attention(Interrupted)
+        check_attention(acting("forward", interrupted_in_a_callback))
     assert not dropped
 
 
 def test_what_does_not_end_is_stopped_in_another_thread(monkeypatch):
     monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.1)
     verdicts = []
-    thread = threading.Thread(target=lambda: verdicts.append(check_attention(NeverEnds)))
+    cls = acting("forward", forever)
+    thread = threading.Thread(target=lambda: verdicts.append(check_attention(cls)))
     thread.start()
     thread.join()
     assert "does not end" in verdicts[0].message
 
 
 def test_the_person_at_the_keyboard_gets_through():
-    class Interrupted(Base):
-        def forward(self, x):
-            signal.raise_signal(signal.SIGINT)
-
     before = state()
     with pytest.raises(KeyboardInterrupt):
-        check_attention(Interrupted)
+        check_attention(acting("forward", lambda module, x: signal.raise_signal(signal.SIGINT)))
     assert state() == before
 
 
@@ -269,17 +259,17 @@ def test_an_earlier_alarm_still_rings():
         signal.signal(signal.SIGALRM, handler)
 
 
-def test_nothing_is_printed_and_the_default_dtype_does_not_matter(capfd):
-    class Loud(Base):
-        def forward(self, x):
-            print("here I am")
-            print("and here", file=sys.stderr)
-            warnings.warn("beware", stacklevel=1)
-            return super().forward(x)
+def loud(module, x):
+    print("here I am")
+    print("and here", file=sys.stderr)
+    warnings.warn("beware", stacklevel=1)
+    return Base.forward(module, x)
 
+
+def test_nothing_is_printed_and_the_default_dtype_does_not_matter(capfd):
     torch.set_default_dtype(torch.float64)
     try:
-        assert check_attention(Loud).passed
+        assert check_attention(acting("forward", loud)).passed
         assert capfd.readouterr() == ("", "")
         assert torch.get_default_dtype() == torch.float64
     finally:
@@ -287,15 +277,11 @@ def test_nothing_is_printed_and_the_default_dtype_does_not_matter(capfd):
 
 
 def test_every_answer_is_the_same_each_time():
-    class Wrong(Base):
-        def hide(self, scores):
-            return scores.tril()
-
-    torch.manual_seed(1)
-    first = check_attention(Wrong)
-    torch.manual_seed(2)
-    torch.rand(7)
-    assert check_attention(Wrong) == first
+    verdicts = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        verdicts.append(check_attention(acting("hide", lambda module, scores: scores.tril())))
+    assert verdicts[0] == verdicts[1]
 
 
 def test_state_comes_back_after_an_error():
@@ -317,14 +303,11 @@ def test_a_strange_metaclass_is_answered():
 @every("error", [isolate.TimeUp, isolate.Stopped, KeyboardInterrupt, SystemExit])
 @every("where", ["__init__", "forward"])
 def test_an_exception_of_ours_that_the_class_raises_stays_inside(error, where):
-    def raising(*args, **options):
-        raise error
-
-    cls = type("Raises", (Base,), {where: raising})
+    cls = acting(where, raising(error))
     verdict = check_attention(cls)
     assert not verdict.passed and "raises" in verdict.message, verdict
     assert check("your_class.1", cls, record=False).kind == "error"
-    assert check("scores.1", raising, record=False).kind == "error"
+    assert check("scores.1", raising(error), record=False).kind == "error"
 
 
 # The clock
@@ -344,17 +327,15 @@ def slowed(function, seconds):
     return slow
 
 
+WRONG = carrier("functional", "scores_transposed")
+
+
 @every(
     ("cls", "places", "seconds", "limit"),
     [
         (Base, ["judge.subject.play"], 0.04, 1.2),  # asked for every case
-        (
-            carrier("functional", "scores_transposed"),
-            ["judge.differ.walk", "judge.differ.differ"],
-            0.35,
-            0.5,
-        ),
-        (carrier("functional", "scores_transposed"), ["run.recording.copy_of"], 0.02, 0.5),
+        (WRONG, ["judge.differ.walk", "judge.differ.differ"], 0.35, 0.5),
+        (WRONG, ["run.recording.copy_of"], 0.02, 0.5),
     ],
     ids=["right", "wrong", "while it runs"],
 )
@@ -377,13 +358,8 @@ def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
 
 
 def test_work_of_the_class_itself_is_stopped(monkeypatch):
-    class Slow(Base):
-        def forward(self, x):
-            work(0.2)
-            return super().forward(x)
-
     monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.5)
-    verdict = check_attention(Slow)
+    verdict = check_attention(acting("forward", slowed(Base.forward, 0.2)))
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
 
 

@@ -11,7 +11,6 @@ from said import answers, as_read, typed
 from sampled import sampled, sampled_answers
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.checks.know.catalogue import MISTAKES, edited_source
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import MAIN
@@ -124,14 +123,6 @@ def test_two_mistakes_are_both_named_the_first_first(pair):
     assert verdict.message.startswith(f"Step {verdict.step} (")
 
 
-def test_the_message_gives_the_sizes_and_the_place():
-    verdict = check_attention(carrier("functional", "scale_sqrt_d_out"))
-    assert verdict.message == (
-        "Step 7 (softmax): The scores are divided by the square root of d_out (40); it should be "
-        "the square root of head_dim (8). Look at what the softmax is given."
-    )
-
-
 # The verdict
 
 
@@ -143,8 +134,3 @@ def test_a_verdict_is_shown_as_a_box_and_as_text():
     assert bundle["text/plain"].startswith("not yet: Step 7 (softmax):")
     assert "var(--jp-" in bundle["text/html"]
     assert 'aria-label="Verdict: not yet"' in bundle["text/html"]
-
-
-def test_a_message_is_no_markup():
-    verdict = Outcome("", "value", "a < b in `x & y`", 2)
-    assert "a &lt; b in <code>x &amp; y</code>" in verdict.display

@@ -3,11 +3,11 @@
 import ast
 import contextlib
 import io
-import linecache
 import math
 
 import pytest
 import torch
+from said import typed
 from sampled import sampled
 from torch import nn
 from torch.nn import functional as F
@@ -181,12 +181,10 @@ def mutants(style):
                 yield f"{style}, line {node.lineno}, {len(seen)}", text, {*map(int, steps.split())}
 
 
-def built(name, source):
+def built(source):
     """The class of a source, whose lines tracebacks know, as in a notebook."""
-    file = f"<cell {name}>"
-    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     scope = {"nn": nn, "torch": torch, "F": F, "math": math, "__name__": __name__}
-    exec(compile(source, file, "exec"), scope)
+    typed(source, scope)
     return scope["Mine"]
 
 
@@ -207,11 +205,10 @@ def outputs(cls):
 def same(ones, others):
     """Whether outputs agree, errors with errors."""
     for one, other in zip(ones, others, strict=True):
-        tensors = isinstance(one, torch.Tensor), isinstance(other, torch.Tensor)
-        if tensors == (True, True):
-            if one.shape != other.shape or not torch.allclose(one, other, 1e-4, 1e-5, True):
+        if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+            if isinstance(one, torch.Tensor) or isinstance(other, torch.Tensor):
                 return False
-        elif any(tensors):
+        elif one.shape != other.shape or not torch.allclose(one, other, 1e-4, 1e-5, True):
             return False
     return True
 
@@ -220,11 +217,11 @@ def placed(every, start=0):
     """Judge one in so many mutants: how many, those that pass, those at another step."""
     count, passed, elsewhere = 0, [], []
     for style in STYLES:
-        right = list(outputs(built(style, HEAD + STYLES[style].strip("\n"))))
+        right = list(outputs(built(HEAD + STYLES[style].strip("\n"))))
         for index, (name, source, steps) in enumerate(mutants(style)):
             if (index - start) % every:
                 continue
-            cls = built(name, source)
+            cls = built(source)
             mine = list(outputs(cls))
             if same(mine, right):
                 continue  # the same function, written otherwise
@@ -245,7 +242,7 @@ def same_as_named(verdict, mine):
 
 @sampled("style", [*STYLES])
 def test_the_unchanged_class_is_right(style):
-    verdict = check_attention(built(style, HEAD + STYLES[style].strip("\n")))
+    verdict = check_attention(built(HEAD + STYLES[style].strip("\n")))
     assert verdict.passed, verdict
 
 

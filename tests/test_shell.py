@@ -155,32 +155,36 @@ OUTCOMES = {
 }
 
 
+@pytest.fixture
+def judged(monkeypatch):
+    """The shell, whose targets are judged as OUTCOMES says."""
+    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+    return shell.main
+
+
 @pytest.mark.parametrize(
     ("targets", "status"),
     [(["right"], 0), (["wrong", "right"], 1), (["neither", "wrong"], 2)],
 )
-def test_the_status_is_that_of_the_worst(targets, status, capsys, monkeypatch):
-    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
-    assert shell.main(targets) == status
+def test_the_status_is_that_of_the_worst(targets, status, judged, capsys):
+    assert judged(targets) == status
     assert capsys.readouterr().out.count("✗") == targets.count("wrong")
 
 
-def test_without_a_terminal_that_can_show_it_all_is_said(monkeypatch):
-    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+def test_without_a_terminal_that_can_show_it_all_is_said(judged, monkeypatch):
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(kept := io.BytesIO(), "ascii"))
-    shell.main(["neither", "right"])
+    judged(["neither", "right"])
     sys.stdout.flush()
     said = kept.getvalue().decode()
     assert said.startswith("? neither: not judged\n") and "\x1b" not in said
     assert r"\u2713 right: right" in said
 
 
-def test_colour_is_for_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+def test_colour_is_for_a_terminal(judged, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)
-    shell.main(["right"])
+    judged(["right"])
     assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
     monkeypatch.setenv("NO_COLOR", "1")
-    shell.main(["right"])
+    judged(["right"])
     assert capsys.readouterr().out.startswith("✓")

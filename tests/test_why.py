@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from eleven_steps import sliders
-from eleven_steps.pictures import HEAD_COLOURS, Arrow, draw_blocks, draw_matrices, draw_vectors
+from eleven_steps.pictures import Arrow, draw_blocks, draw_vectors
 from eleven_steps.pictures.vectors import MARGIN, UNIT
 from eleven_steps.sliders.words import SENTENCES
 from helpers.examples import load_example
@@ -63,18 +63,6 @@ def test_arrows_end_where_their_numbers_say():
     origin = MARGIN + UNIT, 1.5 * MARGIN + 4 * UNIT
     for tip, (x, y) in zip(tips, ((2, 1), (-1, 3)), strict=True):
         assert [float(t) for t in tip] == [origin[0] + x * UNIT, origin[1] - y * UNIT]
-
-
-def test_matrices_are_drawn_number_for_number():
-    whole, part = torch.tensor([[1.0, -2], [30, 4]]), torch.tensor([[0.25, -0.5]])
-    picture = draw_matrices({"A": whole, "b": part}, "Title")
-    assert texts(picture)[1:] == ["A (2, 2)", "1", "-2", "30", "4", "b (1, 2)", "0.25", "-0.50"]
-    assert picture.description == "A = [[1, -2], [30, 4]]; b = [[0.25, -0.5]]."
-
-
-def test_rows_of_a_matrix_take_the_colours_of_their_heads():
-    drawn = draw_matrices({"A": torch.tensor([[1.0, 2], [3, 4]])}, "T", heads=[1, None])
-    assert HEAD_COLOURS[1] in drawn.svg and HEAD_COLOURS[0] not in drawn.svg
 
 
 def test_the_diagram_shows_names_where_they_are_given():
