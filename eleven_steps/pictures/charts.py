@@ -81,10 +81,9 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Picture:
         "without the scale": [torch.softmax(s, dim=-1) for s in scores.values()],
         "with the scale": [torch.softmax(s / d**0.5, dim=-1) for d, s in scores.items()],
     }
-    measures = {"entropy of the weights (bits)": entropy, "gradient of a weight": slope}
     found = {
-        what: {name: [measure(w).mean().item() for w in of] for name, of in weights.items()}
-        for what, measure in measures.items()
+        "entropy of the weights (bits)": measured(entropy, weights),
+        "gradient of a weight": measured(slope, weights),
     }
     with chart() as figure:
         for axes, (what, lines) in zip(figure.subplots(1, 2), found.items(), strict=True):
@@ -114,7 +113,12 @@ def draw_squares(
         amounts: what each square stands for, and how much of it there is.
         title: what there is to see, in a sentence.
         write: how an amount is written.
+
+    Raises:
+        ValueError: amounts is empty, or one of them is not positive.
     """
+    if not amounts or min(amounts.values()) <= 0:
+        raise ValueError(f"amounts are {dict(amounts)}: one or more positive ones are expected")
     largest = max(amounts.values()) ** 0.5
     label, gap = 0.36 * largest, 0.08 * largest  # the room that two lines of text take
     with chart() as figure:
@@ -144,6 +148,9 @@ def draw_growth(
         lines: two names, each with one amount for each number of tokens.
         what: what the amounts are, and in which unit.
         title: what there is to see, in a sentence.
+
+    Raises:
+        ValueError: lines are not two.
     """
     with chart() as figure:
         axes = figure.subplots()
@@ -194,9 +201,18 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
         rows: for each question the share that each model reaches, the models in one order.
         what: what the shares are of.
         title: what there is to see, in a sentence.
+
+    Raises:
+        ValueError: there are no rows, a row has no shares or more than another, or a share is not
+            from 0 to 1.
     """
     rows = {name: [float(share) for share in shares] for name, shares in rows.items()}
-    models = len(next(iter(rows.values())))
+    lengths = {len(shares) for shares in rows.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"rows have {sorted(lengths)} shares: one number, not 0, is expected")
+    if not all(0 <= share <= 1 for shares in rows.values() for share in shares):
+        raise ValueError("rows hold a share that is not from 0 to 1")
+    (models,) = lengths
     with chart() as figure:
         axes = figure.subplots()
         for place, shares in enumerate(rows.values()):
@@ -211,6 +227,13 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
         f"{name}: " + ", ".join(f"{share:.2f}" for share in shares) for name, shares in rows.items()
     )
     return picture(drawing, title, f"{what}, one dot for each of {models} models. {facts}.")
+
+
+def measured(
+    measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
+) -> dict[str, list[float]]:
+    """Return the mean of a measure for every (..., keys) of weights, under the same names."""
+    return {name: [measure(w).mean().item() for w in tensors] for name, tensors in weights.items()}
 
 
 def entropy(weights: torch.Tensor) -> torch.Tensor:

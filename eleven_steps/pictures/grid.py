@@ -36,17 +36,9 @@ def grid(
     left = svg.CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     above = [line for line in (top_labels, column_labels) if line]
     top, (width, height) = 16 * len(above), cell
-    framed_cells = set(marked)
+    looks = heads, shades, kept, set(marked)
     cells = [
-        Cell(
-            value,
-            left + j * width,
-            top + i * height,
-            svg.head_colour(heads[i][j] if heads else None),
-            None if shades is None else shades[i][j],
-            kept is None or kept[i][j],
-            (i, j) in framed_cells,
-        )
+        cell_at(i, j, value, (left + j * width, top + i * height), *looks)
         for i, row in enumerate(rows)
         for j, value in enumerate(row)
     ]
@@ -94,6 +86,18 @@ class Cell:
             return self.colour, line, svg.FAINT
         opacity = svg.TINT if self.shade is None else svg.FAINT + step * round(self.shade * 10)
         return self.colour, line, opacity
+
+
+def cell_at(i, j, value, place, heads, shades, kept, marked) -> Cell:
+    """Return the cell of row i and column j at a place; the rest as in grid."""
+    return Cell(
+        value,
+        *place,
+        svg.head_colour(heads[i][j] if heads else None),
+        None if shades is None else shades[i][j],
+        kept is None or kept[i][j],
+        (i, j) in marked,
+    )
 
 
 def by_look(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:

@@ -55,8 +55,14 @@ def draw_linked(
         code: a function whose steps begin with comments, "# 5 scores" for one.
         steps: those of a trace, in order.
         told: lines of words, by "line 9" or "step 2".
+
+    Raises:
+        ValueError: the steps are not those of the code, or a tensor is too large for its place.
     """
     step_at, numbers = steps_of(code), [step.number for step in steps]
+    found = sorted({*step_at.values()} - {0})
+    if found != numbers:
+        raise ValueError(f"the code has the steps {found}: those of the trace are {numbers}")
     num_heads = sizes_of({step.name: step for step in steps})["num_heads"]
     beside = [legend(num_heads), *(card(step, num_heads) for step in steps)]
     lines = list(enumerate(coloured(code), 1))
@@ -112,6 +118,8 @@ def card(step: TracedStep, num_heads: int) -> str:
     room = WIDTH if alone else WIDTH / len(step.tensors)
     for place, called in enumerate(step.tensors):
         cells = small(shown_of(step, called, num_heads), room - (NAME if alone else 8), LOW)
+        if cells is None:
+            raise ValueError(f"{called} {shape_of(step)} is too large for its place")
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)

@@ -15,8 +15,15 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
     Args:
         num_heads, head_dim: heads in all, and features of a head; at most 24 heads.
         num_processes: how many share them; it must divide num_heads.
+
+    Raises:
+        ValueError: the heads cannot be shared out evenly, or are too many to draw.
     """
-    check_even(num_heads, "heads", num_processes)
+    if num_heads % num_processes or num_heads > 24:
+        raise ValueError(
+            f"num_heads is {num_heads} and num_processes is {num_processes}: at most 24 heads, "
+            f"a multiple of num_processes, are expected"
+        )
     per_process = num_heads // num_processes
     firsts = range(0, num_heads, per_process)
     shares = [range(first, first + per_process) for first in firsts]
@@ -32,12 +39,6 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
         f"columns of out_proj that belong to its heads, {head_dim} features each: {who}. Each "
         f"makes a part of out, as large as out; one all-reduce adds the parts up.",
     )
-
-
-def check_even(number: int, what: str, num_processes: int) -> None:
-    """Raise ValueError unless so many heads or tokens can be shared out evenly."""
-    if number % num_processes:
-        raise ValueError(f"{num_processes} processes cannot share {number} {what} evenly")
 
 
 def fixed(drawing: svg.Drawing) -> svg.Drawing:
@@ -124,8 +125,15 @@ def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
     Args:
         num_tokens: a multiple of num_processes; process 0 has the first ones.
         num_processes: at most 8.
+
+    Raises:
+        ValueError: the tokens cannot be shared out evenly, or the processes are too many to draw.
     """
-    check_even(num_tokens, "tokens", num_processes)
+    if num_tokens % num_processes or num_processes > 8:
+        raise ValueError(
+            f"num_tokens is {num_tokens} and num_processes is {num_processes}: at most 8 "
+            f"processes, and a multiple of them in tokens, are expected"
+        )
     per_process, width, height, left = num_tokens // num_processes, 92, 30, 66
     body = ""
     for place in range(num_processes):

@@ -6,7 +6,9 @@ import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
+from eleven_steps.pictures.tensors import MAX_COLUMNS
 
+MOST_KEYS = MAX_COLUMNS - 6
 LEFT = svg.CHARACTER * 20  # where the cells begin, right of the labels
 
 
@@ -26,10 +28,17 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
         size: keys in a block; the last block may have fewer.
         block: the block that was read last, from 0.
 
+    Raises:
+        ValueError: there is no such block, or there are too many keys to draw.
+
     Source: "Online normalizer calculation for softmax" (2018), algorithm 3.
     """
+    if len(scaled) > MOST_KEYS:
+        raise ValueError(f"scaled has {len(scaled)} scores: at most {MOST_KEYS} can be drawn")
     key = torch.arange(len(scaled))
     blocks = key.split(size)
+    if not 0 <= block < len(blocks):
+        raise ValueError(f"block is {block}: one from 0 to {len(blocks) - 1} is expected")
     start, end = blocks[block][0].item(), blocks[block][-1].item() + 1
     read = [scaled[: keys[-1] + 1] for keys in blocks[: block + 1]]
     largest = torch.stack([row.max() for row in read])

@@ -124,6 +124,11 @@ def draw_product(left: Shown, right: Shown, product: Shown, row: int, column: in
         row, column: the element of product to follow.
     """
     inner = left.tensor.shape[1]
+    if not (0 <= row < len(product.tensor) and 0 <= column < product.tensor.shape[1]):
+        raise ValueError(
+            f"row {row}, column {column} is not in {product.name}, whose shape is "
+            f"{tuple(product.tensor.shape)}"
+        )
     marks = ([(row, k) for k in range(inner)], [(k, column) for k in range(inner)], [(row, column)])
     shown = left, right, product
     planes = [plane(one, (), marked=cells) for one, cells in zip(shown, marks, strict=True)]

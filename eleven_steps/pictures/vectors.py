@@ -41,6 +41,8 @@ class Arrow:
     def __post_init__(self):
         if len(self.end) != 2 or not all(map(math.isfinite, self.end)):
             raise ValueError(f"{self.name} is {list(self.end)}: two finite numbers are expected")
+        if self.look not in LOOKS:
+            raise ValueError(f"{self.name} looks {self.look!r}: {', '.join(LOOKS)} are expected")
 
 
 def draw_vectors(
