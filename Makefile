@@ -69,7 +69,7 @@ lint: $(ALL)         ## check the style of all code, notebooks included, and who
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo
 
-hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form
+hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form, the drawing of imports
 	$(BIN)/pre-commit install
 
 help:                ## list these commands

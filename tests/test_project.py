@@ -12,6 +12,7 @@ from collections import Counter
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
+import draw_imports
 import lab
 import nbformat
 import renew
@@ -65,6 +66,11 @@ def test_a_name_of_a_file_stands_for_one_thing():
     assert [name for name, count in names.items() if count > 1] == []
     folders = {path.parent.name for path in named}
     assert not [path for path in named if path.stem in folders - {path.parent.name}]
+
+
+def test_the_drawing_of_imports_is_current():
+    now, page = draw_imports.drawing(), draw_imports.PAGE.read_text("utf-8")
+    assert "judge --> " in now and now in page, "run: python tools/draw_imports.py"
 
 
 def test_notebooks_and_tools_import_the_public_face():
