@@ -369,7 +369,8 @@ def _layer_step(layer: str, name: str, first: Reading, at: str) -> int:
     told = (of_out or layer.startswith(LAYERS[:3])) and (name != "linear" or at != "scores")
     late = of_out if told else at not in ("x", "projected")
     after = at in ("context", "out") or late
-    return 11 if after and first.family != "x" or of_out and after and at != "x" else 2
+    own = first.family != "x" or of_out and at not in ("x", "projected")
+    return 11 if after and own else 2
 
 
 def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
