@@ -176,9 +176,9 @@ class Adapted(nn.Module):
                 owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
         turning = round(head_dim * turning_of(self.variant)[1], 6)
-        if turning % 2 and (getattr(call, "turns", ()) or "rope" in split(self.variant)):
+        if turning % 2 and (call.turns or "rope" in split(self.variant)):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
-        self.called = Called(inner, call.of_heads(head_dim) if hasattr(call, "of_heads") else call)
+        self.called = Called(inner, call.of_heads(head_dim))
         last = next((place.weight for place in self.places if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]
         self.block = Block(inner, self.width, last) if self.around else None
@@ -198,7 +198,7 @@ class Adapted(nn.Module):
         asked = x
         x, *beside = (_filled_up(e, self.width) if e.dim() == 3 else e for e in (x, *beside))
         writes = None if x.is_inference() else x._version
-        lent, first = self.lent(), getattr(self.called.call, "first", False)
+        lent, first = self.lent(), self.called.call.first
         given = x.transpose(0, 1) if first else x
         if self.block:
             self.block.begin(given)
@@ -254,8 +254,7 @@ class Adapted(nn.Module):
                     keep = calls.setdefault(name, []).append
                     each.register_forward_hook(lambda _, args, out, keep=keep: keep(out))
             x, hidden = torch.ones(1, 2, self.width), torch.ones(2, 2, dtype=torch.bool).triu(1)
-            first = getattr(self.called.call, "first", False)
-            x = x.transpose(0, 1) if first else x
+            x = x.transpose(0, 1) if self.called.call.first else x
             out = output(attempt(self.called.call, other, x, hidden), self.out_proj.out_features)
         memory = out.data_ptr() if isinstance(out, torch.Tensor) else None
         return {name: len(o) for name, o in calls.items() if o and o[-1].data_ptr() == memory}

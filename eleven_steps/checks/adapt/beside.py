@@ -209,14 +209,12 @@ def gives_tensor(call: Call, module: Any, width: int) -> bool:
 def _shape(call: Call, module: Any, width: int) -> tuple[int, ...]:
     """The shape of what a call gives for x (2, 3, width), tokens second; () if it gives none."""
     x, hidden = torch.ones(2, 3, width), torch.ones(3, 3, dtype=torch.bool).triu(1)
-    first = getattr(call, "first", False)
+    x = x.transpose(0, 1) if call.first else x
     with torch.no_grad():
-        out = attempt(
-            lambda: output(call(module, x.transpose(0, 1) if first else x, hidden), width)
-        )
+        out = attempt(lambda: output(call(module, x, hidden), width))
     if not isinstance(out, torch.Tensor):
         return ()
-    return tuple(out.transpose(0, 1).shape if first and out.dim() > 1 else out.shape)
+    return tuple(out.transpose(0, 1).shape if call.first and out.dim() > 1 else out.shape)
 
 
 def _cos_sin(angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -72,6 +72,7 @@ class Way:
     kind: str = ""  # what the mask holds, a name in KINDS; "flag" where it is a flag
     shape: str = ""  # the mask's, a name in SHAPES
     first: bool = False  # whether tokens come first, (num_tokens, b, d_in)
+    turns: ClassVar[tuple[str, ...]] = ()  # the parameters that get cosines and sines
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns; x has tokens first where they come first.
@@ -99,6 +100,28 @@ class Way:
         with_order = f" with {order}" if self.first and self.names else ""
         return f"forward({text}){with_order}"
 
+    @property
+    def way(self) -> "Way":
+        """What it is without what may be around it: itself."""
+        return self
+
+    def of_heads(self, head_dim: int) -> "Way":
+        """The same for heads of so many features: itself."""
+        return self
+
+
+@dataclass(frozen=True)
+class Given(Way):
+    """A way to call that is a function, which whoever asks has told."""
+
+    function: Call = None
+
+    def __call__(self, *module_and_x: Any) -> Any:
+        """Call the function."""
+        return self.function(*module_and_x)
+
+    told = "call"
+
 
 class Around:
     """What is done around a way to call; all else is the way's."""
@@ -112,8 +135,6 @@ class Around:
 
     def of_heads(self, head_dim: int) -> "Around":
         """The same for heads of so many features."""
-        if not hasattr(self.way, "of_heads"):
-            return self
         return replace(self, way=self.way.of_heads(head_dim))
 
 

@@ -143,7 +143,7 @@ def joins(reading: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
     own = (each for each in reading.variant.split(",") if each != "full")
     variant = attempt(combined, ",".join((*own, "other")))
-    if isinstance(variant, Failure) or len(getattr(reading.call, "names", ())) < 2:
+    if isinstance(variant, Failure) or len(reading.call.names) < 2:
         return False
     x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
     with torch.no_grad():

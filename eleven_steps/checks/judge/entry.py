@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
+from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
@@ -63,7 +64,8 @@ def check_attention(
     Raises:
         ValueError: there is no such variant, or no such layer of ours.
     """
-    asked = foreign.Asked(cls, combined(variant if causal else f"{variant},full"), layers, call)
+    changed = combined(variant if causal else f"{variant},full")
+    asked = foreign.Asked(cls, changed, layers, call and Given(function=call))
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
@@ -143,7 +145,7 @@ def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
         return say("too_slow", seconds=foreign.READ_WITHIN).outcome("")
     except foreign.Unread as error:
         return _of_unread(asked, error)
-    first = wording("takes_first") if foreign.tokens_first(reading) and not verdict.passed else ""
+    first = wording("takes_first") if reading.call.first and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
 

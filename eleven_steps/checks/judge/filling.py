@@ -67,8 +67,8 @@ def each_text(again: Again) -> Iterator[Finding | None]:
     It is asked in each shape in which it is right while it hides nothing more.
     """
     call = again.reading.call
-    way = getattr(call, "way", call)
-    if not getattr(way, "mask", "") or way.kind not in KINDS:
+    way = call.way
+    if not way.mask or way.kind not in KINDS:
         return
     bare = replace(way, mask="", kind="", shape="")
     bare, right = bare if way is call else replace(call, way=bare), 0
@@ -159,7 +159,7 @@ def _with_filling(
     case = replace(case, b=case.num_tokens) if as_many else case
     nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
     some = nothing.clone()
-    ends = getattr(way, "shape", "") == LENGTH[1]  # filling can only stand at the end
+    ends = way.shape == LENGTH[1]  # filling can only stand at the end
     some[0, case.num_tokens // 2 :: 1 if ends else case.num_tokens] = some[-1, -1] = True
     some[1, 0] = not ends  # this token sees none
     with torch.no_grad():

@@ -12,7 +12,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
 from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
 from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
-from eleven_steps.checks.adapt.calls import PADS, Padded
+from eleven_steps.checks.adapt.calls import PADS, Padded, Way
 from eleven_steps.checks.adapt.layers import ROLES, all_places, each_of, weights_found
 from eleven_steps.checks.judge.again import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
@@ -43,7 +43,7 @@ class Asked:
     build: Callable[..., Any]
     variant: str
     layers: dict[str, str | None] | None
-    call: Callable[..., Any] | None
+    call: Way | None
     choice: dict[str, Any] = field(default_factory=dict)  # what the constructor is told besides
     aside: tuple[str, ...] = ()  # parameters that are left aside
 
@@ -66,7 +66,7 @@ def readings_of(asked: Asked) -> list[type[Adapted]]:
     main, hides = asked.main, None
     every, right = [], play(main).out
     for reading in every_reading(asked):
-        masked = getattr(reading.call, "mask", "")
+        masked = reading.call.mask
         if masked and hides:  # a mask of ours would stand in for its own
             continue
         out = once(reading, main, Pass())[0].out
@@ -90,17 +90,12 @@ def readings_of(asked: Asked) -> list[type[Adapted]]:
     reached = {reading: _reached(reading, main) for reading in runs}
     most = max(reached.values())
     farthest = [each for each in runs if reached[each] == most]
-    farthest = [each for each in farthest if not tokens_first(each)] or farthest
+    farthest = [each for each in farthest if not each.call.first] or farthest
     # A mask that can be handed over is; without it nothing of what is done with it is seen.
-    masked = [each for each in farthest if getattr(each.call, "mask", "")] or farthest
+    masked = [each for each in farthest if each.call.mask] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
     return masked[:WAYS]
-
-
-def tokens_first(reading: type[Adapted]) -> bool:
-    """Whether it is called with tokens before sequences."""
-    return getattr(reading.call, "first", False)
 
 
 def fitting(asked: Asked) -> type[Adapted] | None:
@@ -170,7 +165,6 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
         for paired, call in product(pairings, calls):
             more = {"paired": paired, "around": around}
             layers = [*(place.told for place in where), *(wording(n) for n in more if more[n])]
-            calling = getattr(call, "told", "call")
             yield adapted(
                 type(module).__name__,
                 build=asked.build,
@@ -183,7 +177,7 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
                 variant=asked.variant,
                 **more,
                 aside=asked.aside,
-                told=wording("read_as", layers="; ".join(layers), call=calling),
+                told=wording("read_as", layers="; ".join(layers), call=call.told),
             )
 
 

@@ -95,7 +95,7 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
         hidden = hidden.triu(1) if made.causal else hidden & False
         x = nn.functional.pad(x, (0, made.width - case.d_in))
-        x = x.transpose(0, 1) if getattr(made.called.call, "first", False) else x
+        x = x.transpose(0, 1) if made.called.call.first else x
         return output(attempt(made.called, x, hidden), case.d_out)
 
     return made, made.called.inner, run
@@ -206,8 +206,7 @@ def _turns_by_shape(module: nn.Module) -> bool:
 def another_base(again: Again) -> Iterator[Finding | None]:
     """Positions turn at the base that a module is told, and so they do in a copy of it."""
     reading = again.reading
-    handed = getattr(reading.call, "turns", ())
-    if handed or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
+    if reading.call.turns or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
         return
     other, told = _told(reading, base=OTHER_BASE), {"base": OTHER_BASE}
     one, two = (each.out for each in once(other, again.case, Pass(), Pass(how="copied")))

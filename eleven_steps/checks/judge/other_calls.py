@@ -21,6 +21,7 @@ from eleven_steps.checks.adapt.calls import (
     FLAG_KEPT,
     KINDS,
     STORED,
+    Given,
     InPieces,
     Way,
     output,
@@ -79,7 +80,7 @@ def called_otherwise(
         return reading, say("unread", why=wording("unread_past")).outcome("")
     more = {"right_weights": again.shown, "left_alone": again.left, "not_together": again.apart}
     notes = again.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
-    first = wording("tokens_first") if getattr(reading.call, "first", False) else ""
+    first = wording("tokens_first") if reading.call.first else ""
     note = together(*notes, verdict.note)
     return reading, replace(verdict, message=together(first, verdict.message), note=note)
 
@@ -96,13 +97,12 @@ def masked_or_not(again: Again, asked: Asked) -> Said:
     again.judged, beside = other, Again(other, variant)
     beside.notes, beside.apart = again.notes, again.apart
     if not said.passed:
-        calls = (getattr(each.call, "told", "call") for each in (again.reading, other))
-        text = wording("right_otherwise", **dict(zip(("right", "wrong"), calls, strict=True)))
+        text = wording("right_otherwise", right=again.reading.call.told, wrong=other.call.told)
         yield replace(said, message=together(text, said.message))
-    if mask := getattr(other.call, "mask", ""):
+    if mask := other.call.mask:
         hiding = torch.clone, _first_too, torch.zeros_like
         usual, deeper, nothing = (beside.out(Handing(other.call, hides=each)) for each in hiding)
-        flag = getattr(getattr(other.call, "way", other.call), "kind", "") == "flag"
+        flag = other.call.way.kind == "flag"
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
             yield as_wrong("ignored", 6, mask=mask)
     yield from itertools.chain(each_text(beside), added(beside))
@@ -121,7 +121,7 @@ def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
     """
-    masked = bool(getattr(reading.call, "mask", ""))
+    masked = bool(reading.call.mask)
     variant = attempt(combined, f"{asked.variant},full") if masked else asked.variant
     runs: list[type[Adapted]] = []
     if isinstance(variant, Failure) or not reading.causal:
@@ -129,8 +129,8 @@ def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type
     case = cases_of(variant).main
     for each in every_reading(replace(asked, variant=variant)):
         alike = each.places == reading.places and each.paired == reading.paired
-        first = getattr(each.call, "first", False) == getattr(reading.call, "first", False)
-        if not alike or not first or bool(getattr(each.call, "mask", "")) is masked:
+        first = each.call.first == reading.call.first
+        if not alike or not first or bool(each.call.mask) is masked:
             continue
         out = Again(each, variant).out(each.call)
         if out is not None and close(out, play(case).out):
@@ -152,7 +152,7 @@ def _first_too(hidden: torch.Tensor) -> torch.Tensor:
 def in_pieces(again: Again) -> Said:
     """A text may come in pieces, each with what was kept, and go on in two ways."""
     call, runs = again.reading.call, []
-    masked = getattr(call, "mask", "") or not again.reading.causal
+    masked = call.mask or not again.reading.causal
     if again.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
         return
     for way in InPieces.of(again.inner, call, again.case.d_out):
@@ -207,15 +207,14 @@ def _goes_on(again: Again, way: InPieces, out: torch.Tensor) -> bool:
 def by_name(again: Again) -> Said:
     """What x gives by place it gives by name."""
     every, way = again.parameters, again.reading.call
-    if not every or every[0].kind is every[0].POSITIONAL_ONLY or getattr(way, "names", 1):
+    if not every or every[0].kind is every[0].POSITIONAL_ONLY or way.names:
         return
     name = every[0].name if every[0].kind is every[0].POSITIONAL_OR_KEYWORD else "x"
 
     def named(module: Any, x: torch.Tensor, *more: Any) -> Any:
         return way(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
 
-    named.first = way.first
-    if (out := again.out(named)) is not None:
+    if (out := again.out(Given(function=named, first=way.first))) is not None:
         yield unlike(out, again.right, "wrong_by_name", name=name)
 
 
@@ -262,8 +261,7 @@ def without_batch(again: Again) -> Said:
         returned = way(lambda x, *rest, **given: module(x[0], *rest, **given), x, *more)
         return output(returned, case.d_out)[None]
 
-    alone.first = False
-    for each in seen_of(again.called(alone), case, None):
+    for each in seen_of(again.called(Given(function=alone)), case, None):
         yield unlike(each.out, play(case).out, "wrong_alone", 1)
 
 
