@@ -92,8 +92,20 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
         drops = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
         finding = drops or _right_up_to(right[-1])
     elif not (finding := naming.drawn_anew(cls, TASK_CASES[SIZED], blame)):
-        finding = _wrong(cls, facts, blame, seen, returned)
+        finding = _some_of(returned) or _wrong(cls, facts, blame, seen, returned)
     return replace(finding, text=together(finding.text, naming.result_dropped(blame)))
+
+
+def _some_of(returned: Sequence[Parts]) -> Finding | None:
+    for number, step in NUMBERED[:3]:
+        rights = [play(case).at(step) for case in TASK_CASES]
+        names = list(play(TASK_CASES[0])[step])
+        for index, name in enumerate(names):
+            if related.same_everywhere(returned, ((right[index],) for right in rights)):
+                return say("one_of_three", number, name=name)
+        if finding := related.reordered(names, returned, rights):
+            return replace(finding, step=number)
+    return None
 
 
 def _nothing(blame: Blame | None) -> Finding:

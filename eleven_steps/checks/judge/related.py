@@ -278,6 +278,16 @@ def _right_in_part(pair: Pair) -> str:
     return ""
 
 
+def _left_at_zero(pair: Pair) -> str:
+    if not pair.shaped or pair.part.dtype == torch.bool:
+        return ""
+    empty = (pair.part == 0) & (pair.right != 0)
+    over = (pair.right[empty] > 0).any()  # which no relu takes away
+    if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
+        return ""
+    return say("left_at_zero", count=int(empty.sum()), all=empty.numel()).text
+
+
 def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
 
@@ -285,7 +295,7 @@ def _hidden_finite(pair: Pair) -> str:
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
     *(_only_reshaped, _weights_already, _rounded, _multiplied, _divided_otherwise, _off_alike),
-    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part),
+    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part, _left_at_zero),
 )
 
 

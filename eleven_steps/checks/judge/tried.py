@@ -8,7 +8,7 @@ import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, op_name, same_numbers
 from eleven_steps.checks.judge.read import HIDDEN
-from eleven_steps.checks.judge.syntax import MEET, around, call_name, parsed, set_in
+from eleven_steps.checks.judge.syntax import MEET, around, call_name, of_self, parsed, set_in
 from eleven_steps.checks.know.exercises.tasks import blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.places import Place
@@ -120,6 +120,10 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     tree, at = parsed(walked.trace.source), op.place.line - walked.trace.first + 1
     while todo:
         for node in ast.walk(todo.pop()):
+            if found := _stored(walked, node):
+                values = {"name": f"self.{node.attr}", "size": found, "for_step": step}
+                place = _set_at(walked, values["name"]) or op.place
+                return Difference(1, "size", number, place, values=values)
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
@@ -152,6 +156,14 @@ def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
     return any(each.id in siblings for each in loads)
 
 
+def _stored(walked: Walk, node: ast.AST) -> int:
+    """The size that an attribute of self stores, where nothing of the case has it; else 0."""
+    size, case = walked.trace.sizes.get(of_self(node), 0), walked.case
+    fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.tensors[:9])
+    usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
+    return 0 if size in usual else size
+
+
 def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
     """The same of a view that raises, where there is no source: a size that nothing here has."""
     case = walked.case
@@ -161,6 +173,16 @@ def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
         return None
     values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
     return Difference(1, "size", number, values=values)
+
+
+def _set_at(walked: Walk, text: str) -> Place | None:
+    for node in ast.walk(parsed(walked.trace.source)):
+        if isinstance(node, ast.Assign):
+            targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
+            if text in targets:
+                line = ast.unparse(node)
+                return Place(node.lineno + walked.trace.first - 1, line, line, line)
+    return None
 
 
 GUESSES = capped_late, wrong_size
