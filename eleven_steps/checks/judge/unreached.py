@@ -84,8 +84,7 @@ def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
 
 def _call_named(node: ast.AST, trace) -> str:
     """The call that a node stands for: of a module of the answer's own, what it is."""
-    if name := of_self(getattr(node, "func", None)):
-        part = trace.parts.get(name, "")
+    if part := trace.parts.get(of_self(getattr(node, "func", None))):
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
         return known.get(part, "linear")
     return call_name(node)
