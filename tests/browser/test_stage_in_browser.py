@@ -385,6 +385,24 @@ def test_a_thread_leads_to_the_word_and_to_the_next_one_if_it_has_a_say(page, st
     expect(line).to_have_attribute("d", "")
 
 
+# What the browser itself counts as a shift of the layout.
+SHIFTS = """window.shifts = [];
+new PerformanceObserver(list => shifts.push(...list.getEntries().map(shift => shift.value)))
+  .observe({ type: 'layout-shift', buffered: true });"""
+
+
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.nightly)])
+def test_nothing_shifts_while_a_step_plays(page, address, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.add_init_script(SHIFTS)
+    opened(page, address)
+    page.evaluate("stage.choose('sentence'), stage.playhead.show(6.4)")
+    page.evaluate("new Promise(go => setTimeout(go, 200))")
+    page.evaluate("shifts.length = 0, new Promise(go => stage.playhead.go(7, 900, go))")
+    page.evaluate("new Promise(go => setTimeout(go, 200))")
+    assert page.evaluate("shifts") == []
+
+
 def test_a_finger_drags(phone, address):
     stage = opened(phone, address)
     box = stage.locator("[data-cell='x.0.0.0']").bounding_box()
