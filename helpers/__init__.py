@@ -7,7 +7,7 @@ of eleven_steps enters, no picture, no check: each file stands on its own or on 
 import sys
 from importlib import import_module
 
-# The library has these files as eleven_steps.helpers; under both names each is one module.
+# The library has these files as eleven_steps.helpers; under both names they are one module.
 if __name__ == "helpers":
     for name in ("attention", "examples", "table", "trace"):
         module = import_module(f"eleven_steps.helpers.{name}")

@@ -1,5 +1,6 @@
 """Show errors short: the learner's own lines and the message, without what lies between."""
 
+import os
 import types
 from pathlib import Path
 from traceback import walk_tb
@@ -9,9 +10,8 @@ from IPython import get_ipython
 
 # An error from inside one of these is explained by its message, not by their lines.
 HERE = Path(__file__).parent
-NOT_YOURS = tuple(
-    f"{folder}/" for folder in (Path(torch.__file__).parent, HERE, HERE.parent / "eleven_steps")
-)
+LIBRARY = HERE.parent if HERE.parent.name == "eleven_steps" else HERE.parent / "eleven_steps"
+NOT_YOURS = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, HERE, LIBRARY))
 
 
 def show_short() -> None:

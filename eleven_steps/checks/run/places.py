@@ -5,6 +5,7 @@ import copy
 import functools
 import linecache
 import math
+import os
 import re
 import site
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from torch import nn
 
 LIBRARY = Path(__file__).parents[2]
 FOLDERS = LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent
-OUR_FILES = tuple(f"{folder}/" for folder in FOLDERS)
+OUR_FILES = tuple(f"{folder}{os.sep}" for folder in FOLDERS)
 PACKAGES = tuple(site.getsitepackages())
 EDITED = ", edited, "  # in the name of a file that the catalogue makes
 MOST_SOURCE = 20_000  # characters

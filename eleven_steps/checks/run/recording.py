@@ -1,6 +1,7 @@
 """Write down what a learner's code does: every torch call of its own lines, and what stopped it."""
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ from eleven_steps.checks.run.copies import (
 )
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
 
-CHECKS = f"{Path(__file__).parents[1]}/"
+CHECKS = f"{Path(__file__).parents[1]}{os.sep}"
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
 
 
