@@ -218,8 +218,9 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     like = None if name in CUT | TURN | MEET else next(scores, None)
     if like and like.tokens:
         return replace(like, stage=None, part=False, state=right.state(tensor, like))
-    found = right.find(tensor) if real or not given or name == "written" else None
-    if found and _by_chance(found, name, real, step):
+    meant = {5: "scores", 8: "context"}.get(step, "") if name in MEET else ""
+    found = right.find(tensor, meant) if real or not given or name == "written" else None
+    if found and _by_chance(found, name, real):
         found = None
     if found:
         return _as_laid(right, name, given, alike, found, tensor)
@@ -265,15 +266,13 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     return None
 
 
-def _by_chance(found: Reading, name: str, real: list[Reading], step: int) -> bool:
+def _by_chance(found: Reading, name: str, real: list[Reading]) -> bool:
     """Whether a call cannot have made what its numbers are: a part by a maximum, say."""
     odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
     parts = found.part and any(each.part for each in real)
-    made_here = {5: "scores", 8: "context"}.get(step) if name in MEET else ""
     moves = name in TURN | CUT | KEEP and real
-    other = made_here and found.family != made_here
     new = moves and found.family not in {each.family for each in real}
-    return bool(not found.right and name not in odd and not parts or other or new)
+    return bool(not found.right and name not in odd and not parts or new)
 
 
 def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, tensor) -> Reading:

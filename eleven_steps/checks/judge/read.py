@@ -275,8 +275,8 @@ class Right:
         alone[:-1] &= apart
         self.tables.append(Table(family, who, values, places, letters, alone))
 
-    def find(self, tensor: torch.Tensor) -> Reading | None:
-        """Read a tensor by its numbers alone; None where they are of no right tensor."""
+    def find(self, tensor: torch.Tensor, family: str = "") -> Reading | None:
+        """Read a tensor by its numbers alone; None where they are of no right tensor, or family."""
         if tensor.dtype not in NEAR or tensor.device.type != "cpu" or tensor.dim() == 0:
             return None
         numbers = tensor.detach().to(torch.float64).numpy()
@@ -286,7 +286,7 @@ class Right:
             return None
         near, part, d = max(NEAR[tensor.dtype], NEAR[self.dtype]), None, self.case.head_dim
         for table in self.tables:
-            if not len(table.values):
+            if not len(table.values) or family not in ("", table.family):
                 continue
             largest = abs(values).max() / abs(table.values).max()
             for scale in dict.fromkeys((1.0, d**-0.5, d**-0.25, d**0.5, -1.0, largest)):

@@ -64,6 +64,7 @@ EXPLAINED = {
     "but got float": "whole_sizes",
     "'float' object": "whole_sizes",
     'required "forward"': "no_forward",
+    ".forward() takes 1 positional": "no_self",
 }
 
 
