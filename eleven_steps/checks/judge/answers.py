@@ -175,8 +175,7 @@ def _rejects(test: Any, rejected: list[str], first: Any, counts: dict[str, int])
     name = "test_rejects_all" if whatever else "test_turned" if turned else "test_rejects"
     finding = say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
     used = used_by(test)
-    drops = any(0.01 <= each < 1 for each in used["constants"])
-    if drops and not {"eval", "train"} & {*used["called"]}:
+    if not {"eval", "train"} & {*used["called"]} and any(0.01 <= n < 1 for n in used["constants"]):
         finding = replace(finding, text=together(finding.text, wording("test_unsteady")))
     again = ask(test, "verdicts", [source_of(REDRAWN)]) if len(rejected) < len(RIGHT) else [True]
     if isinstance(again, Failure) or again[0] is True:

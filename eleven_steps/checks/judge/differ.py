@@ -141,12 +141,12 @@ def differ(walked: Walk) -> Difference | None:
 
 def _early(walked: Walk, index: int) -> Difference:
     """What is right, and comes back before it is out."""
-    stage, number = _progress(walked.readings[index], walked), walked.makers.get(index, [None])[-1]
+    stage, number = stage_of(walked.readings[index], walked), walked.makers.get(index, [None])[-1]
     place = None if number is None else walked.ops[number].place
     return Difference(min(stage + 1, 11), "early", number, place, index)
 
 
-def _progress(reading: Reading, walked: Walk) -> int:
+def stage_of(reading: Reading, walked: Walk) -> int:
     """The last step that a right tensor has behind it."""
     if reading.family == "scores":
         state = reading.state
@@ -170,7 +170,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
         reading = walked.readings[index]
         some = reading.tokens or "i" in dict(reading.fixed)  # of a loop, which may use others
         fits = walked.fits(index) and reading.family in FAMILIES[3:] and not some
-        return _progress(reading, walked) if fits else 0
+        return stage_of(reading, walked) if fits else 0
 
     reached = max(map(progress, used), default=0)
     places = {trace.ops[n].place for i in used for n in walked.makers.get(i, ())}
@@ -321,7 +321,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         reading = walked.readings[index]
         if reading.family in ("const", "layer") or reading.part:
             continue
-        done = walked.fits(index) and _progress(reading, walked) >= step
+        done = walked.fits(index) and stage_of(reading, walked) >= step
         if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
             continue
         if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well

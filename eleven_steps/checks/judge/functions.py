@@ -10,7 +10,7 @@ import torch
 
 from eleven_steps.checks.judge import naming
 from eleven_steps.checks.judge.constructor import in_line
-from eleven_steps.checks.judge.differ import Blame, followed, plainly
+from eleven_steps.checks.judge.differ import Blame, followed, plainly, stage_of
 from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.related import (
@@ -226,20 +226,20 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     """Say what is wrong in the line where it is, or what it raises; kind is that of the fault."""
     if blame is None:
         return ""
-    found, error = blame.found, naming.error_of(parts[0] if parts else None)
+    found, walked, error = blame.found, blame.walked, naming.error_of(parts and parts[0])
     if error:  # which may come before the last block of keys
         useful = found and not task.right and found.reason != "pairs"
         return tell(blame if useful else plainly(blame), error).text
     if kind == "nan" and (found is None or found.reason in ("made", "blocks")):
         return nan_first(blame)
-    useful = found and found.op is not None and found.reason not in ("torch", "pairs")
-    walked, given = blame.walked, blame.walked.trace.inputs
-    before = max((walked.readings[i].stage or 0 for i in given), default=0)
-    looks = useful and (found.reason == "skipped" or found.reason == "made" and kind == "value")
-    if looks and not before < found.step <= task.number:
+    useful = found and found.op is not None and not task.right
+    if not useful or found.reason in ("torch", "pairs"):
+        return ""
+    before = max((stage_of(walked.readings[i], walked) for i in walked.trace.inputs), default=0)
+    outside = not before < found.step <= task.number
+    if outside and (kind == "value" or found.reason != "made"):
         return ""  # the step that a call alone looks like is no part of the exercise
-    useful = useful and not task.right
-    return tell(blame).text if useful else ""
+    return tell(blame).text
 
 
 def _slip(
@@ -335,7 +335,8 @@ def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     given, own = task.gets(scene), [each for each in parts if is_tensor(each)]
-    if len(given) == 1 or len(own) < len(parts) or any(each.isnan().all() for each in own):
+    whole = not any(map(is_tensor, task.answer(scene)))  # of sizes alone
+    if whole or len(given) == 1 or len(own) < len(parts) or any(e.isnan().all() for e in own):
         return ""  # where all is NaN, nothing can change it
     names = {id(each): name for step in scene.steps.values() for name, each in step.items()}
     names |= {id(getattr(scene.module, name)): name for name in LAYERS}

@@ -185,8 +185,7 @@ def _lost(walked, op, name, step, families, index, own) -> int:
         return 4
     if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
-    first = (reading.axes or ("",))[0]
-    if projected and first == "h" and _heads_alone(walked, op, name, step, index, own):
+    if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4
     if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
         return 4
@@ -204,7 +203,7 @@ def _heads_alone(walked: Walk, op: Op, name: str, step: int, index: int, own: in
         others = [each for each in others if each.family == "scores"]
     elif step != 5 or name not in ("matmul", "bmm"):
         return False
-    return any((each.axes or ("h",))[0] != "h" for each in others)
+    return any(each.axes and each.axes[0] != walked.readings[index].axes[0] for each in others)
 
 
 def _replayed(walked: Walk, op: Op, step: int) -> bool:

@@ -145,12 +145,6 @@ def _only_reshaped(pair: Pair) -> str:
     return say("right_in_order").text if alike else ""
 
 
-def _weights_already(pair: Pair) -> str:
-    rows = pair.part.sum(-1) if pair.part.dim() else pair.part
-    early = pair.step != "softmax" and rows.numel() and close(rows, torch.ones_like(rows))
-    return say("rows_sum_to_1").text if early else ""
-
-
 def _rounded(pair: Pair) -> str:
     if not pair.shaped or not pair.part.any():
         return ""
@@ -292,10 +286,18 @@ def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
 
 
+def _rows_summed(pair: Pair) -> str:
+    mine, right = (each.sum(-1).flatten() for each in (pair.part, pair.right))
+    ones, due = (close(each, torch.ones_like(each)) for each in (mine, right))
+    off = max(mine.tolist(), key=lambda each: abs(each - 1), default=1)
+    name = "rows_sum_to_1" if ones else "rows_sum_otherwise"
+    return say(name, sum=off).text if pair.shaped and ones != due else ""
+
+
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _weights_already, _rounded, _multiplied, _divided_otherwise, _off_alike),
-    *(_moved, _turned, _one_axis_less, _product, _hidden_finite, _right_in_part, _left_at_zero),
+    *(_only_reshaped, _rounded, _multiplied, _divided_otherwise, _off_alike, _moved, _turned),
+    *(_one_axis_less, _product, _hidden_finite, _right_in_part, _left_at_zero, _rows_summed),
 )
 
 

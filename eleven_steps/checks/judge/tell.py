@@ -214,7 +214,8 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     """What came out of a call that is no tensor of the eleven steps."""
     tensor, reading = walked.tensors[found.index], walked.readings[found.index]
     shape, step = tuple(tensor.shape), STEPS[found.step - 1]
-    what = _part(walked.ops[found.op].place)
+    writes = op_name(walked.ops[found.op]) == "setitem"
+    what = wording("comes_out") if writes else _part(walked.ops[found.op].place)
     if tensor.device.type == "cpu" and tensor.isnan().any():
         return wording("made_nan", what=what, shape=shape)
     if tensor.dtype in (torch.float16, torch.bfloat16):
