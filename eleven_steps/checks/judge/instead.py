@@ -16,6 +16,7 @@ from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, size
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
+    READ_WITHIN,
     SEARCHING,
     Asked,
     Unread,
@@ -52,7 +53,10 @@ def in_turn(judge: Judge, asked: Asked) -> Outcome:
 
 def _in_turn(judge: Judge, asked: Asked) -> Outcome:
     """Judge a class in each way that it can be built; say of a wrong one what it is right as."""
-    module, sized = _module_and_sizes(asked)
+    try:
+        module, sized = _module_and_sizes(asked)
+    except TimeUp:
+        return say("too_slow", seconds=READ_WITHIN).outcome("")
     some = list(choices(sized))
     ways = [replace(asked, choice=each) for each in some]
     turning = _turning(ways[0])
@@ -92,10 +96,9 @@ def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
 
 def _module_and_sizes(asked: Asked) -> tuple[Any, set[str]]:
     """A module, and which of our sizes it asks for; None where it cannot be built."""
-    made = None
-    with contextlib.suppress(TimeUp), isolated(SEARCHING):
+    with isolated(READ_WITHIN):
         made = attempt(built, asked.build, sizes_given(asked.main))
-    return made if isinstance(made, tuple) else (None, set())
+    return (None, set()) if isinstance(made, Failure) else made
 
 
 def _of_all(judge: Judge, ways: list[Any], some: list[dict]) -> Outcome:
