@@ -154,9 +154,10 @@ class Adapted(nn.Module):
             **{"d_in": d_in, "d_out": d_out, "num_heads": num_heads, "head_dim": head_dim},
             **{"context_length": context_length, "dropout": dropout, "qkv_bias": qkv_bias},
             **whatever(self.variant),
+            **more,
             **self.choice,
         }
-        inner, _ = built(type(self).build, given | more)
+        inner, _ = built(type(self).build, given)
         self.width = d_in if "d_in" in self.asked else d_out
         if self.width < d_in:
             raise ValueError(f"x is {d_in} wide, and the module {self.width}")
@@ -182,7 +183,7 @@ class Adapted(nn.Module):
         last = next((place.weight for place in self.places if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]
         self.block = Block(inner, self.width, last) if self.around else None
-        self.set_aside = self.dropped_last(given | more) if dropout else {}
+        self.set_aside = self.dropped_last(given) if dropout else {}
         for name, times in self.set_aside.items():
             inner.get_submodule(name).register_forward_hook(_Skipped(times))
 

@@ -30,6 +30,8 @@ PYTHONS = ("builtins", "typing", "inspect")
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
 CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
+# Sizes that only a class with a change asks for, whether or not it is asked about with that
+SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
 LAYER_COUNTS = "num_hidden_layers n_layers n_layer num_layers encoder_layers"
 
@@ -81,6 +83,7 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
     sized = [each for each in _parameters(build) if of[each.name] in sizes]
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
+    asked |= {*of.values()} & {*SIGNS}
     named = configs | {each.name: sizes[of[each.name]] for each in sized}
     _set_layer(named, of, configs)
     made = _constructed(build, named, configs, sizes)

@@ -183,6 +183,7 @@ class InPieces(Around):
     width: int  # of an output
     forks: bool = False  # whether from each past another piece is read as well
     between: Callable[[], Any] = bool  # is called after each piece
+    single: bool = False  # whether tokens come one by one after the first piece
 
     def __call__(
         self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *filled: torch.Tensor
@@ -192,7 +193,8 @@ class InPieces(Around):
         filled (b, num_tokens) is True for filling, where way tells it, of the text so far.
         """
         axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
-        lengths = half, 1, len(hidden) - half - 1
+        rest = len(hidden) - half
+        lengths = half, *([1] * rest if self.single else (1, rest - 1))
         outs, past = [], {self.past: {}} if self.kept is None else {}
         for name in resets(module) if self.kept == STORED else ():
             getattr(module, name)()
@@ -210,7 +212,8 @@ class InPieces(Around):
                 if not past[self.past]:
                     raise LookupError("nothing is kept in the dict")
                 continue
-            rest = [e for e in _parts_of(returned) if not (e is outs[-1] or _is_table(e, piece))]
+            table = piece.shape[axis], seen  # of weights, for the tokens of a piece and all so far
+            rest = [e for e in _parts_of(returned) if not (e is outs[-1] or ends_in(e, table))]
             if len(rest) <= self.kept or not rest:
                 raise LookupError("nothing is returned that could be kept")
             before, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
@@ -236,6 +239,11 @@ def resets(module: Any) -> list[str]:
     return [name for name in own if RESETS.fullmatch(name)]
 
 
+def begins(cls: Any) -> bool:
+    """Whether forward must be told where a text begins: what it keeps is not for training."""
+    return any(map(STARTS.fullmatch, getattr(getattr(cls, "call", None), "plain", ())))
+
+
 def _parts_of(returned: Any) -> list[Any]:
     """What is returned, part by part, without what holds no tensor."""
     if is_dataclass(returned):
@@ -252,10 +260,9 @@ def _share(one: Any, other: Any) -> bool:
     return bool({*map(id, tensors_in([one]))} & {*map(id, tensors_in([other]))})
 
 
-def _is_table(part: Any, piece: torch.Tensor) -> bool:
-    """Whether a part is a table of weights, a number for each two tokens of a piece."""
-    square = isinstance(part, torch.Tensor) and part.dim() > 2 and part.shape[-1] == part.shape[-2]
-    return square and part.shape[-1] in piece.shape[:2]
+def ends_in(part: Any, axes: tuple[int, ...]) -> bool:
+    """Whether a part is a tensor whose last axes are these, behind others."""
+    return isinstance(part, torch.Tensor) and part.dim() > 2 and part.shape[-2:] == axes
 
 
 def left_alone(module: Any, *calls: Call) -> list[str]:

@@ -65,13 +65,18 @@ class Blame:
 def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> Blame | None:
     """Trace a class in a case and find its first difference; None where it cannot be traced.
 
-    In double precision it must do the same as out, what it gives there in float32.
+    In double precision it must do the same as out, what it gives there in float32. What it makes
+    in float32 all the same, such as angles, is right there alone: then what is later there counts.
     """
+    first = None
     for double in (True, False):
         does = isinstance(out, Failure) if double and out is not None else None
-        if blame := followed(ask(cls, "trace", case, double), right_of(case, double), does):
-            return blame
-    return None
+        blame = followed(ask(cls, "trace", case, double), right_of(case, double), does)
+        found = [each and each.found and each.found.op for each in (first, blame)]
+        first = first if first and (found[1] or 0) <= (found[0] or 0) else blame
+        if first and not (first.found and first.found.reason in ("made", "family")):
+            break
+    return first
 
 
 def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
+from eleven_steps.checks.adapt.built import CHOICES, SIZE_OF
 from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
@@ -95,7 +96,8 @@ def _of_another_form(cls: type) -> bool:
     codes = [each.__code__ for each in own]
     said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
     said += [each for consts in said for each in consts if isinstance(each, tuple)]
-    return not {*chain(*said)} & {*LAYERS[:3]}
+    chosen = any(SIZE_OF.get(name) in CHOICES for name in names.parameters)  # each is tried
+    return chosen or not {*chain(*said)} & {*LAYERS[:3]}
 
 
 def _judged_alone(asked: foreign.Asked) -> Outcome:

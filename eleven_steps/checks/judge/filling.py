@@ -53,7 +53,9 @@ def padded(again: Again) -> Iterator[Finding | None]:
         yield as_wrong("input_changed_there", 1, call=f"`{name}`") if wrote else None
         yield _of_integers(again, way)
         if again.pieces and not lengths:
-            both, *_ = _with_filling(again, replace(again.pieces, way=way))
+            pieces = replace(again.pieces, way=way)
+            both = _with_filling(again, pieces)[0]
+            both = both or _with_filling(again, replace(pieces, single=True))[0]
             past = again.pieces.past
             yield _said(all(both), "wrong_padded_in_pieces", name=name, past=past)
             again.apart += [] if both else [f"{name} and {past}"]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from eleven_steps.checks.adapt.calls import begins
 from eleven_steps.checks.judge.dropping import training
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Subject
@@ -139,16 +140,18 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
     passes = row(case)
     pairs = [*zip(once(subject.cls, case, *passes), right_seen(case, row), strict=True)]
     for each, (mine, right) in zip(passes, pairs, strict=True):
-        told = each.how in ("strided", "expanded") and isinstance(
-            mine.out, Failure
-        )  # at one size, for all
+        told = each.how in ("strided", "expanded") or each.gradients and begins(subject.cls)
+        told = told and isinstance(mine.out, Failure)  # at one size, for all, or as a remark
         if not told and not close(mine.out, right.out):
             return _of_state(subject, case, each, mine, right)
     learns = all(
         _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
         for mine, right in pairs
-        if right.gradients
+        if right.gradients and mine.gradients
     )
+    raised = (mine.out.told for mine, right in pairs if right.gradients and not mine.gradients)
+    if error := next(raised, ""):
+        return replace(say("backward_once", error=error), kind="remark")
     return None if learns else gradients(subject, case) or gradients(subject, case, train=True)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
-from eleven_steps.checks.adapt.calls import output
+from eleven_steps.checks.adapt.calls import begins, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
 from eleven_steps.checks.judge.again import Again, unlike
 from eleven_steps.checks.judge.say import Finding, say
@@ -68,7 +68,7 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
                 return say(name)
         if name := _switched(module, run, case.x, first):
             return say("path_switched", name=name)
-        if not _learns_of_first(module, run, case.x):
+        if not (begins(cls) or _learns_of_first(module, run, case.x)):
             return say("gradients_of_second")
         for assigned, name in (False, "state_elsewhere"), (True, "parameter_replaced"):
             torch.default_generator.manual_seed(1)  # what it draws besides is another

@@ -12,7 +12,7 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import CHOICES, WORDS, built, choices, sizes_given
+from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choices, sizes_given
 from eleven_steps.checks.judge.again import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
@@ -34,12 +34,10 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, 
 from eleven_steps.checks.run.making import build
 
 SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
-# What is tried where a class is not right as it is asked about: changes that need no sign of them,
-# and those that need one, a size that is asked for.
+# What is tried where a class is not right as it is asked about: changes that need no sign of them.
 UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
-SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 Judge = Callable[[Asked], Outcome]
 
 
@@ -215,9 +213,9 @@ def _turning(asked: Asked) -> str:
     if not turns_unsaid(asked.variant) or fitting(asked):
         return ""
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
-        for reading in itertools.islice(every_reading(asked), 24):
-            if found := None if reading.paired else measured(reading):
-                break
+        every = [e for e in itertools.islice(every_reading(asked), 1000) if not e.paired]
+        every = [e for e in every if not getattr(e.call, "mask", "")] or every
+        found = next(filter(None, map(measured, every[:24])), None)
     if not found or found == USUAL_TURN:
         return ""
     base, share = found

@@ -24,6 +24,7 @@ from eleven_steps.checks.adapt.calls import (
     Given,
     InPieces,
     Way,
+    ends_in,
     output,
     resets,
 )
@@ -44,11 +45,13 @@ THREE = [
     re.compile(f"{letter}|{name}s?(_states)?")
     for letter, name in zip("qkv", ("query", "key", "value"), strict=True)
 ]
+OTHER = re.compile(r"(x_)?context|memory|encoder_hidden_states|(key_value|kv|cross)_states")
 IDS = {  # what numbers tokens says where each stands, or of which document it is
     "wrong_positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
     "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
 }
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
+LOGITS = re.compile("logit|score")
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Said = Iterator[Finding | Outcome | None]
 
@@ -157,8 +160,10 @@ def in_pieces(again: Again) -> Said:
         return
     for way in InPieces.of(again.inner, call, again.case.d_out):
         anew = resets(again.inner) if way.kept == STORED else [""]
-        every = again.seen(way, *[None, again.case.x.flip(0)][: 1 + bool(anew)])
-        every = every or (again.seen(way) if anew != [""] else [])
+        xs = [None, again.case.x.flip(0)][: 1 + bool(anew)]
+        some = [xs, xs[:1]][: 1 + (anew != [""])]
+        tries = itertools.product((way, replace(way, single=True)), some)
+        way, every = next(((w, e) for w, xs in tries if (e := again.seen(w, *xs))), (way, []))
         if not every:
             continue
         one, two = every[0].out, every[1].out.flip(0) if every[1:] else None
@@ -189,11 +194,8 @@ def in_pieces(again: Again) -> Said:
 
 
 def _kept(way: InPieces) -> str:
-    return wording(
-        {None: "gets_dict", COUNTED: "gets_count", STORED: "gets_true"}.get(
-            way.kept, "gets_returned"
-        )
-    )
+    names = {None: "gets_dict", COUNTED: "gets_count", STORED: "gets_true"}
+    return wording(names.get(way.kept, "gets_returned"))
 
 
 def _goes_on(again: Again, way: InPieces, out: torch.Tensor) -> bool:
@@ -219,29 +221,39 @@ def by_name(again: Again) -> Said:
 
 
 def three_inputs(again: Again) -> Said:
-    """Queries, keys and values may be made of an input each, which come in this order."""
+    """Keys and values may be made of an input each, in this order, or both of another sequence."""
     names, way, case = [each.name for each in again.parameters], again.reading.call, again.case
     key, value = (next(filter(each.fullmatch, names), "") for each in THREE[1:])
+    if other := "" if key and value else next(filter(OTHER.fullmatch, again.left), ""):
+        key = value = other
     if not (key and value and isinstance(way, Way)):
         return
-    xs = {"keys": known("keys", case.x.shape), "values": known("values", case.x.shape)}
+    xs = {"keys": known("keys", case.x.shape)}
+    xs["values"] = xs["keys"] if other else known("values", case.x.shape)
     wide = [nn.functional.pad(each, (0, again.width - case.d_in)) for each in xs.values()]
     given = [each.transpose(0, 1) if way.first else each for each in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
     out = again.out(Handing(alone, dict(zip((key, value), given, strict=True))))
     if out is None:
         return
-    layers = build(planted(variant=again.variant), case)
+    right = build(planted(variant=again.variant), case)
+    layers = {"keys": right.W_key, "values": right.W_value}
+    variants = again.variant, attempt(combined, f"{again.variant},full")
 
-    def record(name: str, **tensors: torch.Tensor) -> None:
-        if name == "project":
-            tensors["keys"].copy_(layers.W_key(xs["keys"]))
-            tensors["values"].copy_(layers.W_value(xs["values"]))
+    def gives(*those: str) -> bool:
+        def record(name: str, **tensors: torch.Tensor) -> None:
+            for each in those if name == "project" else ():
+                tensors[each].copy_(layers[each](xs[each]))
 
-    whole = attempt(combined, f"{again.variant},full")
-    right = [again.instead(record, e) for e in (again.variant, whole) if type(e) is str]
-    named = {"key": key, "value": value}
-    if not any(close(out, each) for each in right):
+        return any(close(out, again.instead(record, e)) for e in variants if type(e) is str)
+
+    named, both = {"key": key, "value": value}, gives(*xs)
+    if other:
+        yield as_wrong("half_of_other", 2, name=other) if any(map(gives, xs)) else None
+        if not both:  # it may be of another kind
+            return
+        again.notes.append(wording("right_masked", mask=other))
+    elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
     places = [each.name for each in again.parameters if each.kind is not each.KEYWORD_ONLY]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
@@ -288,6 +300,8 @@ def by_ids(again: Again) -> Said:
                     _with_ids(again, name, later, True)[0], plain, "wrong_shifted", 5, name=name
                 )
             again.known.add(name)
+        elif whole is not None and name == "position_ids" and "rope" in again.case.changes:
+            yield None if getattr(again.reading.call, "turns", ()) else as_wrong("unused_ids", 5)
 
 
 def _with_ids(
@@ -344,11 +358,11 @@ def flags(again: Again) -> Said:
         call = f"{flag}={value}"
         yield unlike(seen[0].out, again.right, "other_with_flag", flag=call)
         yield written(seen, f"`{call}`")
-        shown = _table(handing.returned[-1], case) if table else None
+        if table and not value:
+            again.seen(handing := Handing(way))
+        shown = _shown(handing.returned[-1], case, not LOGITS.search(flag)) if table else None
         if shown is not None:
-            weights = play(case)["softmax"]["weights"]
-            weights = weights if shown.dim() == 4 else weights.mean(1)
-            yield unlike(shown, weights, "other_weights_returned", 7, flag=flag)
+            yield None if shown else as_wrong("other_weights_returned", 7, flag=flag)
             again.shown.append(flag)
         again.known |= {flag} if table else set()
 
@@ -362,14 +376,14 @@ def _kept_in_default(again: Again) -> str:
     return next(iter(kept), "")
 
 
-def _table(returned: Any, case: Case) -> torch.Tensor | None:
-    """The weights among what is returned, of each head or their mean; None where none are seen."""
-    square = (case.num_tokens, case.num_tokens)
-    shapes = (case.b, case.num_heads, *square), (case.b, *square)
-    for each in tensors_in([returned]):
-        if tuple(each.shape) in shapes and close(each.sum(-1), torch.ones(each.shape[:-1])):
-            return each.detach()
-    return None
+def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
+    """Whether weights, or their mean over heads, are in a table that is returned; None for none."""
+    some = [each for each in tensors_in([returned]) if ends_in(each, 2 * (case.num_tokens,))]
+    some = [e for e in some if sure or close(e.sum(-1), torch.ones(e.shape[:-1]))]
+    weights = play(case)["softmax"]["weights"]
+    right = weights, weights.transpose(0, 1), weights.mean(1)
+    same = [e.numel() == w.numel() and close(e.reshape(w.shape), w) for e in some for w in right]
+    return any(same) if same else None
 
 
 ROWS = (

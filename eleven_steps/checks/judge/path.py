@@ -224,6 +224,10 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         found = None
     if found:
         return _as_laid(right, name, given, alike, found, tensor)
+    turned = {"rope", "norm"} & {*right.case.changes} and name not in MEET | MASK | {"linear"}
+    three = {*" and ".join(each.who for each in real).split(" and ")}
+    if turned and three <= {"queries", "keys"} and all(e.part or fits(e, right) for e in real):
+        return Reading("projected", " and ".join(sorted(three)), part=True)  # no step holds it
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
         return Reading("layer", layers[0].who)
     family = max((each.family for each in real), key=FAMILIES.index, default="const")
