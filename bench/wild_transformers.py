@@ -24,7 +24,7 @@ import torch
 
 from eleven_steps.checks import check_attention
 
-SECONDS = 300  # of the wall, for a class, on a busy machine too
+SECONDS = 900  # of the wall, for a class, on a busy machine too
 FAILED = "crash", "too long"
 
 
@@ -74,7 +74,7 @@ def asked(name: str) -> dict[str, Any]:
 
 def verdict(said: Any) -> str:
     """right, right as something, wrong, or not judged: perhaps right but for what is beside it."""
-    instead = re.match(r"It is right with .*?: ask again with `(.*?)`\.", said.message)
+    instead = re.search(r"It is right with .*?: ask again with `(.*?)`\.", said.message)
     if said.passed or instead:
         return "right" if said.passed else f"right as {instead[1]}"
     if "left aside, norms taken out" in said.message:

@@ -173,8 +173,9 @@ def _instead(
                 text = wording("right_as", changes=_changes(variant, asked.variant), how=how)
                 if verdict.mistake is None and _masks(asked, other):
                     return Outcome("", "value", wording("wrong_hidden"), 6, note=verdict.note)
-                if verdict.mistake is None:  # where it first differs is where the change begins
-                    return replace(verdict, message=text, step=None)
+                alone = verdict.mistakes == ("no_scale",) and _scales_by_1(asked)
+                if verdict.mistake is None or alone:  # it differs first where the change begins
+                    return replace(verdict, message=text, step=None, mistakes=())
                 both = text, verdict.message
                 if "unscaled" in split(variant):  # a scale is forgotten oftener than left out
                     both = both[::-1]
@@ -183,6 +184,14 @@ def _instead(
                 text = together(wording("asked_as", how=how), said.message)
                 return _beyond(other, replace(said, message=text))
     return None
+
+
+def _scales_by_1(asked: Any) -> bool:
+    """Whether a class says that nothing divides its scores: what it calls its scale is 1."""
+    module = _module_and_sizes(asked)[0]
+    some = [vars(e) for e in module.modules()] if isinstance(module, nn.Module) else []
+    said = [each.get(name) for each in some for name in ("scale", "scaling")]
+    return any(type(each) in (int, float) and each == 1 for each in said)
 
 
 def _masks(asked: Asked, other: Asked) -> bool:
