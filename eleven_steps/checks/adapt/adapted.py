@@ -32,6 +32,8 @@ ADDED_CALLED = {
     "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
     "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
     "W_gate": r"(?:w_?|attn_|to_|linear_)?(?:g|gates?)(?:_proj)?",
+    "W_down": r"kv_a_proj(?:_with_mqa)?",
+    "latent_norm": r"kv_a_(?:layer)?norm",
 }
 TURNED = ("W_query", "W_key", "query_norm", "key_norm")  # where positions turn queries and keys
 
@@ -162,9 +164,11 @@ class Adapted(nn.Module):
         if self.width < d_in:
             raise ValueError(f"x is {d_in} wide, and the module {self.width}")
         of_keys = more.get("num_kv_heads", num_heads) * head_dim
-        for name, rows in zip(LAYERS, (wide, of_keys, of_keys), strict=False):
+        latent, self.rope_dim = more.get("latent_dim", 0), more.get("rope_dim", 0)
+        shapes = (d_in, wide + num_heads * self.rope_dim), *[(latent or d_in, of_keys)] * 2
+        for name, (columns, rows) in zip(LAYERS, shapes, strict=False):
             bias = qkv_bias and f"{name}.bias" not in self.lacks
-            setattr(self, name, nn.Linear(d_in, rows, bias=bias))
+            setattr(self, name, nn.Linear(columns, rows, bias=bias))
         self.out_proj = nn.Linear(wide, d_out)
         self.head_dim, self.window = head_dim, more.get("window", context_length)
         names = dict(inner.named_parameters())
@@ -176,10 +180,10 @@ class Adapted(nn.Module):
             if is_norm(owner := inner.get_submodule(name.rpartition(".")[0])):
                 owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
-        turning = round(head_dim * turning_of(self.variant)[1], 6)
+        turning = self.rope_dim or round(head_dim * turning_of(self.variant)[1], 6)
         if turning % 2 and (call.turns or "rope" in split(self.variant)):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
-        self.called = Called(inner, call.of_heads(head_dim))
+        self.called = Called(inner, call.of_heads(self.rope_dim or head_dim))
         last = next((place.weight for place in self.places if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]
         self.block = Block(inner, self.width, last) if self.around else None
@@ -232,7 +236,7 @@ class Adapted(nn.Module):
             if not mine:
                 raise ValueError(f"there is no {layer}")
             shapes = {part: tuple(parameters[n].shape) for n, part in mine.items()}
-            if layer == "W_gate":  # which reads x, and that is not filled up
+            if layer in ("W_gate", "W_down"):  # which read x, and that is not filled up
                 wide = self.W_query.in_features
                 shapes |= {part: (s[0], wide) for part, s in shapes.items() if len(s) == 2}
             setattr(self, layer, _of_shapes(shapes))
@@ -273,10 +277,13 @@ class Adapted(nn.Module):
                 biases = [
                     zeros(len(e.weight)) if e.bias is None else e.bias for e in named.values()
                 ]
-                filled_up = 0, self.width - self.W_query.in_features  # with zeros, as x is
-                weights = [nn.functional.pad(each.weight, filled_up) for each in named.values()]
-                weights = [each.unflatten(0, (-1, self.head_dim)) for each in weights]
-                biases = [each.view(-1, self.head_dim) for each in biases]
+                own = {n: self.head_dim + (n == "W_query") * self.rope_dim for n in named}
+                reads_x = "W_query" in named or not self.rope_dim  # and is filled up as x is
+                more = 0, (self.width - self.W_query.in_features) * reads_x
+                weights = [nn.functional.pad(each.weight, more) for each in named.values()]
+                many = [(-1, each) for each in own.values()]
+                weights = [e.unflatten(0, n) for e, n in zip(weights, many, strict=True)]
+                biases = [e.view(n) for e, n in zip(biases, many, strict=True)]
                 weights, biases = (map(self._in_pairs, named, some) for some in (weights, biases))
             lent |= place.filled([*weights], theirs) | place.filled([*biases], theirs, bias=True)
         for ours, (name, less) in self.adds.items():
@@ -285,17 +292,21 @@ class Adapted(nn.Module):
                 tensor = nn.functional.pad(tensor, (0, self.width - tensor.shape[1]))
             if (layer := ours.partition(".")[0]) in TURNED:  # of one head, or of all
                 tensor = self._in_pairs(layer, tensor.view(-1, self.head_dim)).flatten()
+            tensor = self._in_pairs(layer, tensor[None])[0] if layer == "W_down" else tensor
             lent[name] = tensor
         lent |= {name: torch.zeros_like(theirs[name]) for name in self.aside}
         return {f"inner.{name}": tensor for name, tensor in lent.items()}
 
     def _in_pairs(self, layer: str, tensor: torch.Tensor) -> torch.Tensor:
         """(heads, head_dim, ...) with the features that turn together side by side, if they are."""
-        if not self.paired or layer not in TURNED:
+        last = self.rope_dim  # features, or else the first turn
+        if not self.paired or layer not in (("W_query", "W_down") if last else TURNED):
             return tensor
-        many = round(self.head_dim * turning_of(self.variant)[1])
-        first, still = tensor.tensor_split([many], dim=1)
-        return torch.cat([first.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2), still], 1)
+        many = -last or round(self.head_dim * turning_of(self.variant)[1])
+        some = [*tensor.tensor_split([many], dim=1)]
+        turned = some[bool(last)].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
+        some[bool(last)] = turned
+        return torch.cat(some, 1)
 
 
 def named_as(layer: str, name: str) -> re.Match | None:

@@ -132,6 +132,7 @@ def whatever(variant: str) -> dict[str, Any]:
     """What a constructor may ask for that is the same in all cases of a variant."""
     (base, share), changes = turning_of(variant), split(variant)
     said = {"causal": "full" not in changes, "norm": "norm" in changes, "nothing": 0.0}
+    said |= {"query_latent": None} if "latent" in changes else {}
     return said | {"base": base, "share": share if share < 1 else 0.5}
 
 

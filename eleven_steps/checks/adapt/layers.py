@@ -21,7 +21,7 @@ ROLES = {"qkv": LAYERS[:3], "kv": LAYERS[1:3]} | {name: (name,) for name in LAYE
 _AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|project|projection)"
 _WORDS = {
     "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att|kqv",
-    "kv": r"kv|key_?value",
+    "kv": r"kv(?:_b)?|key_?value",
     "W_query": r"q|query|queries",
     "W_key": r"k|key|keys",
     "W_value": r"v|value|values",

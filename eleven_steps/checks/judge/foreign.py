@@ -157,7 +157,10 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
     of_role = {role: letters | {"h": heads.get(role, main.num_heads)} for role in weights}
     if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
         of_role["qkv"] |= {"3": 1, "h": main.num_heads + 2 * kv_heads}
-    turning = "rope" in changes
+    if latent := sizes_besides(main).get("latent_dim"):
+        of_role = {r: e | {"i": width if r == "W_query" else latent} for r, e in of_role.items()}
+        of_role.get("W_query", {})["d"] = main.head_dim + sizes_besides(main)["rope_dim"]
+    turning = not {"rope", "latent"}.isdisjoint(changes)
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
     for around, where in product(arounds, all_places(module, weights, of_role, layouts)):
@@ -214,8 +217,9 @@ def _besides(asked: Asked, told: dict[str, Any]) -> str:
 def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
     """Every way to call a module that its parameters allow, with what a variant has besides."""
     changes, first = changes_of(asked.variant), asked.choice.get("first")
-    turning, causal = "rope" in changes, "full" not in changes
-    calls = [*ways_beside(module, causal, turning, width, asked.main.head_dim)]
+    turning, causal = not {"rope", "latent"}.isdisjoint(changes), "full" not in changes
+    turned = sizes_besides(asked.main).get("rope_dim", asked.main.head_dim)
+    calls = [*ways_beside(module, causal, turning, width, turned)]
     if first is not None:  # the order that its constructor was told
         calls = [each for each in calls if each.first is not first]
     if "other" in changes:

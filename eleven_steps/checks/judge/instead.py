@@ -141,7 +141,7 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[str]:
     def has(layer: str) -> bool:
         return any(named_as(layer, name) for name in parameters)
 
-    must = [change for change in ("norm", "sinks", "gate") if all(map(has, ADDED[change]))]
+    must = [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))]
     main = asked.main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     must = ["norm:1" if whole and each == "norm" else each for each in must]
@@ -241,7 +241,7 @@ def _changes(variant: str, own: str = "") -> str:
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
     norms = "norms of queries and keys" + " over all heads" * bool(numbers_of(variant, "norm"))
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
-    names |= {"vnorm": "norms of values"}
+    names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
     names |= {"window": "a window", "gate": "a gate"}
     return " and ".join(names.get(each, each) for each in more)
 

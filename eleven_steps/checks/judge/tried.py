@@ -23,7 +23,7 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
         return None
     for name in LAYERS[:3]:
         weight, bias = (getattr(getattr(module, name), part) for part in ("weight", "bias"))
-        stored = [x @ weight.detach()] if x.shape[-1] == len(weight) else []
+        stored = [x @ weight.detach()] if weight.shape == 2 * x.shape[-1:] else []
         stored += [] if bias is None else [each + bias.detach() for each in stored]
         if any(same_numbers(made[0], each, 1e-7) for each in stored):
             return walked.differs(number, 2, "stored", layer=name)

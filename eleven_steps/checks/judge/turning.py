@@ -31,7 +31,7 @@ def measured(reading: type[Adapted]) -> tuple[float, float] | None:
     size = HEADS * FEATURES
     case = Case(FEATURES, 4, size, size, HEADS, 8, variant=reading.variant)
     module = attempt(build, reading, case)
-    if isinstance(module, Failure):
+    if isinstance(module, Failure) or module.W_key.in_features < size:  # it reads a latent
         return None
     same, every = torch.eye(FEATURES), torch.ones(FEATURES, FEATURES)
     some = [_scores(module.double(), keys) for keys in (same, every)]
