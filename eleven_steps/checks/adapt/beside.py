@@ -181,10 +181,10 @@ def rotaries(module: Any) -> list[type]:
 
 def _as_its_own(rotary: type, module: Any, n: int, x: torch.Tensor) -> Any:
     """What a rotary embedding makes of a module's config, and of its kind of layer if it asks."""
-    made, kinds = rotary(module.config), {}
+    made, kinds = rotary(module.config).to(x.device), {}
     if "layer_type" in inspect.signature(made.forward).parameters:
         kinds["layer_type"] = module.config.layer_types[module.layer_idx]
-    return made(x, torch.arange(n)[None], **kinds)
+    return made(x, torch.arange(n, device=x.device)[None], **kinds)
 
 
 def _still(given: Any) -> Any:
