@@ -29,7 +29,7 @@ PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
-CHOICES |= {name: (each,) for name, each in WITHOUT.items()}
+CHOICES |= {name: (each,) for name, each in WITHOUT.items()} | {"query_latent": (None,)}
 # Sizes that only a class with a change asks for, whether or not it is asked about with that
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
@@ -152,7 +152,7 @@ def choices(asked: set[str]) -> Iterator[dict[str, Any]]:
 def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
     """Our sizes, and those that follow from them."""
     usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "norm": False, "share": 0.5}
-    usual |= {name: some[0] for name, some in CHOICES.items()}
+    usual |= {n: some[0] for n, some in CHOICES.items() if some[0] is not None}
     if "num_heads" in sizes:
         usual["num_kv_heads"] = sizes["num_heads"]
     if "head_dim" in sizes:

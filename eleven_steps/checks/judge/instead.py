@@ -254,7 +254,7 @@ def _with_few_heads(
 ) -> Outcome:
     """Judge a right class with fewer heads of keys, where it can have them; say what was not."""
     note, turning = "", attempt(combined, f"{asked.variant},rope")
-    if turned_by(module) and "rope" not in split(asked.variant):
+    if turned_by(module) and {"rope", "latent"}.isdisjoint(split(asked.variant)):
         note = "" if isinstance(turning, Failure) else wording("turning", how=as_options(turning))
     grouped = attempt(combined, f"{asked.variant},gqa")
     if "num_kv_heads" in sized and not isinstance(grouped, Failure):
