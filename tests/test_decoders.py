@@ -12,6 +12,7 @@ from said import as_read, verdict_on
 from sampled import sampled_answers
 from torch import nn
 
+from eleven_steps.checks import check_attention
 from eleven_steps.checks.adapt.built import built
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -225,6 +226,64 @@ class Quarter(nn.Module):
 def test_a_decoder_of_today_is_right_and_a_slip_in_it_is_found(asked):
     told = {answer: verdict_on(answer, globals()) for answer in asked}
     assert told == as_read("decoders", told)
+
+
+class DeepSeek(nn.Module):
+    """Keys and values come from a latent; the last features turn, all heads' keys share theirs."""
+
+    def __init__(self, hidden_size, num_heads, kv_lora_rank=16, qk_rope_head_dim=4):
+        super().__init__()
+        self.heads, self.widths = num_heads, (hidden_size // num_heads, qk_rope_head_dim)
+        self.latents = kv_lora_rank, qk_rope_head_dim
+        self.q_proj = nn.Linear(hidden_size, num_heads * sum(self.widths), bias=False)
+        self.kv_a_proj_with_mqa = nn.Linear(hidden_size, sum(self.latents), bias=False)
+        self.kv_a_layernorm = nn.RMSNorm(kv_lora_rank, eps=1e-6)
+        self.kv_b_proj = nn.Linear(kv_lora_rank, 2 * hidden_size, bias=False)
+        self.o_proj = nn.Linear(hidden_size, hidden_size, bias=False)
+
+    def turned(self, x):
+        pairs = x.shape[-1] // 2
+        angles = torch.arange(x.shape[-2])[:, None] * 1e4 ** (-torch.arange(pairs) / pairs)
+        (one, two), cos, sin = x.chunk(2, -1), angles.cos().to(x), angles.sin().to(x)
+        return torch.cat([one * cos - two * sin, two * cos + one * sin], -1)
+
+    def normed(self, latents):
+        return self.kv_a_layernorm(latents)
+
+    def scaled(self, scores):
+        return scores / sum(self.widths) ** 0.5
+
+    def forward(self, x):
+        q = self.q_proj(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        q, q_turned = q.split(self.widths, -1)
+        latents, shared = self.kv_a_proj_with_mqa(x).split(self.latents, -1)
+        kv = self.kv_b_proj(self.normed(latents)).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        k, v = kv.chunk(2, -1)
+        q = torch.cat([q, self.turned(q_turned)], -1)
+        k = torch.cat([k, self.turned(shared)[:, None].expand(-1, self.heads, -1, -1)], -1)
+        scores = self.scaled(q @ k.mT).masked_fill(future(x.shape[1]), -torch.inf)
+        return self.o_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class DeepSeekUnnormed(DeepSeek):
+    def normed(self, latents):
+        return latents
+
+
+class DeepSeekScale(DeepSeek):
+    """Divided as if nothing turned."""
+
+    def scaled(self, scores):
+        return scores / self.widths[0] ** 0.5
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("build", [DeepSeek, DeepSeekUnnormed, DeepSeekScale])
+def test_keys_and_values_made_from_a_latent_are_read(build):
+    assert check_attention(build, "latent").passed is (build is DeepSeek)
+    assert ('ask again with `variant="latent"`' in check_attention(build).message) is (
+        build is DeepSeek
+    )
 
 
 WIDTHS = """hid_dim h_dim dim_model num_hidden hidden feats features d n_units d_hid dmodel
