@@ -37,8 +37,8 @@ def classes() -> list[str]:
     for path in sorted(Path(found.origin).parent.glob("models/*/modeling_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and node.name.endswith("Attention"):
-                code = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-                if {"__init__", "forward"} & {each.name for each in code}:
+                code = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+                if {"__init__", "forward"} & {function.name for function in code}:
                     name = f"{path.parent.name}.{path.stem}:{node.name}"
                     alike.setdefault(_unnamed(node, code), name)
     return list(alike.values())
@@ -46,15 +46,15 @@ def classes() -> list[str]:
 
 def _unnamed(node: ast.ClassDef, code: list[ast.FunctionDef]) -> str:
     """The code of a class without the names of classes, annotations and docstrings."""
-    bases = ",".join(ast.unparse(each) for each in node.bases)
-    for each in ast.walk(node):
-        if isinstance(each, ast.arg):
-            each.annotation = None
-        if isinstance(each, ast.FunctionDef):
-            each.returns = None
-            if ast.get_docstring(each) is not None:
-                del each.body[0]
-    text = "\n".join(ast.unparse(each) for each in code)
+    bases = ",".join(ast.unparse(base) for base in node.bases)
+    for part in ast.walk(node):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+        if isinstance(part, ast.FunctionDef):
+            part.returns = None
+            if ast.get_docstring(part) is not None:
+                del part.body[0]
+    text = "\n".join(ast.unparse(function) for function in code)
     return re.sub(r"\b[A-Z][a-z]\w+", "Name", f"{bases}\n{text}")
 
 

@@ -4,6 +4,7 @@ Usage: python tools/draw_imports.py
 A room is a folder; of the checks it is one of their folders, or their progress.
 """
 
+import argparse
 import ast
 import re
 from collections import defaultdict
@@ -41,6 +42,7 @@ def drawing() -> str:
 
 def main() -> None:
     """Write the drawing into the page."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     text = PAGE.read_text("utf-8")
     PAGE.write_text(DRAWING.sub(drawing(), text), encoding="utf-8")
 

@@ -95,7 +95,7 @@ def shown(target: str, outcome: Outcome) -> str:
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     texts = filter(None, (outcome.message, outcome.note))
     indent = {"initial_indent": "  ", "subsequent_indent": "  "}
-    return "\n".join([head, *(textwrap.fill(each, width, **indent) for each in texts)])
+    return "\n".join([head, *(textwrap.fill(text, width, **indent) for text in texts)])
 
 
 def as_json(target: str, outcome: Outcome) -> str:

@@ -66,9 +66,9 @@ class _Skipped:
 
 def norms(module: nn.Module, width: int) -> list[str]:
     """The names of the norms of x or of the output: their weights are as wide."""
-    every = ((name, each) for name, each in module.named_modules() if is_norm(each))
-    weights = ((name, getattr(each, "weight", None)) for name, each in every)
-    return [name for name, each in weights if getattr(each, "shape", None) == (width,)]
+    every = ((name, layer) for name, layer in module.named_modules() if is_norm(layer))
+    weights = ((name, getattr(layer, "weight", None)) for name, layer in every)
+    return [name for name, weight in weights if getattr(weight, "shape", None) == (width,)]
 
 
 def is_norm(module: nn.Module) -> bool:
@@ -104,9 +104,9 @@ class Block:
         if module.training:  # dropout may act in between
             return out
         firsts = [out, out + x if out.shape == x.shape else out]
-        lasts = firsts + [b for a, b in normed if any(close(a, each) for each in firsts)]
-        lasts += [each + x for each in lasts if each.shape == x.shape]
-        return out if any(close(returned, each) for each in lasts) else returned
+        lasts = firsts + [b for a, b in normed if any(close(a, first) for first in firsts)]
+        lasts += [end + x for end in lasts if end.shape == x.shape]
+        return out if any(close(returned, end) for end in lasts) else returned
 
     def _norm(self, norm: nn.Module, args: tuple, out: Any) -> torch.Tensor | None:
         if self.out is not None:
@@ -172,8 +172,8 @@ class Adapted(nn.Module):
         self.out_proj = nn.Linear(wide, d_out)
         self.head_dim, self.window = head_dim, more.get("window", context_length)
         names = dict(inner.named_parameters())
-        some = [each.weight or each.bias for each in self.places]
-        if lost := [each for each in some if not each_of(each, names)]:
+        some = [place.weight or place.bias for place in self.places]
+        if lost := [place for place in some if not each_of(place, names)]:
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
         for name in self.aside:
@@ -254,10 +254,10 @@ class Adapted(nn.Module):
         calls: dict[str, list[torch.Tensor]] = {}
         with torch.random.fork_rng(devices=()):
             other = built(type(self).build, given)[0]
-            for name, each in other.named_modules():
-                if isinstance(each, nn.Dropout):
+            for name, layer in other.named_modules():
+                if isinstance(layer, nn.Dropout):
                     keep = calls.setdefault(name, []).append
-                    each.register_forward_hook(lambda _, args, out, keep=keep: keep(out))
+                    layer.register_forward_hook(lambda _, args, out, keep=keep: keep(out))
             x, hidden = torch.ones(1, 2, self.width), torch.ones(2, 2, dtype=torch.bool).triu(1)
             x = x.transpose(0, 1) if self.called.call.first else x
             out = output(attempt(self.called.call, other, x, hidden), self.out_proj.out_features)
@@ -280,8 +280,8 @@ class Adapted(nn.Module):
                 own = {n: self.head_dim + (n == "W_query") * self.rope_dim for n in named}
                 reads_x = "W_query" in named or not self.rope_dim  # and is filled up as x is
                 more = 0, (self.width - self.W_query.in_features) * reads_x
-                weights = [nn.functional.pad(each.weight, more) for each in named.values()]
-                many = [(-1, each) for each in own.values()]
+                weights = [nn.functional.pad(layer.weight, more) for layer in named.values()]
+                many = [(-1, answer) for answer in own.values()]
                 weights = [e.unflatten(0, n) for e, n in zip(weights, many, strict=True)]
                 biases = [e.view(n) for e, n in zip(biases, many, strict=True)]
                 weights, biases = (map(self._in_pairs, named, some) for some in (weights, biases))

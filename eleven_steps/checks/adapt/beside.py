@@ -133,8 +133,8 @@ def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: 
     running, tried = [], []
     for found in _tries(module, causal, turning, head_dim):
         tried.append(found)
-        for each in found:
-            shape = _shape(each, module, width)
+        for beside in found:
+            shape = _shape(beside, module, width)
             if shape[:2] == (2, 3) and len(shape) == 3:
                 return found
             running = running or found * bool(shape)
@@ -144,24 +144,30 @@ def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: 
 def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[list[Any]]:
     """Yield all ways to call a forward with one choice of what it gets besides, then the next."""
     every = inspect.signature(module.forward).parameters.values()
-    needed = [each for each in every if each.default is each.empty]
+    needed = [parameter for parameter in every if parameter.default is parameter.empty]
     names = [e.name for e in needed if e.name in PLAIN or e is not needed[0] and _may_be_none(e)]
-    optional = [each.name for each in every if each not in needed or each.name in names]
-    others = [each for each in optional if OTHER_SEQUENCES.fullmatch(each)]
-    others += [each for each in optional if each in MISSED and each not in names]
+    optional = [
+        parameter.name for parameter in every if parameter not in needed or parameter.name in names
+    ]
+    others = [name for name in optional if OTHER_SEQUENCES.fullmatch(name)]
+    others += [name for name in optional if name in MISSED and name not in names]
     turns, handed = turned_by(module), [(form, None) for form in FORMS]
-    own = [(OWN_ROTARY, each) for each in rotaries(module)]
+    own = [(OWN_ROTARY, kind) for kind in rotaries(module)]
     forms = [*own, *handed, ("", None)] if turning else [("", None), *handed, *own]
     besides = [("", False), *((name, False) for name in others), ("", True)]
-    able = tuple(each.name for each in needed if each.name in names and _may_be_none(each))
+    able = tuple(
+        parameter.name
+        for parameter in needed
+        if parameter.name in names and _may_be_none(parameter)
+    )
     forms = forms if turns else [("", None)]
     for nones, (also, image), (form, rotary) in product({able: 1, (): 1}, besides, forms):
         turned, gets_x = turns if form else (), "" if also in MISSED else also
-        plain = tuple(each for each in (*names, also) if each not in ("", gets_x))
+        plain = tuple(name for name in (*names, also) if name not in ("", gets_x))
         found = [*ways(module, causal, plain + turned, gets_x)]
         if plain or turned or image:
             more = plain, nones, turned, form, turning, head_dim, rotary, image
-            found = [Beside(each, *more) for each in found]
+            found = [Beside(more_inputs, *more) for more_inputs in found]
         yield found
 
 
@@ -175,8 +181,8 @@ def _may_be_none(parameter: inspect.Parameter) -> bool:
 def rotaries(module: Any) -> list[type]:
     """The rotary embeddings that stand beside a module with a config."""
     beside = vars(sys.modules[type(module).__module__]) if hasattr(module, "config") else {}
-    named = [each for name, each in beside.items() if re.search("(?i)rotary|rope", name)]
-    return [each for each in named if isinstance(each, type) and issubclass(each, nn.Module)]
+    named = [thing for name, thing in beside.items() if re.search("(?i)rotary|rope", name)]
+    return [thing for thing in named if isinstance(thing, type) and issubclass(thing, nn.Module)]
 
 
 def _as_its_own(rotary: type, module: Any, n: int, x: torch.Tensor) -> Any:

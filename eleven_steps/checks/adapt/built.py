@@ -29,7 +29,7 @@ PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
-CHOICES |= {name: (each,) for name, each in WITHOUT.items()} | {"query_latent": (None,)}
+CHOICES |= {name: (layer,) for name, layer in WITHOUT.items()} | {"query_latent": (None,)}
 # Sizes that only a class with a change asks for, whether or not it is asked about with that
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
 ENDS = ("d_out", "num_heads", "num_kv_heads", "head_dim")  # also as memory_hidden_size
@@ -81,10 +81,10 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     if strange:
         are = "are none" if len(strange) > 1 else "is none"
         raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
-    sized = [each for each in _parameters(build) if of[each.name] in sizes]
+    sized = [parameter for parameter in _parameters(build) if of[parameter.name] in sizes]
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
     asked |= {*of.values()} & {*SIGNS}
-    named = configs | {each.name: sizes[of[each.name]] for each in sized}
+    named = configs | {parameter.name: sizes[of[parameter.name]] for parameter in sized}
     _set_layer(named, of, configs)
     made = _constructed(build, named, configs, sizes)
     for config in configs.values():
@@ -99,7 +99,7 @@ def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> An
     except AttributeError as error:
         lost, has = _field(error.name or ""), getattr(error.obj, "__dict__", None)
         parts = (e for c in configs.values() for e in getattr(c, "__dict__", {}).values())
-        ours = any(error.obj is each for each in (*configs.values(), *parts))
+        ours = any(error.obj is config for config in (*configs.values(), *parts))
         if lost not in sizes or not ours or has is None or error.name in has:
             raise
         has[error.name] = sizes[lost]
@@ -115,15 +115,19 @@ def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
 def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[str]]:
     """Which size each parameter asks for, the configs by name, and what is required besides."""
     parameters = _parameters(build)
-    configs = {each.name: _config(each, build, sizes) for each in parameters}
-    configs = {name: each for name, each in configs.items() if each is not None}
-    of = {each.name: SIZE_OF.get(each.name, each.name) for each in parameters}
+    configs = {parameter.name: _config(parameter, build, sizes) for parameter in parameters}
+    configs = {name: config for name, config in configs.items() if config is not None}
+    of = {parameter.name: SIZE_OF.get(parameter.name, parameter.name) for parameter in parameters}
     # By our own name for a choice nobody asks for it: a `first` that has a default keeps that.
     of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
     if configs:  # which gives the width of x
         of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
-    left = [each for each in parameters if of[each.name] not in sizes and each.name not in configs]
-    required = [each.name for each in left if each.default is each.empty]
+    left = [
+        parameter
+        for parameter in parameters
+        if of[parameter.name] not in sizes and parameter.name not in configs
+    ]
+    required = [parameter.name for parameter in left if parameter.default is parameter.empty]
     of = _one_width(of, required, left, bool(configs))
     return of, configs, [name for name in required if of[name] not in sizes]
 
@@ -174,7 +178,11 @@ def _one_width(
         return of
     if "d_in" in read and not required and len(read) > 1:
         return {name: "d_out" if size == "d_in" else size for name, size in of.items()}
-    whole = [each.name for each in left if type(each.default) is int and each.default > 1]
+    whole = [
+        parameter.name
+        for parameter in left
+        if type(parameter.default) is int and parameter.default > 1
+    ]
     found = required if required else whole[:1]
     if len(found) != 1 or "d_in" in read or "num_heads" not in read:
         return of
@@ -196,7 +204,7 @@ def _parameters(build: Build) -> tuple[inspect.Parameter, ...]:
 def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -> Any:
     called = _called(parameter.name)
     kinds = [parameter.annotation, *get_args(parameter.annotation)]
-    kind = next((each for each in kinds if _is_config(each, 1)), None)
+    kind = next((option for option in kinds if _is_config(option, 1)), None)
     if kind is None and called:  # of parts, as one of text and of vision; the base of all is none
         near = _nearby(build)
         named = (e for e in kinds if isinstance(e, type) and e.__name__.endswith("Config"))
@@ -229,13 +237,13 @@ def _field_names(kind: type) -> frozenset[str]:
 def _nearby(build: Build) -> type | None:
     """The config beside a class that has most of what its code reads; None where none has any."""
     beside = vars(sys.modules.get(getattr(build, "__module__", "")) or object).values()
-    some = [each for each in beside if isinstance(each, type) and _is_config(each)]
+    some = [thing for thing in beside if isinstance(thing, type) and _is_config(thing)]
     read = read_by(build)
     name = getattr(build, "__name__", "")
 
     def nearness(kind: type) -> tuple[int, int]:
         alike = os.path.commonprefix([kind.__name__, name])
-        return sum(each in _field_names(kind) for each in read), len(alike)
+        return sum(field in _field_names(kind) for field in read), len(alike)
 
     best = max(some, key=nearness, default=None)
     own = best is not None and name.startswith(best.__name__.removesuffix("Config"))
@@ -254,7 +262,7 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
     flags = {n: bool(e) for n, e in given.items() if isinstance(names[n].default, bool)}
     given |= flags  # as token_dropout may be one
-    if sum(_field(each) == "dropout" for each in read & names.keys()) > 1:
+    if sum(_field(name) == "dropout" for name in read & names.keys()) > 1:
         given["dropout"] = 0.0  # of weights is the other, by a longer name
     config = attempt(kind, **given)
     if isinstance(config, Failure):
@@ -269,7 +277,7 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
         attempt(_set_all, part, (), sizes)
     if _names_in_code(build) & parts.keys():
         return config
-    return max((config, *parts.values()), key=lambda each: sum(_has(each, n) for n in read))
+    return max((config, *parts.values()), key=lambda cls: sum(_has(cls, n) for n in read))
 
 
 def _has(config: Any, name: str) -> bool:
@@ -284,7 +292,8 @@ def _is_one(field: inspect.Parameter) -> bool:
 
 def _follow_ours(names: Any, given: dict[str, Any]) -> dict[str, Any]:
     """What else a config gets that refuses our sizes: what is by default as one of them is so."""
-    whole = {n: each.default for n, each in names.items() if type(each.default) is int}
+    defaults = {name: parameter.default for name, parameter in names.items()}
+    whole = {name: default for name, default in defaults.items() if type(default) is int}
     ours = {whole[n]: size for n, size in given.items() if n in whole}
     return {n: ours[size] for n, size in whole.items() if size in ours}
 
@@ -302,7 +311,7 @@ def _field(name: str) -> str:
     """The size that a config's field holds, by its name or the end of it; "" if it holds none."""
     parts = name.split("_")
     ends = ("_".join(parts[i:]) for i in range(1, len(parts) - 1))  # one word says too little
-    found = (SIZE_OF[each] for each in ends if SIZE_OF.get(each) in ENDS)
+    found = (SIZE_OF[ending] for ending in ends if SIZE_OF.get(ending) in ENDS)
     rate = "dropout" if "att" in name else "nothing"  # of weights; else of what the block does
     of_dropout = re.search(r"dropout(_prob|_rate|_p)?$", name)
     return SIZE_OF.get(name) or next(found, rate if of_dropout else "")
@@ -311,7 +320,7 @@ def _field(name: str) -> str:
 def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any]) -> None:
     """Put the number of the last layer where -1 stands for it."""
     counts = (attempt(getattr, c, n, 0) for c in configs.values() for n in LAYER_COUNTS.split())
-    last = next((each - 1 for each in counts if type(each) is int and each), 0)
+    last = next((number - 1 for number in counts if type(number) is int and number), 0)
     for name, value in named.items():
         if of[name] == "layer" and value == -1:
             named[name] = last
@@ -320,7 +329,7 @@ def _set_layer(named: dict[str, Any], of: dict[str, str], configs: dict[str, Any
 def _sizes_read(config: Any, made: Any) -> set[str]:
     """Which of our sizes the code of a module reads from its config."""
     modules = made.modules() if isinstance(made, nn.Module) else ()
-    read = set().union(*(fields_of(kind) for kind in {type(each) for each in modules}))
+    read = set().union(*(fields_of(kind) for kind in {type(module) for module in modules}))
     has = {name for name in read if _has(config, name)}
     kind = type(config)
     return {_field(name) for name in has if not _is_so(_field(name), getattr(kind, name, ...))}
@@ -335,13 +344,15 @@ def _is_so(size: str, default: Any) -> bool:
 def _names_in_code(kind: Any) -> frozenset[str]:
     """The names that stand in the code of a class; none in that of a function."""
     said = (name for code in _codes(kind) for name in (*code.co_names, *code.co_consts))
-    return frozenset(each for each in said if isinstance(each, str))
+    return frozenset(text for text in said if isinstance(text, str))
 
 
 def _codes(kind: Any) -> list[CodeType]:
     kinds = kind.__mro__ if isinstance(kind, type) else ()
-    own = (vars(each).values() for each in kinds if not each.__module__.startswith("torch."))
-    return [each.__code__ for values in own for each in values if inspect.isfunction(each)]
+    own = (vars(cls).values() for cls in kinds if not cls.__module__.startswith("torch."))
+    return [
+        function.__code__ for values in own for function in values if inspect.isfunction(function)
+    ]
 
 
 @functools.cache
@@ -353,6 +364,6 @@ def read_by(kind: Any) -> frozenset[str]:
 @functools.cache
 def fields_of(kind: Any) -> frozenset[str]:
     """Those that are read of a config: what comes next after its name."""
-    steps = (itertools.pairwise(dis.get_instructions(each)) for each in _codes(kind))
+    steps = (itertools.pairwise(dis.get_instructions(code)) for code in _codes(kind))
     named = (e.argval for a, e in itertools.chain(*steps) if _called(str(a.argval).rstrip("')")))
-    return frozenset(each for each in named if isinstance(each, str)) & read_by(kind)
+    return frozenset(text for text in named if isinstance(text, str)) & read_by(kind)

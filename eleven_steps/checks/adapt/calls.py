@@ -198,11 +198,11 @@ class InPieces(Around):
         outs, past = [], {self.past: {}} if self.kept is None else {}
         for name in resets(module) if self.kept == STORED else ():
             getattr(module, name)()
-        for piece in x.split([each for each in lengths if each > 0], dim=axis):
+        for piece in x.split([length for length in lengths if length > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
             hides = hidden[: piece.shape[axis], : piece.shape[axis]]
-            seen = sum(each.shape[axis] for each in outs) + piece.shape[axis]
-            returned = self.way(handed, piece, hides, *(each[:, :seen] for each in filled))
+            seen = sum(out.shape[axis] for out in outs) + piece.shape[axis]
+            returned = self.way(handed, piece, hides, *(tensor[:, :seen] for tensor in filled))
             outs.append(output(returned, self.width))
             self.between()
             if self.kept in (COUNTED, STORED):
@@ -226,7 +226,7 @@ class InPieces(Around):
         """Yield every such way that the parameters of a module's forward allow."""
         names = list(inspect.signature(module.forward).parameters)
         flags = tuple(filter(FLAG_KEPT.fullmatch, names))
-        for past in [each for each in names if PAST.fullmatch(each) and each not in flags]:
+        for past in [name for name in names if PAST.fullmatch(name) and name not in flags]:
             yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1, None))
         for past in filter(STARTS.fullmatch, names):
             yield cls(way, past, COUNTED, flags, width)
@@ -252,7 +252,7 @@ def _parts_of(returned: Any) -> list[Any]:
         parts = returned.values()
     else:
         parts = returned if isinstance(returned, tuple | list) else [returned]
-    return [each for each in parts if any(True for _ in tensors_in(each))]
+    return [part for part in parts if any(True for _ in tensors_in(part))]
 
 
 def _share(one: Any, other: Any) -> bool:
@@ -285,7 +285,7 @@ def output(returned: Any, d_out: int) -> Any:
     """The first tensor (b, num_tokens, d_out) of whatever is returned, or else the first tensor."""
     several = vars(returned).values() if is_dataclass(returned) else [returned]
     every = list(tensors_in(several))
-    fitting = (each for each in every if each.dim() == 3 and each.shape[-1] == d_out)
+    fitting = (tensor for tensor in every if tensor.dim() == 3 and tensor.shape[-1] == d_out)
     return next(fitting, every[0] if every else returned)
 
 
@@ -295,12 +295,20 @@ def ways(module: Any, causal: bool, but: tuple[str, ...] = (), also: str = "") -
     Parameters in but get something else; also is one with a default that gets x, "" for none.
     """
     every = [e for e in inspect.signature(module.forward).parameters.values() if e.name not in but]
-    usual = [each for each in every if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
-    names = [each.name for each in usual]
+    usual = [
+        parameter
+        for parameter in every
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    ]
+    names = [parameter.name for parameter in usual]
     mask = next((name for name in MASKS if name in names), "")
     flag = next((name for name in FLAGS if name in names), "")
-    wanted = [each for each in usual if each.default is each.empty or each.name == also]
-    needed = [each.name for each in wanted if each.name not in (mask, flag)]
+    wanted = [
+        parameter
+        for parameter in usual
+        if parameter.default is parameter.empty or parameter.name == also
+    ]
+    needed = [parameter.name for parameter in wanted if parameter.name not in (mask, flag)]
     # One that stands alone may go by place; several are the queries, keys and values.
     by_name = len(needed) > 1 or any(e.kind is e.KEYWORD_ONLY for e in wanted if e.name in needed)
     given = tuple(needed) if by_name else ()

@@ -73,11 +73,11 @@ class Kept:
         names = each_of(self.bias if bias else self.weight, theirs)
         if not names:
             return {}
-        letters = [each for each in self.layout.split() if not (bias and each == "i")]
+        letters = [letter for letter in self.layout.split() if not (bias and letter == "i")]
         if self.role != "out_proj":
             flat = _side_by_side(ours, letters)
         else:
-            flat = ours[0] if bias else ours[0].permute(["ohd".index(each) for each in letters])
+            flat = ours[0] if bias else ours[0].permute(["ohd".index(letter) for letter in letters])
         flat = flat.reshape(len(names), *theirs[names[0]].shape)
         return dict(zip(names, flat.unbind(), strict=True))
 
@@ -96,14 +96,14 @@ def each_of(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def _side_by_side(ours: list[torch.Tensor], letters: list[str]) -> torch.Tensor:
-    natural = [each for each in ("h", "d", "i") if each in letters]
-    inner = [each for each in letters if each not in "23"]
-    turned = [each.permute([natural.index(letter) for letter in inner]) for each in ours]
+    natural = [letter for letter in ("h", "d", "i") if letter in letters]
+    inner = [letter for letter in letters if letter not in "23"]
+    turned = [tensor.permute([natural.index(letter) for letter in inner]) for tensor in ours]
     if len(ours) == 1:
         return turned[0]
     axis = next(i for i, letter in enumerate(letters) if letter in "23")
     if axis == 0:  # widths may differ, where heads share keys
-        return torch.cat([each.flatten() for each in turned])
+        return torch.cat([tensor.flatten() for tensor in turned])
     return torch.stack(turned, dim=axis)
 
 
@@ -132,19 +132,23 @@ def weights_found(module: nn.Module) -> dict[str, list[str]]:
 
     Where one role is left and one weight, they belong together, whatever its name.
     """
-    shapes = {n: each.shape for n, each in module.named_parameters() if each.squeeze().dim() > 1}
+    shapes = {
+        n: parameter.shape
+        for n, parameter in module.named_parameters()
+        if parameter.squeeze().dim() > 1
+    }
     weights = [*shapes]
     patterns = {re.sub(r"\d+", "*", name) for name in weights}
     if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop():
         # A list of four layers and nothing else: queries, keys, values, and what comes out.
         return dict(zip(LAYERS, ([name] for name in weights), strict=True))
     by_role: dict[str, list[str]] = {}
-    for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", each) for each in weights):
+    for name in dict.fromkeys(re.sub(r"\.\d+\.", ".*.", weight) for weight in weights):
         one = name if "*" not in name or len(each_of(name, weights)) > 1 else ""
         one = one or each_of(name, weights)[0]
         three = _three_in_list(one, shapes)
-        for role, each in zip(LAYERS, three, strict=False) if three else [(role_of(one), one)]:
-            by_role.setdefault(role, []).append(each)
+        for role, weight in zip(LAYERS, three, strict=False) if three else [(role_of(one), one)]:
+            by_role.setdefault(role, []).append(weight)
     unnamed, lost = by_role.pop("", []), {*LAYERS} - {n for role in by_role for n in ROLES[role]}
     for role in ("qkv", "kv", *LAYERS):
         if lost == {*ROLES[role]} and len(unnamed) == 1:
@@ -156,7 +160,7 @@ def _three_in_list(pattern: str, shapes: dict[str, tuple[int, ...]]) -> list[str
     """The three layers of one shape in a list whose name says queries, keys, values; else none."""
     same = each_of(pattern, shapes)
     named = re.search(r"(?:qkv|query_?key_?value)\w*\.\*\.weight$", pattern, re.IGNORECASE)
-    return same if named and len(same) == 3 and len({shapes[each] for each in same}) == 1 else []
+    return same if named and len(same) == 3 and len({shapes[name] for name in same}) == 1 else []
 
 
 def layouts_of(
@@ -179,12 +183,12 @@ def layouts_of(
 
 def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
     """Whether neighbouring axes can be merged into a shape; axes of 1 may stand anywhere."""
-    axes = [each for each in axes if each != 1]
-    for each in (each for each in shape if each != 1):
+    axes = [axis for axis in axes if axis != 1]
+    for length in (length for length in shape if length != 1):
         size = 1
-        while axes and size < each:
+        while axes and size < length:
             size *= axes.pop(0)
-        if size != each:
+        if size != length:
             return False
     return not axes
 
@@ -210,7 +214,11 @@ def all_places(
         bias = bias_of(pattern, parameters)
         choices.append([Kept(role, pattern, bias, layout) for layout in layouts])
     claimed = {place.bias for some in choices for place in some}
-    for name in [each for each in parameters if each.endswith("_bias") and each not in claimed]:
+    for name in [
+        parameter
+        for parameter in parameters
+        if parameter.endswith("_bias") and parameter not in claimed
+    ]:
         if (role := role_of(name.removesuffix("_bias"))) in LAYERS[:3]:  # behind all three
             choices.append([Kept(role, "", name, "h d i")])
     yield from map(list, itertools.product(*choices))

@@ -108,7 +108,7 @@ def unlike(
 
 def written(every: Iterable[Seen], call: str) -> Finding | None:
     """What is wrong where a call, told in a few words, writes into x."""
-    wrote = any("x" in each.changed for each in every)
+    wrote = any("x" in seen.changed for seen in every)
     return as_wrong("input_changed_there", 1, call=call) if wrote else None
 
 
@@ -125,7 +125,7 @@ def hides_by_itself(reading: type[Adapted], case: Case) -> bool | None:
         other = case.x
         other[:, token] += 1
         moved.append(other)
-    first, *rest = [each.out for each in seen_of(reading, case, None, *moved)] or [None]
+    first, *rest = [seen.out for seen in seen_of(reading, case, None, *moved)] or [None]
     if first is None or mixes(reading, case):
         return None
     return any(not (out - first).abs().amax((0, 2)).gt(1e-6).all() for out in rest)
@@ -136,12 +136,12 @@ def mixes(reading: type[Adapted], case: Case) -> bool:
     other = case.x
     other[0] += 1
     both = seen_of(reading, case, None, other)
-    return bool(both) and not close(*(each.out[1:] for each in both))
+    return bool(both) and not close(*(seen.out[1:] for seen in both))
 
 
 def joins(reading: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
-    own = (each for each in reading.variant.split(",") if each != "full")
+    own = (change for change in reading.variant.split(",") if change != "full")
     variant = attempt(combined, ",".join((*own, "other")))
     if isinstance(variant, Failure) or len(reading.call.names) < 2:
         return False
@@ -156,4 +156,4 @@ def joins(reading: type[Adapted], case: Case) -> bool:
 def seen_of(reading: type[Adapted], case: Case, *xs: torch.Tensor | None) -> list[Seen]:
     """What is seen of one module in a row; nothing where a call fails or has another shape."""
     every, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
-    return every if all(getattr(each.out, "shape", None) == shape for each in every) else []
+    return every if all(getattr(reply.out, "shape", None) == shape for reply in every) else []

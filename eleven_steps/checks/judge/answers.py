@@ -129,8 +129,8 @@ def _ruled_out(task: Write, answer: Any) -> Finding | None:
     given = task.gets(play(task.cases[-1]))
     for index, sentence in task.heeds.items():
         other = *given[:index], given[index] + 1, *given[index + 1 :]
-        traces = [ask(answer, "traced_call", each) for each in (given, other)]
-        shapes = [[t.shape for t in each.tensors] for each in traces if isinstance(each, Trace)]
+        traces = [ask(answer, "traced_call", arguments) for arguments in (given, other)]
+        shapes = [[t.shape for t in trace.tensors] for trace in traces if isinstance(trace, Trace)]
         if len(shapes) == 2 and shapes[0] == shapes[1]:
             return Finding(None, sentence)
     return None
@@ -147,19 +147,22 @@ def judge_test(test: Any) -> Finding:
     names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
     if JUDGES & {*used_by(test)["called"]}:
         return say("test_asks_check")
-    replies = ask(test, "verdicts", [source_of(each) for each in names])
+    replies = ask(test, "verdicts", [source_of(cls) for cls in names])
     if isinstance(replies, Failure):
         return say("test_not_called", error=replies.told)
     verdicts = dict(zip(names, replies, strict=True))
-    if any(each is ... for each in verdicts.values()):
+    if any(verdict is ... for verdict in verdicts.values()):
         return say("open")
-    rejected = [each for each in RIGHT if verdicts[each] is not True]
-    missed = [each for each in WRONG if verdicts[each] is True]
+    rejected = [identifier for identifier in RIGHT if verdicts[identifier] is not True]
+    missed = [identifier for identifier in WRONG if verdicts[identifier] is True]
     counts = {"right": len(RIGHT), "wrong": len(WRONG), "caught": len(WRONG) - len(missed)}
     if rejected:
         return _rejects(test, rejected, verdicts[rejected[0]], counts)
     if missed:
-        lines = (wording("class_line", name=each, step=MISTAKES[each].step) for each in missed)
+        lines = (
+            wording("class_line", name=identifier, step=MISTAKES[identifier].step)
+            for identifier in missed
+        )
         fault = MISTAKES[missed[0]].told
         finding = say("test_lets_through", names=", ".join(lines), fault=fault, **counts)
         return replace(finding, mistake=missed[0])
@@ -284,7 +287,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
     else:
         return {}
     said = ask(answer, "printed", *asked)
-    if type(said) is not tuple or len(said) != 2 or {type(each) for each in said} != {str}:
+    if type(said) is not tuple or len(said) != 2 or {type(part) for part in said} != {str}:
         return {}
     name, printed = said
     if finding.case is None or finding.case.example == "whiteboard" or not name.isidentifier():
@@ -300,7 +303,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
 
 def call_lines(task: Write, scene: Scene, name: str) -> list[str]:
     """The lines that call a function with what it gets in a scene; none where none make that."""
-    arguments = [_as_code(each, scene) for each in task.gets(scene)]
+    arguments = [_as_code(argument, scene) for argument in task.gets(scene)]
     call = f"{name}({', '.join(arguments)})"
     if not all(arguments):
         return []

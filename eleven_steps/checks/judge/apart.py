@@ -112,9 +112,9 @@ def target_of(target: str) -> Any:
     else:
         sys.path.insert(0, str(Path.cwd()))
         found = import_module(place)
-    made = (each for each in vars(found).values() if isinstance(each, type))
-    modules = (each for each in made if issubclass(each, torch.nn.Module))
-    classes = [each.__name__ for each in modules if each.__module__ == found.__name__]
+    made = (thing for thing in vars(found).values() if isinstance(thing, type))
+    modules = (cls for cls in made if issubclass(cls, torch.nn.Module))
+    classes = [cls.__name__ for cls in modules if cls.__module__ == found.__name__]
     for part in name.split("."):
         if not hasattr(found, part):
             there = f": it has {', '.join(classes)}" if classes else ""

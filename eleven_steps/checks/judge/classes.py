@@ -99,7 +99,7 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
     cases = (*every, drawn(main)[0]) if is_remote(subject.cls) else every
-    other = [each for each in cases if not close(subject.out(each), subject.right(each))]
+    other = [case for case in cases if not close(subject.out(case), subject.right(case))]
     if other:
         yield from _why(subject, other)
     elif not close(out := subject.out(simple), subject.right(simple)):
@@ -183,14 +183,19 @@ def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> t
         return ()
     again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
     return next(
-        filter(None, (naming.two_mistakes(played, each) for each in (blame, again) if each)), ()
+        filter(
+            None, (naming.two_mistakes(played, followed) for followed in (blame, again) if followed)
+        ),
+        (),
     )
 
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:
     """Ask for a difference again in another case that is wrong; say so where it is another one."""
-    others = (subject.plain(each) for each in wrong if each.b > 1 and each.num_tokens > 2)
-    other = next((each for each in others if each.d_out != case.d_out), None)
+    others = (
+        subject.plain(failing) for failing in wrong if failing.b > 1 and failing.num_tokens > 2
+    )
+    other = next((elsewhere for elsewhere in others if elsewhere.d_out != case.d_out), None)
     again = blame and other and blamed(subject.cls, other, subject.out(other))
     if not again or not again.found or blame.found and blame.found.step == again.found.step:
         return ""
@@ -202,8 +207,8 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
 
 def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     cases = subject.cases
-    read = (replace(each, variant=subject.variant) for each in DROPPING)
-    every = [*cases.sized, *cases.rare, *(each for each in read if takes(subject.cls, each))]
+    read = (replace(case, variant=subject.variant) for case in DROPPING)
+    every = [*cases.sized, *cases.rare, *(case for case in read if takes(subject.cls, case))]
     # A class from elsewhere may have a limit of its own, such as that of a cache's sequences.
     limited = hasattr(subject.cls, "places")
     fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]
@@ -211,8 +216,8 @@ def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
         where = f"b = {fails[0].b}, {letters_of(fails[0])}"
         yield say("raises_there", error=subject.out(fails[0]).text, where=where)
     subject.cases = replace(cases, sized=tuple(e for e in cases.sized if e not in fails))
-    tried = (each for each in every if each not in fails)
-    other = [each for each in tried if not close(subject.out(each), subject.right(each))]
+    tried = (case for case in every if case not in fails)
+    other = [case for case in tried if not close(subject.out(case), subject.right(case))]
     if other:
         subject.found.add("outputs")
         far = stressed(subject, STRESSED[0])

@@ -56,7 +56,7 @@ def constructed(cls: Any, variant: str = "") -> ByBias | Finding:
     if sort != "module class":
         return say("no_class", name=name or "NoneType")
     built = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
-    failed = next(((b, each) for b, each in built.items() if isinstance(each, Failure)), None)
+    failed = next(((b, facts) for b, facts in built.items() if isinstance(facts, Failure)), None)
     return constructor_raised(cls, cases_of(variant).main, *failed) if failed else built
 
 
@@ -118,7 +118,7 @@ def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
 
 
 def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
-    shapes, facts = {bias: each.shapes.keys() for bias, each in built.items()}, built[True]
+    shapes, facts = {bias: made.shapes.keys() for bias, made in built.items()}, built[True]
     if facts.tied:
         those = " and ".join(facts.tied)
         yield say("weights_shared", those=those) if facts.alone else say("weights_tied")
@@ -126,7 +126,7 @@ def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
         if {*two} <= {*facts.zero}:
             yield say("both_zero", step_of(two[1:]), those=" and ".join(two))
     if facts.frozen:
-        step = step_of(each.split(".")[0] for each in facts.frozen)
+        step = step_of(parameter.split(".")[0] for parameter in facts.frozen)
         yield say("frozen", step, those=", ".join(facts.frozen))
     missing, extra = QKV_BIASES - shapes[True] - lacks, QKV_BIASES & shapes[False]
     for biases, every, some in (
@@ -146,7 +146,7 @@ def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
 def odd_layer(shapes: Shapes, variant: str = "") -> str | None:
     """The first layer of another shape than the right one, the lecture's before others."""
     right = shapes_of(variant)[True]
-    return next((each for each in right if shapes.get(each, right[each]) != right[each]), None)
+    return next((name for name in right if shapes.get(name, right[name]) != right[name]), None)
 
 
 def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
@@ -205,7 +205,7 @@ def missized(cls: Any, facts: Facts, variant: str = "") -> Finding | None:
         if size is None or type(size) is int and size == right:
             continue
         passes = Pass(), Pass(stored={name: right})
-        wrong, mended = (once(cls, case, each)[0].out for each in passes)
+        wrong, mended = (once(cls, case, asked)[0].out for asked in passes)
         if not close(wrong, mended):
             return next(stored(replace(facts, sizes={name: size}), case))
     return None
@@ -225,7 +225,9 @@ def alike_in_shape(name: str, shapes: Shapes, variant: str = "") -> bool:
     A mistake of the biases themselves is seen in the constructor, and is none of them.
     """
     planted, right = shapes_of(variant, name), shapes_of(variant)
-    weights = {each: shape for each, shape in shapes.items() if not each.endswith(".bias")}
+    weights = {
+        parameter: shape for parameter, shape in shapes.items() if not parameter.endswith(".bias")
+    }
     same = planted.keys() == right.keys() and all(
         planted[bias].keys() == right[bias].keys() for bias in right
     )
@@ -293,7 +295,7 @@ def _near(name: str, names: Iterable[str], before: str = "") -> str:
 
 
 def _like(name: str, names: Iterable[str]) -> str:
-    lowered = {each.lower(): each for each in reversed([*names])}
+    lowered = {known.lower(): known for known in reversed([*names])}
     near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
     return lowered[near[0]] if near else ""
 
@@ -332,7 +334,9 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
     step = next((step for step, names in BUILDS if names & known), _used_as(name, failure.line))
     if name in facts.unkept:
         return say("attribute_unkept", step, name=name, line=line)
-    kept = wording("keeps", kept=", ".join(each for each in facts.kept if each != "training"))
+    kept = wording(
+        "keeps", kept=", ".join(attribute for attribute in facts.kept if attribute != "training")
+    )
     hint = wording("meant", name=f"self.{like}") if like else kept
     return say("attribute_unset", step, name=name, line=line, hint=hint)
 
@@ -343,13 +347,13 @@ def _used_as(name: str, line: str) -> int | None:
         tree = [*ast.walk(ast.parse(line))]
     except SyntaxError:
         return None
-    calls = [each for each in tree if isinstance(each, ast.Call)]
-    given = [arg for each in calls for arg in each.args if _last_name(each.func) == "masked_fill"]
-    if any(name == _last_name(each.value) for each in tree if isinstance(each, ast.Subscript)):
+    calls = [node for node in tree if isinstance(node, ast.Call)]
+    given = [arg for call in calls for arg in call.args if _last_name(call.func) == "masked_fill"]
+    if any(name == _last_name(node.value) for node in tree if isinstance(node, ast.Subscript)):
         return 6
-    if any(name == _last_name(inner) for each in given for inner in ast.walk(each)):
+    if any(name == _last_name(inner) for argument in given for inner in ast.walk(argument)):
         return 6
-    return None if any(name == _last_name(each.func) for each in calls) else 1
+    return None if any(name == _last_name(call.func) for call in calls) else 1
 
 
 def _last_name(node: ast.AST) -> str:

@@ -72,7 +72,7 @@ def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> B
     for double in (True, False):
         does = isinstance(out, Failure) if double and out is not None else None
         blame = followed(ask(cls, "trace", case, double), right_of(case, double), does)
-        found = [each and each.found and each.found.op for each in (first, blame)]
+        found = [one and one.found and one.found.op for one in (first, blame)]
         first = first if first and (found[1] or 0) <= (found[0] or 0) else blame
         if first and not (first.found and first.found.reason in ("made", "family")):
             break
@@ -141,7 +141,7 @@ def differ(walked: Walk) -> Difference | None:
     if first.reason != "blocks":
         return first
     later = (_blamed(walked, number, start) for number in every[1:])
-    return next((each for each in later if each.reason in BEFORE_BLOCKS), first)
+    return next((difference for difference in later if difference.reason in BEFORE_BLOCKS), first)
 
 
 def _early(walked: Walk, index: int) -> Difference:
@@ -308,7 +308,7 @@ def _mask_seen(walked: Walk, number: int) -> bool:
 def _scales(walked: Walk, number: int) -> bool:
     """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
     op = walked.ops[number]
-    real = [each for each in walked.of(op) if each.family in FAMILIES[1:]]
+    real = [reading for reading in walked.of(op) if reading.family in FAMILIES[1:]]
     return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
 
 
@@ -319,7 +319,7 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
         return None
     if step == 7 and op_name(op) in SCALE and walked.phases[number] < 3:  # before they meet
         return None
-    met = {each.family for each in walked.of(op)} if op_name(op) in MEET else ()
+    met = {reading.family for reading in walked.of(op)} if op_name(op) in MEET else ()
     if step == 8 and met == {"scores"} and not walked.inside(number):
         return walked.differs(number, 8, "family", op.given[-1], needs="values")
     for index in op.given:
@@ -333,12 +333,14 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
             continue
         wanted = NEEDED.get(step)
         if wanted and reading.family != wanted:
-            beside = [each.state for each in walked.of(op) if each.state]
+            beside = [reading.state for reading in walked.of(op) if reading.state]
             if step == 7 and beside:  # scores are there: what they meet is no mask
                 masks = op_name(op) == "add" and beside[0].hidden == "none"
                 return walked.differs(number, 6, "family", index, needs="mask") if masks else None
             before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
-            if step == 7 and {each.whole for each in before if each and each.grown} == {False}:
+            if step == 7 and {reading.whole for reading in before if reading and reading.grown} == {
+                False
+            }:
                 wanted = "exponentials"
             return walked.differs(number, step, "family", index, needs=wanted)
     return None

@@ -58,7 +58,7 @@ def _undropped(subject: Subject, case: Case) -> bool:
     """Whether it is not dropout that makes the output another one, but the sizes."""
     passes = Pass(), Pass(train=True)
     right = once_right(subject.plain(case), *passes)
-    return all(map(close, subject.outs(case, *passes), (each.out for each in right)))
+    return all(map(close, subject.outs(case, *passes), (seen.out for seen in right)))
 
 
 def dropout(subject: Subject, case: Case) -> Finding | None:
@@ -84,17 +84,20 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
     From the layer all 0 to the layer as it is, the output changes by the gradient times the layer.
     """
     case = subject.plain(case)
-    layer = {f"W_value.{part}": each for part, each in play(case).module.W_value.named_parameters()}
-    gone = {name: torch.zeros_like(each) for name, each in layer.items()}
+    layer = {
+        f"W_value.{part}": parameter
+        for part, parameter in play(case).module.W_value.named_parameters()
+    }
+    gone = {name: torch.zeros_like(parameter) for name, parameter in layer.items()}
     same = {"train": True, "seed": 1}
     passes = Pass(gradients=True, **same), Pass(**same), Pass(weights=gone, **same)
     full, again, without = once(subject.cls, case, *passes, dropout=SHARE)
-    failed = any(isinstance(each.out, Failure) for each in (full, again, without))
+    failed = any(isinstance(seen.out, Failure) for seen in (full, again, without))
     if failed or not close(full.out, again.out):
         return True
     moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
-    slopes = ((each, full.gradients.get(name)) for name, each in layer.items())
-    predicted = [(each * slope).sum() for each, slope in slopes if slope is not None]
+    slopes = ((parameter, full.gradients.get(name)) for name, parameter in layer.items())
+    predicted = [(parameter * slope).sum() for parameter, slope in slopes if slope is not None]
     return not predicted or close(moved, sum(predicted), LOOSE)
 
 
@@ -144,7 +147,7 @@ def _four_outputs(cls: Any, case: Case, x: torch.Tensor | None = None, weights: 
     modes = (False, 0), (False, 1), (True, 2), (True, 3)
     passes = [Pass(x, train, weights or {}, seed=seed) for train, seed in modes]
     outs = [seen.out for seen in once(cls, case, *passes, dropout=rate_of(case))]
-    failed = any(isinstance(each, Failure) or each.shape != outs[0].shape for each in outs)
+    failed = any(isinstance(out, Failure) or out.shape != outs[0].shape for out in outs)
     return () if failed else tuple(outs)
 
 
@@ -161,7 +164,7 @@ def _one_hot(case: Case) -> torch.Tensor:
 def _right_steps(case: Case) -> dict[str, torch.Tensor]:
     """What the right class records in eval mode where weights are read, by its name."""
     steps = trace(play(case).module, _one_hot(case))
-    return {name: each for step in steps for name, each in step.tensors.items()}
+    return {name: tensor for step in steps for name, tensor in step.tensors.items()}
 
 
 def _acting(outs: Four) -> Finding | None:

@@ -87,15 +87,19 @@ def _elsewhere(cls: Any) -> bool:
 
 
 def _of_another_form(cls: type) -> bool:
-    own = filter(inspect.isfunction, (vars(each).get("__init__") for each in cls.__mro__))
+    own = filter(inspect.isfunction, (vars(base).get("__init__") for base in cls.__mro__))
     names = inspect.signature(cls)
-    alone = [each for each in names.parameters.values() if each.kind is each.KEYWORD_ONLY]
-    called = attempt(names.bind, *range(5), **{each.name: None for each in alone})
+    alone = [
+        parameter
+        for parameter in names.parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    called = attempt(names.bind, *range(5), **{parameter.name: None for parameter in alone})
     if isinstance(called, Failure) and not {"d_in", "d_out"} <= names.parameters.keys():
         return True
-    codes = [each.__code__ for each in own]
+    codes = [function.__code__ for function in own]
     said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
-    said += [each for consts in said for each in consts if isinstance(each, tuple)]
+    said += [constant for consts in said for constant in consts if isinstance(constant, tuple)]
     chosen = any(SIZE_OF.get(name) in CHOICES for name in names.parameters)  # each is tried
     return chosen or not {*chain(*said)} & {*LAYERS[:3]}
 
@@ -109,7 +113,7 @@ def _judged_alone(asked: foreign.Asked) -> Outcome:
     every = inspect.signature(function).parameters.values()
     # A function by default, such as one that listens to the steps, is no input.
     inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
-    names = ", ".join(each.name for each in inputs)
+    names = ", ".join(parameter.name for parameter in inputs)
     if not names:
         return verdict
     try:

@@ -39,7 +39,7 @@ def padded(again: Again) -> Iterator[Finding | None]:
         if not (sure or lengths or name in MASKS[:-1]):
             continue
         ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
-        ways = [Padded(again.reading.call, name, *each) for each in ways]
+        ways = [Padded(again.reading.call, name, *options) for options in ways]
         way, wrote, wrong = _form(again, ways, sure)
         if lengths:
             as_lengths = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
@@ -97,7 +97,7 @@ def added(again: Again) -> Iterator[Finding | None]:
         return
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
     outs = [again.out(replace(way, kind=kind)) for kind in kinds]
-    same = [each is not None and close(each, again.right) for each in outs]
+    same = [out is not None and close(out, again.right) for out in outs]
     if not same[0] or same[1]:  # what holds truths is no sum
         return
     known = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
@@ -167,16 +167,16 @@ def _with_filling(
     with torch.no_grad():
         right, x = build(planted(variant=variant), case), case.x
         alike = x[:1].expand_as(x)
-        wanted = [right(*each) for each in ((x, nothing), (x, some), (alike, some))]
+        wanted = [right(*given) for given in ((x, nothing), (x, some), (alike, some))]
     one, two = (attempt(build, again.called(way), case) for _ in range(2))
     asked = (one, case.x, nothing), (two, x, some), (one, case.x, some), (two, alike, some)
     outs = [attempt(torch.no_grad()(module), *more) for module, *more in asked]
     outs.append(attempt(two, case.x, some))  # with gradients
-    if any(getattr(each, "shape", None) != wanted[0].shape for each in outs[:2]):
+    if any(getattr(out, "shape", None) != wanted[0].shape for out in outs[:2]):
         return [], True, False
     good = [close(outs[0], wanted[0])]
-    seen = [each for each in (outs[1], outs[4]) if not isinstance(each, Failure)]
-    good.append(all(close(each[~some], wanted[1][~some]) for each in seen))
+    seen = [out for out in (outs[1], outs[4]) if not isinstance(out, Failure)]
+    good.append(all(close(out[~some], wanted[1][~some]) for out in seen))
     good.append(not good[1] or close(outs[2], outs[1]))
     good.append(isinstance(outs[3], Failure) or close(outs[3][~some], wanted[2][~some]))
     nan = wording("filling_nan")

@@ -86,13 +86,13 @@ def readings_of(asked: Asked) -> list[type[Adapted]]:
         return raised[:1]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
-    runs = [each for each in runs if not mixes(each, main)] or runs
+    runs = [run for run in runs if not mixes(run, main)] or runs
     reached = {reading: _reached(reading, main) for reading in runs}
     most = max(reached.values())
-    farthest = [each for each in runs if reached[each] == most]
-    farthest = [each for each in farthest if not each.call.first] or farthest
+    farthest = [run for run in runs if reached[run] == most]
+    farthest = [reading for reading in farthest if not reading.call.first] or farthest
     # A mask that can be handed over is; without it nothing of what is done with it is seen.
-    masked = [each for each in farthest if each.call.mask] or farthest
+    masked = [reading for reading in farthest if reading.call.mask] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
     return masked[:WAYS]
@@ -128,7 +128,7 @@ def best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Ou
         known = len(verdict.mistakes)  # of two at one step the one with fewer
         return verdict.passed, bool(known), verdict.step or 0, -known
 
-    return max(verdicts, key=lambda each: worth(each[1]))
+    return max(verdicts, key=lambda pair: worth(pair[1]))
 
 
 def of_the_lecture(asked: Asked) -> bool:
@@ -196,7 +196,7 @@ def _what_is_read(
         return width, calls, *_by_role(module, asked.layers)
     except Unread as error:
         padded = "padding" in changes_of(asked.variant)
-        if padded or any(gives_tensor(each, module, width) for each in calls):
+        if padded or any(gives_tensor(call, module, width) for call in calls):
             raise
         raise Unread(together(str(error), wording("unread_either"))) from None
 
@@ -221,12 +221,12 @@ def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
     turned = sizes_besides(asked.main).get("rope_dim", asked.main.head_dim)
     calls = [*ways_beside(module, causal, turning, width, turned)]
     if first is not None:  # the order that its constructor was told
-        calls = [each for each in calls if each.first is not first]
+        calls = [call for call in calls if call.first is not first]
     if "other" in changes:
-        calls = [each for each in calls if len(each.names) > 1]
+        calls = [call for call in calls if len(call.names) > 1]
     if "padding" in changes:
         names = [*filter(PADS.fullmatch, inspect.signature(module.forward).parameters)]
-        calls = [pad for each in calls for pad in Padded.of(each, names)]
+        calls = [pad for call in calls for pad in Padded.of(call, names)]
     if not calls:
         raise Unread(wording("unread_beside", what=as_options(asked.variant)))
     return calls
@@ -238,7 +238,7 @@ def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[N
     taken = {name for role in layers or () for name in ROLES[role]}
     guessed = {role: w for role, w in weights_found(module).items() if not taken & {*ROLES[role]}}
     for role, told in (layers or {}).items():
-        name, _, layout = (each.strip() for each in (told or "").partition(":"))
+        name, _, layout = (part.strip() for part in (told or "").partition(":"))
         for weight in (name, f"{name}.weight", f"{name}_weight") if told else ():
             if each_of(weight, parameters):
                 guessed[role] = [weight]
@@ -248,9 +248,9 @@ def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[N
     roles = [name for role, names in guessed.items() for _ in names for name in ROLES[role]]
     without_out = layers is not None and layers.get("out_proj", "") is None
     if not layers and sorted(roles) == sorted(LAYERS[:3]):  # and nothing else that could be it
-        read = {*chain(*(each_of(each, parameters) for each in chain(*guessed.values())))}
-        left = (each for name, each in parameters.items() if name not in read)
-        without_out = all(each.squeeze().dim() < 2 for each in left)
+        read = {*chain(*(each_of(parameter, parameters) for parameter in chain(*guessed.values())))}
+        left = (parameter for name, parameter in parameters.items() if name not in read)
+        without_out = all(parameter.squeeze().dim() < 2 for parameter in left)
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
         those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
@@ -264,7 +264,7 @@ def _reached(reading: type[Adapted], main: Case) -> int:
     blame = blamed(reading, main)
     if blame is None:
         return 0
-    read = [each for each in blame.walked.readings if each.axes]
+    read = [tensor_read for tensor_read in blame.walked.readings if tensor_read.axes]
     three = {*chain(*(e.who.split(" and ") for e in read if e.family == "projected"))}
     families = {e.family for e in read if e.right} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)
@@ -274,7 +274,7 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 def as_options(variant: str) -> str:
     """A variant as it is asked for, in code."""
     changes = variant.split(",")
-    named = ",".join(each for each in changes if each != "full")
+    named = ",".join(change for change in changes if change != "full")
     options = [OPTIONS["variant"].format(named) if named else ""]
     options += [OPTIONS["full"]] if "full" in changes else []
     return f"`{OPTIONS['between'].join(filter(None, options))}`"

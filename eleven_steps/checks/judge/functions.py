@@ -46,11 +46,11 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if sort not in ("callable", "class", "module class", "module"):
         return say("no_function", name=name)
     more = drawn(task.cases[1]) if is_remote(answer) else ()
-    scenes = [play(each) for each in (*task.cases, *more)]
+    scenes = [play(case) for case in (*task.cases, *more)]
     *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
     if any(part is ... for parts in returned for part in parts):
         return say("open")
-    faults = [fault(task, *each) for each in zip(scenes, returned, strict=True)]
+    faults = [fault(task, *pair) for pair in zip(scenes, returned, strict=True)]
     changed = faults[0] is None and fault(task, scenes[FIRST], again)
     both = zip(returned[FIRST], again, strict=False)
     if changed or any(all(map(is_tensor, two)) and not agree(*two) for two in both):
@@ -106,8 +106,8 @@ def fault(task: Write, scene: Scene, parts: Parts) -> Finding | None:
             shape = tuple(parts[0].shape) if tensor else ()
             things = wording("one_tensor" if tensor else "one_thing", shape=shape, type=kind)
         return say("other_parts", came=things, names=", ".join(task.names))
-    each = zip(task.names, parts, task.answer(scene), task.letters, strict=True)
-    for name, part, right, letters in each:
+    rows = zip(task.names, parts, task.answer(scene), task.letters, strict=True)
+    for name, part, right, letters in rows:
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
         if finding := judge(name, part, right, scene, letters):
             return finding
@@ -143,16 +143,16 @@ def _tensor_fault(
     if not wrong.any():
         return None
     at = wrong.nonzero()[0].tolist()
-    number, wanted = _told_apart(*(each.detach()[tuple(at)] for each in (part, right)))
+    number, wanted = _told_apart(*(tensor.detach()[tuple(at)] for tensor in (part, right)))
     return say("other_numbers", at=at, number=number, right=wanted, **values)
 
 
 def _told_apart(*numbers: torch.Tensor) -> list[str]:
     """Numbers as they are printed, with as many digits as it takes to tell them apart."""
     if not numbers[0].is_floating_point():
-        return [str(each.item()) for each in numbers]
-    shown = ([f"{each:.{digits}f}" for each in numbers] for digits in range(4, 12))
-    return next((each for each in shown if len({*each}) > 1), [f"{e:g}" for e in numbers])
+        return [str(number.item()) for number in numbers]
+    shown = ([f"{number:.{digits}f}" for number in numbers] for digits in range(4, 12))
+    return next((texts for texts in shown if len({*texts}) > 1), [f"{e:g}" for e in numbers])
 
 
 def _spoken_of(faults: list[Finding | None], likes: dict[int, str], texts: list[str]) -> int:
@@ -248,7 +248,7 @@ def _slip(
     by_case = {scene.case: scene for scene in scenes}
     gave = dict(zip(by_case, returned, strict=True))
     played = naming.Played(
-        (scenes[SIZED].case, *(each for each in by_case if each != scenes[SIZED].case)),
+        (scenes[SIZED].case, *(case for case in by_case if case != scenes[SIZED].case)),
         gave.__getitem__,
         lambda case, _, *slips: (
             task.slipped(slips[0], by_case[case]) if slips else task.answer(by_case[case])
@@ -318,8 +318,8 @@ def _from_outside(
 
 def _like(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> str:
     """How the first wrong tensor of a case is related to what is right, and to what was given."""
-    pairs = [_pair(task, *each) for each in zip(returned, scenes, strict=False)]
-    others = tuple(each for i, each in enumerate(pairs) if each and i != at)
+    pairs = [_pair(task, *both) for both in zip(returned, scenes, strict=False)]
+    others = tuple(pair for i, pair in enumerate(pairs) if pair and i != at)
     return related(replace(pairs[at], others=others)) if pairs[at] else ""
 
 
@@ -334,11 +334,11 @@ def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
 
 
 def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
-    given, own = task.gets(scene), [each for each in parts if is_tensor(each)]
+    given, own = task.gets(scene), [part for part in parts if is_tensor(part)]
     whole = not any(map(is_tensor, task.answer(scene)))  # of sizes alone
     if whole or len(given) == 1 or len(own) < len(parts) or any(e.isnan().all() for e in own):
         return ""  # where all is NaN, nothing can change it
-    names = {id(each): name for step in scene.steps.values() for name, each in step.items()}
+    names = {id(tensor): name for step in scene.steps.values() for name, tensor in step.items()}
     names |= {id(getattr(scene.module, name)): name for name in LAYERS}
     for index, argument in enumerate(given):
         if id(argument) not in names:
@@ -348,7 +348,7 @@ def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
         replies = ask(answer, "call", [others])
         changed = _parts(task, replies[0]) if type(replies) is list and replies else ()
         pairs = [pair for pair in zip(own, changed, strict=False) if is_tensor(pair[1])]
-        same = [torch.equal(*(each.nan_to_num() for each in pair)) for pair in pairs]
+        same = [torch.equal(*(tensor.nan_to_num() for tensor in pair)) for pair in pairs]
         if len(same) == len(own) and all(same):
             return say("unused", name=names[id(argument)]).text
     return ""
@@ -356,14 +356,14 @@ def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
 
 def _given_back(task: Write, parts: Parts, scene: Scene) -> str:
     """Say which argument the first wrong tensor is, if it is one."""
-    each = zip(task.names, parts, task.answer(scene), strict=False)
+    rows = zip(task.names, parts, task.answer(scene), strict=False)
     wrong = (
-        (n, p) for n, p, right in each if is_tensor(p) and is_tensor(right) and not agree(p, right)
+        (n, p) for n, p, right in rows if is_tensor(p) and is_tensor(right) and not agree(p, right)
     )
     own, part = next(wrong, ("", None))
     if part is None or not any(agree(part, e) for e in task.gets(scene) if is_tensor(e)):
         return ""
     tensors = (pair for step in scene.steps.values() for pair in step.items())
-    name = next((f"`{name}`" for name, each in tensors if agree(part, each)), "It")
+    name = next((f"`{name}`" for name, tensor in tensors if agree(part, tensor)), "It")
     sentence = "as_given" if name in ("It", f"`{own}`") else "other_given"
     return say(sentence, name=name, part=own).text

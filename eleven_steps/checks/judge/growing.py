@@ -47,10 +47,10 @@ def _first_finding(cls: Any) -> Finding:
             return built
         return replace(built, step=None, text=together(built.text, say("class_expected").text))
     seen = [once(cls, case, Pass())[0] for case in TASK_CASES]
-    begun = any(each.kind != "open" for each in seen)
+    begun = any(reply.kind != "open" for reply in seen)
     if finding := next(constructor.faults(built, begun=seen[0].kind != "open"), None):
         return finding
-    failed = next((each.out for each in seen if isinstance(each.out, Failure)), None)
+    failed = next((reply.out for reply in seen if isinstance(reply.out, Failure)), None)
     if failed and (finding := constructor.unset(failed, built[True])):
         return finding
     open_yet = None if begun else constructor.parts_to_come(built[True])
@@ -75,7 +75,7 @@ def _right_up_to(number: int) -> Finding:
 
 
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
-    returned = [each.parts or (each.out,) for each in seen]
+    returned = [reply.parts or (reply.out,) for reply in seen]
     scenes = [play(case) for case in TASK_CASES]
     right = [n for n, e in NUMBERED if related.same_everywhere(returned, (s.at(e) for s in scenes))]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
@@ -84,9 +84,9 @@ def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
         return Finding(6, finite)
     if right and right[-1] == len(STEPS):
         findings = list(examine(cls))
-        whole = together(say("all_right").text, *(each.text for each in findings))
+        whole = together(say("all_right").text, *(one.text for one in findings))
         return next(iter(in_order(findings)), replace(say("all_right"), text=whole))
-    if all(each.kind == "none" for each in seen):
+    if all(reply.kind == "none" for reply in seen):
         finding = _nothing(blame)
     elif right:
         drops = dropping_of_step(cls, right[-1]) if right[-1] >= 7 else None
@@ -132,7 +132,7 @@ def _wrong(
     blame = naming.under_way(blame)
     gave = dict(zip(TASK_CASES, returned, strict=True))
     played = naming.Played(
-        (scene.case, *(each for each in TASK_CASES if each != scene.case)),
+        (scene.case, *(task_case for task_case in TASK_CASES if task_case != scene.case)),
         gave.__getitem__,
         lambda case, step, *names: play(case, *names).at(step),
         MISTAKES,

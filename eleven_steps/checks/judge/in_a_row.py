@@ -63,20 +63,20 @@ class Calls(NamedTuple):
 def right_seen(case: Case, passes: Callable[[Case], list[Pass]]) -> list[Seen]:
     """What the right class gives in passes of a case: of one x and its weights it is asked once."""
     asked: list[Pass] = []
-    for each in sorted(every := passes(case), key=lambda each: not each.gradients):
-        if not any(_alike_asked(each, other) for other in asked):
-            asked.append(replace(each, how="", dtype="", in_turn=False))
+    for way in sorted(every := passes(case), key=lambda way: not way.gradients):
+        if not any(_alike_asked(way, other) for other in asked):
+            asked.append(replace(way, how="", dtype="", in_turn=False))
     seen = [*zip(asked, once_right(case, *asked), strict=True)]
-    given = [next(s for other, s in seen if _alike_asked(each, other)) for each in every]
+    given = [next(s for other, s in seen if _alike_asked(way, other)) for way in every]
     pairs = zip(every, given, strict=True)
-    return [Seen(s.out, gradients=s.gradients if each.gradients else None) for each, s in pairs]
+    return [Seen(s.out, gradients=s.gradients if pair.gradients else None) for pair, s in pairs]
 
 
 def _alike_asked(one: Pass, other: Pass) -> bool:
     """Whether two passes have the same x and weights, so that what is right is the same."""
     if (one.x is None) is not (other.x is None) or one.weights.keys() != other.weights.keys():
         return False
-    both = [(each, other.weights[name]) for name, each in one.weights.items()]
+    both = [(weight, other.weights[name]) for name, weight in one.weights.items()]
     both += [] if one.x is None else [(one.x, other.x)]
     return all(map(torch.equal, *zip(*both, strict=True))) if both else True
 
@@ -139,11 +139,11 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
     case = subject.plain(case)
     passes = row(case)
     pairs = [*zip(once(subject.cls, case, *passes), right_seen(case, row), strict=True)]
-    for each, (mine, right) in zip(passes, pairs, strict=True):
-        told = each.how in ("strided", "expanded") or each.gradients and begins(subject.cls)
+    for way, (mine, right) in zip(passes, pairs, strict=True):
+        told = way.how in ("strided", "expanded") or way.gradients and begins(subject.cls)
         told = told and isinstance(mine.out, Failure)  # at one size, for all, or as a remark
         if not told and not close(mine.out, right.out):
-            return _of_state(subject, case, each, mine, right)
+            return _of_state(subject, case, way, mine, right)
     learns = all(
         _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
         for mine, right in pairs
@@ -162,8 +162,8 @@ def _of_state(subject: Subject, case: Case, wrong: Pass, mine: Seen, right: Seen
         return say("other_output", where=f"b = {case.b}, {letters_of(case)}")
     if wrong.gradients and isinstance(mine.out, Failure) and not by_itself:
         return say("backward_once", error=mine.out.told)
-    claims = (each(subject, case) for each in (draws, *CALLS[1:], CONVERTED, training))
-    some = (each for each in claims if each and each.kind != "remark")
+    claims = (question(subject, case) for question in (draws, *CALLS[1:], CONVERTED, training))
+    some = (claim for claim in claims if claim and claim.kind != "remark")
     return next(some, say("kept_of_same"))
 
 
@@ -184,7 +184,7 @@ def written(subject: Subject, case: Case) -> Finding | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
     subject.seen(case)
     again = once(subject.cls, subject.plain(case), Pass(), _x(case))
-    changed = {name for each in (*subject.seen_in.values(), *again) for name in each.changed}
+    changed = {name for seen in (*subject.seen_in.values(), *again) for name in seen.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}
     return next((say(said) for name, said in names.items() if name in changed), None)
 
@@ -222,7 +222,7 @@ def _backward(case: Case) -> list[Pass]:
 def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:
     """The parameters whose gradients are compared; a choice has none."""
     frozen = {*subject.built[True].frozen, *case.without}
-    names = (name for name, each in right.gradients.items() if each is not None)
+    names = (name for name, gradient in right.gradients.items() if gradient is not None)
     return [name for name in names if name in mine.gradients and name not in frozen]
 
 
@@ -238,9 +238,9 @@ def _counts(subject: Subject, case: Case, name: str) -> bool:
 def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
     """Say which weights get no gradient, and at which step the first tensor is cut off."""
     those = {"cut": ", ".join(cut)}
-    name = DETACHED.get(tuple(each for each in LAYERS if f"{each}.weight" in cut), "")
+    name = DETACHED.get(tuple(layer for layer in LAYERS if f"{layer}.weight" in cut), "")
     steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
-    made = (n for n, step in steps if any(_is(tensor, each) for each in step.values()))
+    made = (n for n, step in steps if any(_is(tensor, right) for right in step.values()))
     step = next(made, None)
     if not name or step not in MISTAKES[name].steps:
         return say("no_gradient", step or name and MISTAKES[name].step, **those)
@@ -252,7 +252,7 @@ def _is(tensor: torch.Tensor, right: Any) -> bool:
     """Whether a tensor holds the numbers of another one, however they are laid out."""
     if not isinstance(right, torch.Tensor) or right.numel() != tensor.numel():
         return False
-    return close(*(each.flatten().sort().values for each in (tensor, right)))
+    return close(*(one.flatten().sort().values for one in (tensor, right)))
 
 
 def mask_learns(subject: Subject, case: Case) -> Finding | None:

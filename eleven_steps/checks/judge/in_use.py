@@ -47,8 +47,8 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
     with torch.random.fork_rng(devices=[]):
         made, module, run = _made(cls, case)
         with torch.no_grad():
-            for name, each in module.named_parameters():
-                each.copy_(known(name, each.shape, 0.5))
+            for name, parameter in module.named_parameters():
+                parameter.copy_(known(name, parameter.shape, 0.5))
         module.train().eval()
         first = run(case.x)
         longer = known("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
@@ -116,12 +116,12 @@ def _switched(module: nn.Module, run: Run, x: torch.Tensor, first: torch.Tensor)
 
 def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
     """Whether a second forward leaves the gradients of the first as they are."""
-    every = [each for each in module.parameters() if each.requires_grad]
+    every = [parameter for parameter in module.parameters() if parameter.requires_grad]
     found = []
     for second in (), (known("other x", x.shape),):
         out = run(x)
-        for each in second:
-            run(each)
+        for way in second:
+            run(way)
         found.append(attempt(torch.autograd.grad, out.square().sum(), every, allow_unused=True))
     if isinstance(found[0], Failure):  # told elsewhere
         return True
@@ -175,22 +175,24 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
     if _turns_by_shape(module):
         return "square_not_turned"
     ours = isinstance(made, Adapted) and made.lent() or dict(made.named_parameters())
-    kept = {name.removeprefix("inner."): each for name, each in ours.items()}
+    kept = {name.removeprefix("inner."): parameter for name, parameter in ours.items()}
     state = _Renamed(made, getattr(made, "width", made.W_query.in_features))
     attempt(module._load_from_state_dict, state, "", {}, False, [], [], [])
     others = [n for n in state.asked if n.endswith(("weight", "bias")) and n not in kept]
-    loaded = {name: each for name, each in state.items() if name in kept}
+    loaded = {name: tensor for name, tensor in state.items() if name in kept}
     if not any("weight" in name for name in loaded):
         return "hook_not_tried" if others else ""
-    same = (each.shape == kept[n].shape and close(each, kept[n]) for n, each in loaded.items())
+    same = (
+        tensor.shape == kept[n].shape and close(tensor, kept[n]) for n, tensor in loaded.items()
+    )
     return "" if all(same) else "weights_renamed"
 
 
 def _turns_by_shape(module: nn.Module) -> bool:
     """Whether a load hook turns a weight that comes as (in, out), but for a square one."""
-    for name, each in module.named_parameters():
-        turned, n = [], len(each) if each.dim() else 0
-        for rows in (n + 1, n) if tuple(each.shape) == (n, n) else ():
+    for name, parameter in module.named_parameters():
+        turned, n = [], len(parameter) if parameter.dim() else 0
+        for rows in (n + 1, n) if tuple(parameter.shape) == (n, n) else ():
             weight = known(name, (rows, n))
             state = _state(module) | {name: weight}
             attempt(module._load_from_state_dict, state, "", {}, False, [], [], [])
@@ -209,7 +211,7 @@ def another_base(again: Again) -> Iterator[Finding | None]:
     if reading.call.turns or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
         return
     other, told = _told(reading, base=OTHER_BASE), {"base": OTHER_BASE}
-    one, two = (each.out for each in once(other, again.case, Pass(), Pass(how="copied")))
+    one, two = (seen.out for seen in once(other, again.case, Pass(), Pass(how="copied")))
     yield unlike(two, one, "copy_of_base", 5, **told)
     first = measured(reading)
     if first and measured(other) == first:
@@ -222,7 +224,7 @@ def base_unused(reading: type[Adapted]) -> str:
     if not name or "rope" in split(reading.variant):
         return ""
     other = _told(reading, base=OTHER_BASE)
-    one, two = (once(each, main, Pass())[0].out for each in (reading, other))
+    one, two = (once(asked, main, Pass())[0].out for asked in (reading, other))
     same = close(one, two) and close(one, play(main).out)
     return wording("base_unused", name=name) if same else ""
 
@@ -252,7 +254,7 @@ def another_window(again: Again) -> Iterator[Finding | None]:
     other = once(_told(again.reading, window=OTHER_WINDOW), after, Pass())[0].out
     if isinstance(other, Failure) or close(other, play(after).out):  # whatever its window
         return
-    one, two = (once(again.reading, each, Pass())[0].out for each in (after, alone))
+    one, two = (once(again.reading, case, Pass())[0].out for case in (after, alone))
     if close(two, play(alone).out):
         yield unlike(one, play(after).out, "another_window", 6)
 

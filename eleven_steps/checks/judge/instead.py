@@ -56,10 +56,10 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
     except TimeUp:
         return say("too_slow", seconds=READ_WITHIN).outcome("")
     some = list(choices(sized))
-    ways = [replace(asked, choice=each) for each in some]
+    ways = [replace(asked, choice=choice) for choice in some]
     turning = _turning(ways[0])
     if turning:
-        ways = [replace(each, variant=turning) for each in ways]
+        ways = [replace(option, variant=turning) for option in ways]
     verdict = _of_all(judge, ways, some)
     if turning:
         if verdict.passed and slips(base := turning_of(turning)[0], module):
@@ -110,11 +110,11 @@ def _of_all(judge: Judge, ways: list[Any], some: list[dict]) -> Outcome:
 def _worst(verdicts: list[Outcome], some: list[dict]) -> Outcome:
     if not some[0]:
         return verdicts[0]
-    order = sorted(verdicts, key=lambda each: (each.kind == "unread", each.passed))
-    worst, told = order[0], [_in_words(each) for each in some]
+    order = sorted(verdicts, key=lambda verdict: (verdict.kind == "unread", verdict.passed))
+    worst, told = order[0], [_in_words(choice) for choice in some]
     at = verdicts.index(worst)
     others = [name for index, name in enumerate(told) if index != at]
-    right = [told[i] for i, each in enumerate(verdicts) if each.passed]
+    right = [told[i] for i, verdict in enumerate(verdicts) if verdict.passed]
     if worst.passed and others:
         note = wording("built_same", choice=told[at], others=" or ".join(others))
     elif right and not worst.passed:
@@ -125,8 +125,8 @@ def _worst(verdicts: list[Outcome], some: list[dict]) -> Outcome:
 
 
 def _in_words(choice: dict[str, Any]) -> str:
-    shown = {SHOWN[name]: "last" if each == -1 else each for name, each in choice.items()}
-    return ", ".join(f"{name} {each}" for name, each in shown.items())
+    shown = {SHOWN[name]: "last" if value == -1 else value for name, value in choice.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 
 # What it is right as
@@ -144,7 +144,7 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[str]:
     must = [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))]
     main = asked.main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
-    must = ["norm:1" if whole and each == "norm" else each for each in must]
+    must = ["norm:1" if whole and change == "norm" else change for change in must]
     must += ["vnorm"] * any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules())
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
     must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
@@ -190,8 +190,8 @@ def _scales_by_1(asked: Any) -> bool:
     """Whether a class says that nothing divides its scores: what it calls its scale is 1."""
     module = _module_and_sizes(asked)[0]
     some = [vars(e) for e in module.modules()] if isinstance(module, nn.Module) else []
-    said = [each.get(name) for each in some for name in ("scale", "scaling")]
-    return any(type(each) in (int, float) and each == 1 for each in said)
+    said = [held.get(name) for held in some for name in ("scale", "scaling")]
+    return any(type(factor) in (int, float) and factor == 1 for factor in said)
 
 
 def _masks(asked: Asked, other: Asked) -> bool:
@@ -201,7 +201,7 @@ def _masks(asked: Asked, other: Asked) -> bool:
         return False
     hiding = type(reading.__name__, (reading,), {"causal": True})
     main = other.main
-    one, two = (once(each, main, Pass())[0].out for each in (reading, hiding))
+    one, two = (once(way, main, Pass())[0].out for way in (reading, hiding))
     return not close(one, two)
 
 
@@ -229,11 +229,11 @@ def _turning(asked: Asked) -> str:
         return ""
     base, share = found
     rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
-    return ",".join(rope if each == "rope" else each for each in changes_of(asked.variant))
+    return ",".join(rope if change == "rope" else change for change in changes_of(asked.variant))
 
 
 def _changes(variant: str, own: str = "") -> str:
-    more = split(",".join(each for each in variant.split(",") if each not in own.split(",")))
+    more = split(",".join(change for change in variant.split(",") if change not in own.split(",")))
     (base, share), rope = turning_of(variant), "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
@@ -243,7 +243,7 @@ def _changes(variant: str, own: str = "") -> str:
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
     names |= {"window": "a window", "gate": "a gate"}
-    return " and ".join(names.get(each, each) for each in more)
+    return " and ".join(names.get(change, change) for change in more)
 
 
 # What was not tried, and what takes part
@@ -294,8 +294,8 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
                 continue
             left, norms = _left(module), _norms_called(module)
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
-                for name, each in left.items():
-                    each.copy_(known(name, each.shape))
+                for name, parameter in left.items():
+                    parameter.copy_(known(name, parameter.shape))
             out = attempt(module, main.x)
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 if names := [*_moving(left, out), *norms]:
@@ -322,18 +322,18 @@ def _stands(reading: type[Adapted], asked: Asked) -> bool:
     with torch.no_grad():
         for layer in (module.W_query, module.W_key):
             layer.weight[:, 1:] = 0
-        outs = [attempt(called, module, case, each) for each in (x, x.flip(1))]
-    same = attempt(lambda: close(*(each[:, -1] for each in outs)))
+        outs = [attempt(called, module, case, given) for given in (x, x.flip(1))]
+    same = attempt(lambda: close(*(out[:, -1] for out in outs)))
     return same is False and not measured(type("Turning", (reading,), {"variant": "rope"}))
 
 
 def _norms_called(module: Adapted) -> list[str]:
     """The names of norms without parameters, put down while the module is called."""
     called: list[str] = []
-    for name, each in module.called.inner.named_modules():
-        if is_norm(each) and not [*each.parameters()]:
+    for name, layer in module.called.inner.named_modules():
+        if is_norm(layer) and not [*layer.parameters()]:
             keep = called.append
-            each.register_forward_hook(lambda *_, name=name, keep=keep: keep(name))
+            layer.register_forward_hook(lambda *_, name=name, keep=keep: keep(name))
     return called
 
 

@@ -17,23 +17,23 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     if op_name(op) not in MEET or step not in (5, 8):
         return None
     given = [(i, walked.readings[i]) for i in op.given]
-    three = [(i, each) for i, each in given if each.family == "projected" and each.who]
+    three = [(i, reading) for i, reading in given if reading.family == "projected" and reading.who]
     if step == 5 and len(three) != 2 or step == 8 and len(three) != 1:
         return None
     needed = {"queries", "keys"} if step == 5 else {"values"}
-    missing = sorted(needed - {each.who for _, each in three})
+    missing = sorted(needed - {reading.who for _, reading in three})
     if not missing:
         return None
     lost = missing[0]
-    wrong = [i for i, each in three if each.who not in needed]
+    wrong = [i for i, reading in three if reading.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
     fixed = walked.readings[wrong[0]].fixed  # of the head that a turn of a loop is for
     idle = _unused(walked, lost, [*start, *op.given], {*dict(fixed)})
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
-        made = any(each.who == lost and each.right for each in walked.readings)
-        both, first = {each.who for _, each in three}, three[0][1]
+        made = any(reading.who == lost and reading.right for reading in walked.readings)
+        both, first = {reading.who for _, reading in three}, three[0][1]
         over_tokens = first.axes and first.axes[-1] == "n" or "n" in dict(first.fixed)
         if made and both == {"keys", "values"} and over_tokens:
             return None  # a table that the queries meet later
@@ -52,7 +52,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     lines = {walked.ops[n].place for n in walked.back([left])} - {None}  # of what is right
     chain = walked.back(wrong)
     others = [e for n, e in enumerate(walked.ops) if n != number and n not in chain]
-    used = {i for each in others for i in each.given}  # for what it is right to be
+    used = {i for other in others for i in other.given}  # for what it is right to be
     own = sorted(n for n in chain - shared if n > after and takes(n))
     ops = walked.ops
     own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]
@@ -121,7 +121,11 @@ def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | No
 def _unused(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
-    mine = ((i, each) for i, each in enumerate(walked.readings) if each.who == who and each.right)
+    mine = (
+        (i, reading)
+        for i, reading in enumerate(walked.readings)
+        if reading.who == who and reading.right
+    )
     whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"} | fixed)
     return [i for i, family in whole if family == "projected" and i not in used]
 
@@ -151,7 +155,7 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
         index = made.given[0]
     if not earlier or op_name(made) != "einsum":
         return None
-    values = any(each.family == "projected" and each.stage == 3 for each in walked.of(made))
+    values = any(one.family == "projected" and one.stage == 3 for one in walked.of(made))
     reading, usual = walked.readings[index], [*"bnhd"]
     axes = [*(reading.axes or ())] if values and reading.family == "context" else usual
     if axes == usual or sorted(axes) != sorted(usual):
@@ -200,10 +204,10 @@ def _heads_alone(walked: Walk, op: Op, name: str, step: int, index: int, own: in
     """Whether the heads of an operand come first, and those of what it meets do not."""
     others = [walked.readings[i] for i in op.given if i != own]
     if step == 8 and walked.readings[index].who == "values":
-        others = [each for each in others if each.family == "scores"]
+        others = [other for other in others if other.family == "scores"]
     elif step != 5 or name not in ("matmul", "bmm"):
         return False
-    return any(each.axes and each.axes[0] != walked.readings[index].axes[0] for each in others)
+    return any(other.axes and other.axes[0] != walked.readings[index].axes[0] for other in others)
 
 
 def _replayed(walked: Walk, op: Op, step: int) -> bool:

@@ -89,8 +89,8 @@ def one_mistake(played: Played, blame: Blame | None = None) -> str | None:
     mistakes, raised = played.mistakes, blame is not None and blame.raised
     passed = () if raised or step is None else range(2, step)
     done = {number for number in passed if blame.walked.reached(STEPS[number - 1])}
-    names = [name for name, each in mistakes.items() if not done.issuperset(each.steps)]
-    names.sort(key=lambda each: not raised and step not in mistakes[each].steps)
+    names = [name for name, mistake in mistakes.items() if not done.issuperset(mistake.steps)]
+    names.sort(key=lambda mistake: not raised and step not in mistakes[mistake].steps)
     dark = blank(played.mine(played.cases[0]))
     for name in names:
         how, here = makes(played, name), step in (None, *mistakes[name].steps)
@@ -125,7 +125,9 @@ def _nan_alone(played: Played, name: str) -> bool:
 def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
     both = blame and (blame, _planted(name, blame.walked.case))
-    at = [each and (makes_nan(each.walked), each.walked.steps) for each in both or ()]
+    at = [
+        followed and (makes_nan(followed.walked), followed.walked.steps) for followed in both or ()
+    ]
     steps = {of_calls[number] for number, of_calls in filter(None, at) if number is not None}
     return len(steps) < 2
 
@@ -155,7 +157,11 @@ def _situation(blame: Blame) -> tuple:
     found, walked = blame.found, blame.walked
     ops = walked.ops
     read = [walked.readings[i] for i in (ops[-1].given if ops and ops[-1].failed else ())]
-    real = {(each.family, each.who, each.axes) for each in read if each.family in FAMILIES[1:]}
+    real = {
+        (reading.family, reading.who, reading.axes)
+        for reading in read
+        if reading.family in FAMILIES[1:]
+    }
     return found and found.step, real
 
 
@@ -192,10 +198,10 @@ def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
     if not blame.found or blank(played.mine(played.cases[0])):
         return ()
     case, mistakes = blame.walked.case, played.mistakes
-    kept = (each for each in blame.walked.tensors if each.device.type == "cpu")
-    made = [each.float() for each in kept if each.is_floating_point()]
+    kept = (tensor for tensor in blame.walked.tensors if tensor.device.type == "cpu")
+    made = [tensor.float() for tensor in kept if tensor.is_floating_point()]
     step, own = blame.found.step, blame.found.reason in OWN_PLACE
-    for one in (name for name, each in mistakes.items() if step in each.steps):
+    for one in (name for name, mistake in mistakes.items() if step in mistake.steps):
         if own and mistakes[one].step != step:  # no other line than that of the wrong tensor
             continue
         shown = _shown(made, play(case, one), play(case), mistakes[one].step)
@@ -213,7 +219,7 @@ def _shown(made: list[torch.Tensor], wrong: Scene, right: Scene, step: int) -> r
     """
     first = None
     for number in range(step, len(STEPS)):
-        theirs, ours = (each.steps.get(STEPS[number - 1], {}) for each in (wrong, right))
+        theirs, ours = (scene.steps.get(STEPS[number - 1], {}) for scene in (wrong, right))
         spoilt = [name for name in theirs if not close(theirs[name], ours[name])]
         if not all(_among(made, theirs[name]) for name in spoilt):
             break
@@ -228,10 +234,10 @@ def _among(made: list[torch.Tensor], wanted: torch.Tensor) -> bool:
     """Whether a tensor is among others, scaled or not, whatever their shape."""
     flat, finite = wanted.flatten(), wanted.flatten().isfinite()
     some = flat[finite]
-    for each in made:
-        if each.numel() != wanted.numel():
+    for tensor in made:
+        if tensor.numel() != wanted.numel():
             continue
-        mine = each.flatten()
+        mine = tensor.flatten()
         factor = float(mine[finite] @ some / some.square().sum())
         if factor > 1e-4 and close(mine / factor, flat):
             return True

@@ -74,7 +74,7 @@ def called_otherwise(
         return reading, verdict
     again = Again(reading, asked.variant)
     rows = masked_or_not(again, asked), *(row(again) for row in ROWS)
-    said = next((each for each in itertools.chain(*rows) if each is not None), None)
+    said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
     if said is not None:
         if isinstance(said, Finding):
             said = Outcome("", "value", said.text, said.step, claims=(said.name,))
@@ -104,7 +104,7 @@ def masked_or_not(again: Again, asked: Asked) -> Said:
         yield replace(said, message=together(text, said.message))
     if mask := other.call.mask:
         hiding = torch.clone, _first_too, torch.zeros_like
-        usual, deeper, nothing = (beside.out(Handing(other.call, hides=each)) for each in hiding)
+        usual, deeper, nothing = (beside.out(Handing(other.call, hides=value)) for value in hiding)
         flag = other.call.way.kind == "flag"
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
             yield as_wrong("ignored", 6, mask=mask)
@@ -130,15 +130,15 @@ def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type
     if isinstance(variant, Failure) or not reading.causal:
         return "", runs
     case = cases_of(variant).main
-    for each in every_reading(replace(asked, variant=variant)):
-        alike = each.places == reading.places and each.paired == reading.paired
-        first = each.call.first == reading.call.first
-        if not alike or not first or bool(each.call.mask) is masked:
+    for other in every_reading(replace(asked, variant=variant)):
+        alike = other.places == reading.places and other.paired == reading.paired
+        first = other.call.first == reading.call.first
+        if not alike or not first or bool(other.call.mask) is masked:
             continue
-        out = Again(each, variant).out(each.call)
+        out = Again(other, variant).out(other.call)
         if out is not None and close(out, play(case).out):
-            return variant, [each]
-        runs += [each] if out is not None else []
+            return variant, [other]
+        runs += [other] if out is not None else []
     return variant, runs[:MASKED]
 
 
@@ -222,16 +222,20 @@ def by_name(again: Again) -> Said:
 
 def three_inputs(again: Again) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
-    names, way, case = [each.name for each in again.parameters], again.reading.call, again.case
-    key, value = (next(filter(each.fullmatch, names), "") for each in THREE[1:])
+    names, way, case = (
+        [parameter.name for parameter in again.parameters],
+        again.reading.call,
+        again.case,
+    )
+    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in THREE[1:])
     if other := "" if key and value else next(filter(OTHER.fullmatch, again.left), ""):
         key = value = other
     if not (key and value and isinstance(way, Way)):
         return
     xs = {"keys": known("keys", case.x.shape)}
     xs["values"] = xs["keys"] if other else known("values", case.x.shape)
-    wide = [nn.functional.pad(each, (0, again.width - case.d_in)) for each in xs.values()]
-    given = [each.transpose(0, 1) if way.first else each for each in wide]
+    wide = [nn.functional.pad(tensor, (0, again.width - case.d_in)) for tensor in xs.values()]
+    given = [tensor.transpose(0, 1) if way.first else tensor for tensor in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
     out = again.out(Handing(alone, dict(zip((key, value), given, strict=True))))
     if out is None:
@@ -242,8 +246,8 @@ def three_inputs(again: Again) -> Said:
 
     def gives(*those: str) -> bool:
         def record(name: str, **tensors: torch.Tensor) -> None:
-            for each in those if name == "project" else ():
-                tensors[each].copy_(layers[each](xs[each]))
+            for role in those if name == "project" else ():
+                tensors[role].copy_(layers[role](xs[role]))
 
         return any(close(out, again.instead(record, e)) for e in variants if type(e) is str)
 
@@ -255,7 +259,11 @@ def three_inputs(again: Again) -> Said:
         again.notes.append(wording("right_masked", mask=other))
     elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
-    places = [each.name for each in again.parameters if each.kind is not each.KEYWORD_ONLY]
+    places = [
+        parameter.name
+        for parameter in again.parameters
+        if parameter.kind is not parameter.KEYWORD_ONLY
+    ]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
         yield as_wrong("order_of_three", 2, **named)
     again.known |= {key, value}
@@ -273,8 +281,8 @@ def without_batch(again: Again) -> Said:
         returned = way(lambda x, *rest, **given: module(x[0], *rest, **given), x, *more)
         return output(returned, case.d_out)[None]
 
-    for each in seen_of(again.called(Given(function=alone)), case, None):
-        yield unlike(each.out, play(case).out, "wrong_alone", 1)
+    for seen in seen_of(again.called(Given(function=alone)), case, None):
+        yield unlike(seen.out, play(case).out, "wrong_alone", 1)
 
 
 # Numbers of positions or documents
@@ -324,7 +332,7 @@ def _with_ids(
         return None, None, None
     parts = torch.zeros_like(plain)
     for i, x, own in zip(range(case.b), case.x, ids, strict=True):
-        for those in [own >= 0] if each_row else [own == each for each in own.unique()]:
+        for those in [own >= 0] if each_row else [own == number for number in own.unique()]:
             part = run(x[None, those], *[own[None]] * each_row)
             parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
     return whole, parts, plain
@@ -342,7 +350,7 @@ def flags(again: Again) -> Said:
     case, way = again.case, again.reading.call
     for parameter in again.parameters:
         flag, value = parameter.name, not parameter.default
-        keeps, table = (each.fullmatch(flag) for each in (FLAG_KEPT, TABLES))
+        keeps, table = (pattern.fullmatch(flag) for pattern in (FLAG_KEPT, TABLES))
         if type(parameter.default) is not bool or not (keeps or table):
             continue
         handing = Handing(way, {flag: value})
@@ -369,16 +377,16 @@ def flags(again: Again) -> Said:
 
 def _kept_in_default(again: Again) -> str:
     """The parameter whose default, which all calls share, a call with a flag wrote into."""
-    defaults = {each.name: each.default for each in again.parameters}
+    defaults = {parameter.name: parameter.default for parameter in again.parameters}
     kept = {n: e for n, e in defaults.items() if type(e) in (dict, list) and [*tensors_in([e])]}
-    for each in kept.values():
-        each.clear()
+    for default in kept.values():
+        default.clear()
     return next(iter(kept), "")
 
 
 def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
     """Whether weights, or their mean over heads, are in a table that is returned; None for none."""
-    some = [each for each in tensors_in([returned]) if ends_in(each, 2 * (case.num_tokens,))]
+    some = [tensor for tensor in tensors_in([returned]) if ends_in(tensor, 2 * (case.num_tokens,))]
     some = [e for e in some if sure or close(e.sum(-1), torch.ones(e.shape[:-1]))]
     weights = play(case)["softmax"]["weights"]
     right = weights, weights.transpose(0, 1), weights.mean(1)

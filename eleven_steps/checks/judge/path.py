@@ -161,7 +161,7 @@ def fits(reading: Reading, right: Right) -> bool:
     if not reading.right:
         return False
     if reading.family == "projected" and "values" not in reading.who:
-        return any(abs(reading.scale / each - 1) < 1e-6 for each in (1.0, root, root**0.5))
+        return any(abs(reading.scale / scale - 1) < 1e-6 for scale in (1.0, root, root**0.5))
     return abs(reading.scale - 1) < 1e-6
 
 
@@ -206,15 +206,15 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         return given[0]
     if under_way := _under_way(walked, op, name, given, index):
         return under_way
-    layers = [each for each in given if each.family == "layer"]
-    real = [each for each in given if each.family in FAMILIES[1:]]
+    layers = [reading for reading in given if reading.family == "layer"]
+    real = [reading for reading in given if reading.family in FAMILIES[1:]]
     if layers and not real:  # a layer's weight, taken apart or put together
-        return Reading("layer", " and ".join(dict.fromkeys(each.who for each in layers)))
+        return Reading("layer", " and ".join(dict.fromkeys(layer.who for layer in layers)))
     if name.endswith("_like") or name.startswith(("new_", "size")):
         return Reading("const")  # of the shape alone
     pairs = ((walked.tensors[i], e) for i, e in zip(op.given, given, strict=True))
-    alike = [each for other, each in pairs if each.axes and other.shape == tensor.shape]
-    scores = (each for each in alike if each.family == "scores")
+    alike = [pair for other, pair in pairs if pair.axes and other.shape == tensor.shape]
+    scores = (reading for reading in alike if reading.family == "scores")
     like = None if name in CUT | TURN | MEET else next(scores, None)
     if like and like.tokens:
         return replace(like, stage=None, part=False, state=right.state(tensor, like))
@@ -225,12 +225,12 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     if found:
         return _as_laid(right, name, given, alike, found, tensor)
     turned = {"rope", "norm"} & {*right.case.changes} and name not in MEET | MASK | {"linear"}
-    three = {*" and ".join(each.who for each in real).split(" and ")}
+    three = {*" and ".join(reading.who for reading in real).split(" and ")}
     if turned and three <= {"queries", "keys"} and all(e.part or fits(e, right) for e in real):
         return Reading("projected", " and ".join(sorted(three)), part=True)  # no step holds it
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
         return Reading("layer", layers[0].who)
-    family = max((each.family for each in real), key=FAMILIES.index, default="const")
+    family = max((reading.family for reading in real), key=FAMILIES.index, default="const")
     if name in MEET and real:
         family = {5: "scores", 8: "context"}.get(step, family)
     if layers and real:
@@ -251,7 +251,7 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
         over = getattr(walked.tensors[op.given[0]], OVER_KEYS[name])(along, True)
         if torch.equal(over.flatten(), walked.tensors[index].flatten()):
             return Reading("scores", first.who, part=True)
-    of_scores = name in MEET | SCALE and any(each.family in FAMILIES[2:] for each in given)
+    of_scores = name in MEET | SCALE and any(reading.family in FAMILIES[2:] for reading in given)
     scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
     tensor = walked.tensors[index]
     if any(same_numbers(tensor, right.product * scale, 1e-7) for scale in scales):
@@ -259,8 +259,8 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
     if kept and (walked.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
-    own = (each for each in given if each.family in FAMILIES[2:])
-    who = {each.who for each in own if each.part or fits(each, right)}
+    own = (reading for reading in given if reading.family in FAMILIES[2:])
+    who = {reading.who for reading in own if reading.part or fits(reading, right)}
     summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
@@ -273,9 +273,9 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
 def _by_chance(found: Reading, name: str, real: list[Reading]) -> bool:
     """Whether a call cannot have made what its numbers are: a part by a maximum, say."""
     odd = CUT | TURN | MEET | {"linear", "mul", "sum"}
-    parts = found.part and any(each.part for each in real)
+    parts = found.part and any(reading.part for reading in real)
     moves = name in TURN | CUT | KEEP and real
-    new = moves and found.family not in {each.family for each in real}
+    new = moves and found.family not in {reading.family for reading in real}
     return bool(not found.right and name not in odd and not parts or new)
 
 
@@ -286,11 +286,15 @@ def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, 
         found = replace(found, state=state, stage=found.stage if state else None)
     otherwise = False
     if name in MEET and found.axes:
-        first = [each.axes[0] for each in given if each.axes and each.family in FAMILIES[1:]]
+        first = [
+            reading.axes[0] for reading in given if reading.axes and reading.family in FAMILIES[1:]
+        ]
         otherwise = found.axes[0] == "h" and "h" not in first
     if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
-        odd = (each for each in alike if each.family == found.family and each.stage is None)
-        otherwise = any(not fits(each, right) for each in odd)
+        odd = (
+            reading for reading in alike if reading.family == found.family and reading.stage is None
+        )
+        otherwise = any(not fits(reading, right) for reading in odd)
     return replace(found, stage=None, state=None) if otherwise else found
 
 
@@ -312,8 +316,8 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
             if value is nodes[0] and not isinstance(target, other):
                 return ast.unparse(target)
             made = getattr(value, "args" if loops and call_name(value) == "zip" else "elts", ())
-            each = zip(made, getattr(target, "elts", ()), strict=False)
-            if name := next((name for made, name in each if made is nodes[0]), None):
+            sides = zip(made, getattr(target, "elts", ()), strict=False)
+            if name := next((name for made, name in sides if made is nodes[0]), None):
                 return ast.unparse(name)
         if place:
             return place.expression
@@ -331,11 +335,11 @@ def op_name(op: Op) -> str:
 def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
     """Return 1 to 11; phase is a number in FAMILIES, normed whether scores have met a softmax."""
     name, at = op_name(op), FAMILIES[phase]
-    real = [each for each in given if each.family in FAMILIES[1:]]
-    families = [each.family for each in given]
+    real = [reading for reading in given if reading.family in FAMILIES[1:]]
+    families = [reading.family for reading in given]
     first = real[0] if real else Reading("none")
     if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
-        layer = next((each.who for each in given if each.family == "layer"), "")
+        layer = next((reading.who for reading in given if reading.family == "layer"), "")
         return _layer_step(layer, name, first, at)
     if name in MEET and len(real) == 1 and first.stage in (1, 2):
         return 2  # x, queries, keys or values, not grouped yet, and nothing they meet in any step
@@ -361,7 +365,7 @@ def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
         return _layout_step(op, name, first, at, phase)
     if normed and first.family == "scores" and name == "mean":
         return 8
-    furthest = max(real, key=lambda each: FAMILIES.index(each.family), default=first)
+    furthest = max(real, key=lambda reading: FAMILIES.index(reading.family), default=first)
     return _elementwise_step(name, furthest, phase, at)
 
 
@@ -401,7 +405,7 @@ def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
         return max(first.stage or 2, 2)
     if first.family == "x":
         return 2
-    into = sum(type(each) is int for each in op.numbers)
+    into = sum(type(number) is int for number in op.numbers)
     grouped = first.stage in (3, 4) and name in ("view", "reshape", "flatten") and into < 4
     return 4 if name in TURN or grouped else 3
 

@@ -49,7 +49,7 @@ class Probe:
         """Where it is asked, and last where it is held."""
         every, first = subject.cases, subject.cases.biased
         if self.at:
-            return [replace(each, variant=subject.variant) for each in self.at]
+            return [replace(case, variant=subject.variant) for case in self.at]
         return [*every.sized, first] if self.sized else [first, subject.other(first)]
 
 
@@ -66,7 +66,7 @@ def probed(subject: Subject, probes: Sequence[Probe]) -> Iterator[Finding]:
 
 def _found(subject: Subject, probe: Probe) -> Finding | None:
     *cases, other = probe.cases(subject)
-    asked = ((each, probe.question(subject, each)) for each in cases if takes(subject.cls, each))
+    asked = ((at, probe.question(subject, at)) for at in cases if takes(subject.cls, at))
     case, finding = next((pair for pair in asked if pair[1]), (None, None))
     if not finding or not takes(subject.cls, other):
         return finding
@@ -89,7 +89,7 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
 def dtypes(subject: Subject, case: Case) -> Finding | None:
     """Once it is converted, a class works on and answers in kind."""
     case = subject.plain(replace(case, qkv_bias=False))
-    seen = {name: once(subject.cls, case, each)[0] for name, each in KINDS.items()}
+    seen = {name: once(subject.cls, case, kind)[0] for name, kind in KINDS.items()}
     double = seen.pop("float64")
     if isinstance(double.out, Failure):
         return say("double_raises", error=double.out.told)
@@ -97,7 +97,7 @@ def dtypes(subject: Subject, case: Case) -> Finding | None:
         return say("double_not_returned", dtype=double.dtype)
     if not close(double.out, _right_in(case, "float64"), 1e-5):
         return say("double_differs")
-    halves = (_in_half(subject, case, name, each.out, double.out) for name, each in seen.items())
+    halves = (_in_half(subject, case, name, reply.out, double.out) for name, reply in seen.items())
     return next(filter(None, halves), None) or _complex_lost(subject, case)
 
 
@@ -105,7 +105,7 @@ def _complex_lost(subject: Subject, case: Case) -> Finding | None:
     """Whether a buffer is complex: `.to(dtype)` takes its real part, unlike `.half()`."""
     module = None if is_remote(subject.cls) else attempt(build, subject.cls, case)
     held = module.named_buffers() if isinstance(module, nn.Module) else ()
-    names = [name.removeprefix("called.inner.") for name, each in held if each.is_complex()]
+    names = [name.removeprefix("called.inner.") for name, tensor in held if tensor.is_complex()]
     return say("complex_lost", name=names[0]) if names else None
 
 
@@ -119,7 +119,7 @@ def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) ->
     if isinstance(half, Failure):
         name = "half_overflows" if "without overflow" in half.text else "half_raises"
         return say(name, dtype=dtype, error=half.told)
-    mine, wanted = ((each - exact).abs().mean() for each in (half, _right_in(case, dtype)))
+    mine, wanted = ((rounded - exact).abs().mean() for rounded in (half, _right_in(case, dtype)))
     if mine <= MORE * wanted:  # NaN is far off
         return None
     kind = KINDS[dtype]
@@ -138,7 +138,7 @@ def turned_in_half(subject: Subject, case: Case) -> Finding | None:
         return None
     names = "float64", "bfloat16"
     exact, half = (once(subject.cls, case, KINDS[name])[0].out for name in names)
-    if any(isinstance(each, Failure) for each in (exact, half)):
+    if any(isinstance(out, Failure) for out in (exact, half)):
         return None
     off = _in_half(subject, case, names[1], half, exact)
     return off and say("positions_in_half", dtype=names[1], num_tokens=case.num_tokens)
@@ -202,7 +202,7 @@ def stressed(subject: Subject, case: Case) -> Finding | None:
     late, passes = "mask_after_softmax_renormalised", _stresses(case)
     case = subject.plain(case)
     # A module for each: it keeps the weights of a pass, and may keep more.
-    mine = [subject.outs(case, each)[0] for each in passes]
+    mine = [subject.outs(case, asked)[0] for asked in passes]
     right = _right_stressed(case)
     at = next((i for i in range(3) if not close(mine[i], right[i])), None)
     if at is None or at < 2 and _rounds(subject, case, passes[at]):
@@ -231,12 +231,12 @@ def _rounds(subject: Subject, case: Case, asked: Pass) -> bool:
     """Whether what is another in float32 is right in float64: large numbers were taken apart."""
     exact = replace(asked, dtype="float64")
     mine = subject.outs(case, exact)[0], once_right(case, exact)[0].out
-    return close(*mine) and not any(each.isnan().any() for each in subject.outs(case, asked))
+    return close(*mine) and not any(out.isnan().any() for out in subject.outs(case, asked))
 
 
 @functools.cache
 def _right_stressed(case: Case) -> list[torch.Tensor]:
-    return [once_right(case, each)[0].out for each in _stresses(case)]
+    return [once_right(case, asked)[0].out for asked in _stresses(case)]
 
 
 def _one(case: Case) -> list[Pass]:

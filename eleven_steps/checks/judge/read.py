@@ -225,21 +225,21 @@ class Right:
         self.scene = play(case, dtype=self.dtype)
         steps, heads = self.scene.steps, (case.num_heads, case.head_dim)
         sizes = case.letters
-        self.sizes = {name: sizes[each] for name, each in LETTERS.items() if each in sizes}
+        self.sizes = {name: sizes[letter] for name, letter in LETTERS.items() if letter in sizes}
         self.tables: list[Table] = []
         self.stages = {family: self._sized(stages) for family, stages in STAGES.items()}
         self._add("x", "x", steps["shape"]["x"], "bne")
         three = steps["view"]
-        shapes = {tuple(each.shape) for each in three.values()}
+        shapes = {tuple(tensor.shape) for tensor in three.values()}
         if len(shapes) == 1 and next(iter(shapes))[2:] == heads:
             self._add("projected", "", torch.stack([three[name] for name in THREE]), "wbnhd")
         else:
-            for name, each in three.items():
-                own = tuple(each.shape[1:3]) == (case.num_tokens, case.num_heads)
-                self._add("projected", name, each, "bnhd" if own else "bngd")
-        for name, each in steps["transpose"].items():
-            if self.find(each) is None:  # a change since the lecture makes other numbers here
-                self._add("projected", name, each, "bhnd")
+            for name, tensor in three.items():
+                own = tuple(tensor.shape[1:3]) == (case.num_tokens, case.num_heads)
+                self._add("projected", name, tensor, "bnhd" if own else "bngd")
+        for name, tensor in steps["transpose"].items():
+            if self.find(tensor) is None:  # a change since the lecture makes other numbers here
+                self._add("projected", name, tensor, "bhnd")
         for step, name in ("scores", "scores"), ("mask", "masked"), ("softmax", "weights"):
             self._add("scores", name, steps[step][name], "bhij")
         self._add("context", "context", steps["context"]["context"], "bhnd")
@@ -296,7 +296,7 @@ class Right:
                 tell = table.alone[which]
                 if tell.sum() < 2:
                     continue
-                found, places = table.places[which[tell]], tuple(each[tell] for each in at)
+                found, places = table.places[which[tell]], tuple(place[tell] for place in at)
                 axes, whole, fixed, ordered, some = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
                 one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
@@ -316,7 +316,7 @@ class Right:
     def holds(self, tensor: torch.Tensor, family: str) -> bool:
         """Whether the numbers of a tensor are all those of a family's, in whatever order."""
         mine = np.sort(tensor.detach().double().numpy(), None)
-        tables = (each.values for each in self.tables if each.family == family)
+        tables = (table.values for table in self.tables if table.family == family)
         return any(len(e) == len(mine) and np.allclose(e, mine, 1e-4, 1e-5) for e in tables)
 
     def state(self, tensor: torch.Tensor, like: Reading) -> State | None:
@@ -339,7 +339,7 @@ class Right:
         scores, hidden = scores.to(torch.float64), hidden.expand_as(scores)
         for letter, tokens in like.tokens:
             dim, tokens = "bhij".index(letter), torch.tensor(tokens)
-            scores, hidden = (each.index_select(dim, tokens) for each in (scores, hidden))
+            scores, hidden = (table.index_select(dim, tokens) for table in (scores, hidden))
         at = tuple(fixed.get(c, slice(None) if self._long(c) else 0) for c in "bhij")
         scores, hidden = scores[at], hidden[at]
         sizes = [scores.shape[wanted.index(c)] for c in letters]

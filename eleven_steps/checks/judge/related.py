@@ -51,8 +51,8 @@ def _errors(parts: Parts) -> list[str]:
 
 def blank(parts: Parts) -> bool:
     """Whether some tensor is all NaN: many mistakes end so, and it names none of them."""
-    numbers = (each for each in parts if is_tensor(each) and each.numel())
-    return any(bool(each.isnan().all()) for each in numbers)
+    numbers = (part for part in parts if is_tensor(part) and part.numel())
+    return any(bool(number.isnan().all()) for number in numbers)
 
 
 def same_parts(parts: Parts, others: Parts, numbers_alone: bool = False) -> bool:
@@ -158,11 +158,13 @@ def _multiplied(pair: Pair) -> str:
         return ""
 
     def holds(letter: str, power: float) -> bool:
-        every = ((_factor(each), each.scene.case.letters) for each in (pair, *pair.others))
+        every = ((_factor(one), one.scene.case.letters) for one in (pair, *pair.others))
         both = ((mine, sizes[letter] ** power) for mine, sizes in every)
         return all(math.isclose(*two, rel_tol=1e-4) for two in both)
 
-    powers = [each for each in itertools.product(pair.scene.case.letters, POWERS) if holds(*each)]
+    powers = [
+        letters for letters in itertools.product(pair.scene.case.letters, POWERS) if holds(*letters)
+    ]
     if len(powers) != 1:
         return say("times_the_right", factor=factor).text
     ((letter, power),) = powers
@@ -227,10 +229,12 @@ def _turned(pair: Pair) -> str:
 
 def _product(pair: Pair) -> str:
     """A product of two that were given, either of them summed or turned, or not."""
-    sides = [(name, each) for name, each, _ in pair.given]
-    every = [(name, each, dim) for name, each in sides for dim in range(each.dim() - 2)]
-    sides += [(f"{n}.sum({dim}, keepdim=True)", each.sum(dim, True)) for n, each, dim in every]
-    sides += [(f"{name}.transpose(-2, -1)", each.mT) for name, each in sides if each.dim() > 1]
+    sides = [(name, argument) for name, argument, _ in pair.given]
+    every = [(name, tensor, dim) for name, tensor in sides for dim in range(tensor.dim() - 2)]
+    sides += [(f"{n}.sum({dim}, keepdim=True)", side.sum(dim, True)) for n, side, dim in every]
+    sides += [
+        (f"{name}.transpose(-2, -1)", tensor.mT) for name, tensor in sides if tensor.dim() > 1
+    ]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
         if not isinstance(made, Failure) and agree(pair.part, made):
@@ -245,7 +249,7 @@ def _one_axis_less(pair: Pair) -> str:
         if tensor.dim() != pair.part.dim() + 1 or len(axes) != tensor.dim():
             continue
         for dim, axis in enumerate(axes):
-            slices = (i for i, each in enumerate(tensor.unbind(dim)) if close(pair.part, each))
+            slices = (i for i, part in enumerate(tensor.unbind(dim)) if close(pair.part, part))
             if (at := next(slices, None)) is not None:
                 index = f"[{':, ' * dim}{at}]"
                 found = say("slice_of_right", index=index, axis=axis)
@@ -287,9 +291,9 @@ def _hidden_finite(pair: Pair) -> str:
 
 
 def _rows_summed(pair: Pair) -> str:
-    mine, right = (each.sum(-1).flatten() for each in (pair.part, pair.right))
-    ones, due = (close(each, torch.ones_like(each)) for each in (mine, right))
-    off = max(mine.tolist(), key=lambda each: abs(each - 1), default=1)
+    mine, right = (numbers.sum(-1).flatten() for numbers in (pair.part, pair.right))
+    ones, due = (close(sums, torch.ones_like(sums)) for sums in (mine, right))
+    off = max(mine.tolist(), key=lambda one: abs(one - 1), default=1)
     name = "rows_sum_to_1" if ones else "rows_sum_otherwise"
     return say(name, sum=off).text if pair.shaped and ones != due else ""
 
@@ -307,7 +311,7 @@ def given_of(arguments: Sequence[object], scene: Scene) -> Given:
     named = []
     for argument in arguments:
         if isinstance(argument, torch.Tensor) and argument.is_floating_point():
-            named += [each for each in steps if each[1] is argument][:1]
+            named += [pair for pair in steps if pair[1] is argument][:1]
         elif isinstance(argument, torch.nn.Linear):
             layers = (n for n in LAYERS if getattr(scene.module, n) is argument)
             named += [(f"{name}.weight", argument.weight.detach(), "") for name in layers]
@@ -335,8 +339,8 @@ def nan_cause(part: torch.Tensor, scene: Scene) -> str:
 
 def hidden_by(scores: Iterable[torch.Tensor]) -> str:
     """Say which finite number hides the future of some scores, if one does."""
-    for each in (t for t in scores if t.dim() > 1 and t.shape[-2] == t.shape[-1] > 1):
-        future = each[..., torch.ones(each.shape[-2:]).triu(1).bool()]
+    for table in (t for t in scores if t.dim() > 1 and t.shape[-2] == t.shape[-1] > 1):
+        future = table[..., torch.ones(table.shape[-2:]).triu(1).bool()]
         if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
             return say("hides_finite", number=number, infinite=wording("hide_with_infinity")).text
     return ""
@@ -345,5 +349,5 @@ def hidden_by(scores: Iterable[torch.Tensor]) -> str:
 def exchanged(case: Case) -> set[tuple[int, ...]]:
     """The shapes with three axes of the steps where b and num_tokens have changed places."""
     sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
-    axes = (each.strip("(),").split(", ") for each in SHAPES.values())
-    return {tuple(sizes[name] for name in each) for each in axes if len(each) == 3}
+    axes = (shape.strip("(),").split(", ") for shape in SHAPES.values())
+    return {tuple(sizes[name] for name in axis) for axis in axes if len(axis) == 3}

@@ -176,22 +176,22 @@ def say_slip(slip: str | tuple[str, str]) -> Finding:
 
 def in_order(findings: list[Finding]) -> list[Finding]:
     """What is wrong, the first step first; remarks are left out."""
-    wrong = (each for each in findings if each.kind != "remark")
-    return sorted(wrong, key=lambda each: each.step or len(STEPS) + 1)
+    wrong = (finding for finding in findings if finding.kind != "remark")
+    return sorted(wrong, key=lambda finding: finding.step or len(STEPS) + 1)
 
 
 def outcome_of(findings: list[Finding]) -> Outcome:
     """Put together what was found in a class, the first step first; remarks if it passes."""
     wrong = in_order(findings)
     if not wrong:
-        remarks = (each.text for each in findings)
+        remarks = (finding.text for finding in findings)
         return Outcome("", "right", together(wording("class_right"), *remarks))
-    mistakes = tuple(dict.fromkeys(each.mistake for each in wrong if each.mistake))
-    message = together(*dict.fromkeys(each.sentence for each in wrong[:2]))
+    mistakes = tuple(dict.fromkeys(finding.mistake for finding in wrong if finding.mistake))
+    message = together(*dict.fromkeys(finding.sentence for finding in wrong[:2]))
     first, kind = wrong[0], "mistake" if mistakes else "value"
     if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
         kind = first.kind
-    claims = tuple(each.name for each in wrong[:2])
+    claims = tuple(finding.name for finding in wrong[:2])
     return Outcome("", kind, message, first.step, mistakes, claims=claims)
 
 
@@ -238,11 +238,11 @@ def of_notebook(used: dict[str, list]) -> str:
 
 def came(thing: Any, rows: bool = True) -> str:
     """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
-    kind, each = type(thing), thing
+    kind, parts = type(thing), thing
     if kind not in (list, tuple):
         return wording("of_type", type=type_name(thing))
-    if len(thing) > 1 and all(type(each) is torch.Tensor for each in thing):
-        shapes = " and ".join(dict.fromkeys(str(tuple(each.shape)) for each in thing))
+    if len(thing) > 1 and all(type(part) is torch.Tensor for part in thing):
+        shapes = " and ".join(dict.fromkeys(str(tuple(part.shape)) for part in thing))
         return wording("of_tensors", type=kind.__name__, count=len(thing), shapes=shapes)
     if kind is tuple and len(thing) == 1 and type(thing[0]) is torch.Tensor:
         return wording("of_a_comma")
@@ -250,8 +250,8 @@ def came(thing: Any, rows: bool = True) -> str:
         lengths = dict.fromkeys(str(len(row)) for row in thing)
         if len(lengths) > 1:
             return wording("of_rows", type=kind.__name__, lengths=" and ".join(lengths))
-        each = [number for row in thing for number in row]
-    odd = next((type_name(e) for e in each if type(e) not in (int, float)), "")
+        parts = [number for row in thing for number in row]
+    odd = next((type_name(e) for e in parts if type(e) not in (int, float)), "")
     return wording("of_odd_parts" if odd else "of_numbers", type=kind.__name__, odd=odd)
 
 

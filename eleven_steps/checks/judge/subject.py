@@ -56,7 +56,7 @@ class Subject:
 
     def outs(self, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Any]:
         """Outputs of one module in several passes in a row."""
-        return [each.out for each in once(self.cls, self.plain(case), *passes, dropout=dropout)]
+        return [seen.out for seen in once(self.cls, self.plain(case), *passes, dropout=dropout)]
 
     def leaks(self, case: Case | None = None, **options: Any) -> bool | None:
         """Whether the last token moves the output of others; None if it fails."""
@@ -121,10 +121,10 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     main = subject.cases.main
     if main in wrong:
         return ""
-    moved = ((name, each) for name, each in _single(case, main) if takes(subject.cls, each))
-    changes = [name for name, each in moved if close(subject.out(each), subject.right(each))]
+    moved = ((name, other) for name, other in _single(case, main) if takes(subject.cls, other))
+    changes = [name for name, other in moved if close(subject.out(other), subject.right(other))]
     if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
-        changes = [each for each in changes if each in ("qkv_bias", "d_in")]
+        changes = [change for change in changes if change in ("qkv_bias", "d_in")]
     if changes == ["qkv_bias"]:
         return say("right_without_bias").text
     values = {name: getattr(main, name) for name in changes}
@@ -138,7 +138,9 @@ def _single(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
     names = "qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"
     for name in names:
         if getattr(case, name) != getattr(main, name):
-            sizes = {each: getattr(case, each) for each in names} | {name: getattr(main, name)}
+            sizes = {letter: getattr(case, letter) for letter in names} | {
+                name: getattr(main, name)
+            }
             sizes["d_out"] = sizes["num_heads"] * sizes.pop("head_dim")
             sizes["context_length"] = max(sizes["context_length"], sizes["num_tokens"])
             yield name, replace(case, **sizes)

@@ -37,7 +37,7 @@ SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv
 @functools.lru_cache(4096)
 def in_meeting(place: Place | None) -> bool:
     """Whether a call stands inside a product of two tensors."""
-    return any(call_name(each) in MEET for each in around(place)[1:])
+    return any(call_name(call) in MEET for call in around(place)[1:])
 
 
 @functools.lru_cache(4096)
@@ -56,7 +56,7 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
             every = [node]
             while every[-1] in parents:
                 every.append(parents[every[-1]])
-            return tuple(each for each in every if not isinstance(each, ast.Module))
+            return tuple(inside for inside in every if not isinstance(inside, ast.Module))
     return ()
 
 
@@ -108,9 +108,9 @@ def operands(place: Place | None) -> Iterator[str]:
             whose = ast.unparse(function.value)
             if whose not in ("torch", "F", "nn", "nn.functional", "torch.nn.functional", "self"):
                 yield whose
-        given = [*node.args, *(each.value for each in node.keywords)]
-        for each in given:
-            parts = each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        for argument in given:
+            parts = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
             signed = ((e, e.operand if isinstance(e, ast.UnaryOp) else e) for e in parts)
             yield from (
                 ast.unparse(e) for e, plain in signed if not isinstance(plain, ast.Constant)
@@ -135,13 +135,17 @@ def parsed(source: str) -> ast.AST:
 def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
     """The lines at which each name of the function around a line is set, and what it is set to."""
     found: dict[str, list[tuple[int, ast.AST]]] = {}
-    every = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef))
-    own = next((each for each in every if each.lineno <= line <= each.end_lineno), tree)
-    for node in (each for each in ast.walk(own) if isinstance(each, ast.Assign | ast.For)):
+    every = (statement for statement in ast.walk(tree) if isinstance(statement, ast.FunctionDef))
+    own = next(
+        (function for function in every if function.lineno <= line <= function.end_lineno), tree
+    )
+    for node in (
+        statement for statement in ast.walk(own) if isinstance(statement, ast.Assign | ast.For)
+    ):
         value, target = target_of(node)
-        for each in ast.walk(target):
-            if isinstance(each, ast.Name):
-                found.setdefault(each.id, []).append((node.lineno, value))
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name):
+                found.setdefault(part.id, []).append((node.lineno, value))
     return found
 
 

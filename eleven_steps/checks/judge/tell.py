@@ -186,12 +186,12 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     values = at == 8 and walked.readings[found.index].family != "scores"
     shape = SHAPES[STEPS[(4 if values else at - 1) - 1]]
     read = enumerate(walked.readings)
-    usual = any(each.right and in_letters(i, walked) == shape for i, each in read)
+    usual = any(reading.right and in_letters(i, walked) == shape for i, reading in read)
     mine = in_letters(found.index, walked)
     maker = walked.makers.get(found.index)
     op = walked.ops[maker[-1]] if maker else None
     turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
-    flat = any((each.axes or ("",))[0] in ("bh", "hb") for each in walked.readings)
+    flat = any((reading.axes or ("",))[0] in ("bh", "hb") for reading in walked.readings)
     said = usual and mine != shape and not turned and not flat
     first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
     return {
@@ -249,7 +249,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
             values = {"wanted": tuple(heads.shape), "letters": SHAPES["view"]}
             is_now = wording("has_numbers", name=what, shape=shape)
             return f"{is_now}; {wording('wants_sizes', **values)}"
-        before, left = ("".join(each.axes or ()) for each in (first, reading))
+        before, left = ("".join(read.axes or ()) for read in (first, reading))
         mixed = [LETTERS[letter] for letter in before if letter not in left]
         if "?" in left and len(mixed) > 1:
             mixed = f"{', '.join(mixed[:-1])} and {mixed[-1]}"
@@ -274,7 +274,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     mine, _, hides = walked.right.aligned(walked.tensors[found.index], reading)
     gone = mine == 0 if state and state.grown else mine < HIDDEN
     if hides.tril().any():  # of the past too, as a window does
-        matrices = [each.reshape(-1, *each.shape[-2:]) for each in (gone, hides)]
+        matrices = [table.reshape(-1, *table.shape[-2:]) for table in (gone, hides)]
         told = {hides_other(*pair) for pair in zip(*matrices, strict=True)}
         counts = told.pop() if len(told) == 1 else hides_other(gone, hides)
         return say("masks_otherwise", 6, counts=counts, **values)
@@ -386,11 +386,11 @@ def _swapped(walked: Walk, number: int) -> str:
 def _sizes_expected(walked: Walk) -> str:
     """Say which sizes a view takes that raises where heads are cut or joined."""
     op, last = walked.ops[-1], len(walked.ops) - 1
-    sizes = sum(type(each) is int for each in op.numbers)
+    sizes = sum(type(number) is int for number in op.numbers)
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
     if op_name(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
         return ""
-    wanted, *others = {tuple(each.shape) for each in walked.right.scene[step].values()}
+    wanted, *others = {tuple(right.shape) for right in walked.right.scene[step].values()}
     return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
 
 
@@ -431,11 +431,11 @@ def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:
 
 
 def _several(walked: Walk, stop: Stop) -> str:
-    for name, each in stop.several.items():
+    for name, numbers in stop.several.items():
         if re.search(rf"\b{name}\b", stop.place.expression) and (
-            made := walked.makers.get(each[-1])
+            made := walked.makers.get(numbers[-1])
         ):
             place = walked.ops[made[0]].place
             line = wording("of_line", line=place.line) if place else ""
-            return wording("is_several", name=name, count=len(each), line=line)
+            return wording("is_several", name=name, count=len(numbers), line=line)
     return ""

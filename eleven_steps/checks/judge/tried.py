@@ -24,8 +24,8 @@ def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
     for name in LAYERS[:3]:
         weight, bias = (getattr(getattr(module, name), part) for part in ("weight", "bias"))
         stored = [x @ weight.detach()] if weight.shape == 2 * x.shape[-1:] else []
-        stored += [] if bias is None else [each + bias.detach() for each in stored]
-        if any(same_numbers(made[0], each, 1e-7) for each in stored):
+        stored += [] if bias is None else [tensor + bias.detach() for tensor in stored]
+        if any(same_numbers(made[0], tensor, 1e-7) for tensor in stored):
             return walked.differs(number, 2, "stored", layer=name)
     of_x = op.place and op_name(op) not in MEET | {"linear"}
     if of_x and {walked.readings[index].family for index in op.given} - {"const"} == {"x"}:
@@ -50,7 +50,7 @@ def in_blocks(walked: Walk) -> Difference | None:
     width = max(len(_pairs(walked, made[n])[1]) for n in parts)
     out = next((walked.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
-    what = next((what for what, each in guesses if close(out, each)), "")
+    what = next((what for what, guess in guesses if close(out, guess)), "")
     reason = what if what == "undivided" else "rescaled" if what else "blocks"
     step = 7 if what == reason else 8
     return walked.differs(parts[0], step, reason, width=width, sums=what)
@@ -72,7 +72,7 @@ def _pairs(walked: Walk, index: int) -> tuple[Sequence[int], Sequence[int]]:
 def _seen(walked: Walk) -> list[tuple[int, ...]]:
     """Query and key wherever the right class does not hide the score."""
     hidden = walked.right.hidden.flatten(0, -3).all(0)
-    return [tuple(each) for each in (~hidden).nonzero().tolist()]
+    return [tuple(place) for place in (~hidden).nonzero().tolist()]
 
 
 def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]]:
@@ -96,9 +96,9 @@ def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> t
 
 def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Whether a tanh caps scores that were masked before."""
-    for at, each in enumerate(walked.ops):
-        read = [i for i in each.given if walked.readings[i].family == "scores"]
-        if op_name(each) == "tanh" and read and (walked.tensors[read[0]] < HIDDEN).any():
+    for at, call in enumerate(walked.ops):
+        read = [i for i in call.given if walked.readings[i].family == "scores"]
+        if op_name(call) == "tanh" and read and (walked.tensors[read[0]] < HIDDEN).any():
             return walked.differs(at, 6, "capped")
     return None
 
@@ -128,7 +128,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                 continue
             seen.add(node.id)
             for line, value in set_in(tree, at).get(node.id, ()):
-                read = any(call_name(each) in ("shape", "size") for each in ast.walk(value))
+                read = any(call_name(part) in ("shape", "size") for part in ast.walk(value))
                 size = known.get(node.id, 0)
                 if node.id in known and read and step != 5 and size not in needed and op.failed:
                     text = ast.unparse(value)
@@ -146,14 +146,14 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
 def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
     """Whether another size that was read with this one fits, and is used somewhere."""
     siblings = {
-        each.id
+        name.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and node.value is value
-        for each in ast.walk(node.targets[0])
-        if isinstance(each, ast.Name) and each.id in fitting
+        for name in ast.walk(node.targets[0])
+        if isinstance(name, ast.Name) and name.id in fitting
     }
     loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return any(each.id in siblings for each in loads)
+    return any(name.id in siblings for name in loads)
 
 
 def _stored(walked: Walk, node: ast.AST) -> int:

@@ -35,7 +35,7 @@ def measured(reading: type[Adapted]) -> tuple[float, float] | None:
         return None
     same, every = torch.eye(FEATURES), torch.ones(FEATURES, FEATURES)
     some = [_scores(module.double(), keys) for keys in (same, every)]
-    if any(each is None for each in some):
+    if any(number is None for number in some):
         return None
     (one, two, three), all_of_it = some
     turn = ((one + three) / two / 2).clamp(-1, 1).arccos()  # of each feature, from token to token
@@ -67,9 +67,9 @@ def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
     x[:, 1, FEATURES + 4 : 2 * FEATURES + 4] = torch.eye(FEATURES)
     spread = 0.05 if "cap" in module.variant else 3.0  # small where a cap would bend the scores
     with torch.no_grad():
-        for name, each in module.named_parameters():
+        for name, parameter in module.named_parameters():
             if not name.startswith("called."):
-                each.fill_(float("norm" in name))
+                parameter.fill_(float("norm" in name))
         module.W_query.weight[:FEATURES, :FEATURES] = spread * torch.eye(FEATURES)
         module.W_key.weight[:FEATURES, FEATURES + 4 : 2 * FEATURES + 4] = spread * keys
         module.W_value.weight[:4, FEATURES : FEATURES + 4] = torch.eye(4)
@@ -94,13 +94,18 @@ def slips(base: float, module: Any) -> bool:
 
 def _numbers_told(module: Any) -> list[Any]:
     """The numbers in the code of a module, and among what it and its config keep."""
-    kinds = [each for each in type(module).__mro__ if not each.__module__.startswith("torch.")]
-    own = {name: each for kind in reversed(kinds) for name, each in vars(kind).items()}
-    kept = [getattr(each, "__dict__", {}) for each in (module, getattr(module, "config", None))]
-    some = [value for each in (own, *kept) for value in each.values()]
-    some += [value for each in some if isinstance(each, dict) for value in each.values()]
-    codes = [each for each in some if isfunction(each)]
+    kinds = [cls for cls in type(module).__mro__ if not cls.__module__.startswith("torch.")]
+    own = {name: member for kind in reversed(kinds) for name, member in vars(kind).items()}
+    kept = [getattr(thing, "__dict__", {}) for thing in (module, getattr(module, "config", None))]
+    some = [value for table in (own, *kept) for value in table.values()]
+    some += [
+        value
+        for value_told in some
+        if isinstance(value_told, dict)
+        for value in value_told.values()
+    ]
+    codes = [value_told for value_told in some if isfunction(value_told)]
     beside = (e.__globals__.get(name) for e in codes for name in e.__code__.co_names)
-    for each in (*codes, *filter(isfunction, beside)):
-        some += (*each.__code__.co_consts, *(each.__defaults__ or ()))
-    return [each for each in some if isinstance(each, int | float)]
+    for function in (*codes, *filter(isfunction, beside)):
+        some += (*function.__code__.co_consts, *(function.__defaults__ or ()))
+    return [value_told for value_told in some if isinstance(value_told, int | float)]

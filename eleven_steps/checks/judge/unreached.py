@@ -44,10 +44,10 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
-    phases = (FAMILIES.index(each) for each in families if each in FAMILIES)
+    phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
     phase = max([1, *walked.phases[-1:], *phases])
     nodes = [*path, *ast.walk(path[-1])]
-    for node in sorted(nodes, key=lambda each: call_name(each) == "getitem"):  # which tells least
+    for node in sorted(nodes, key=lambda call: call_name(call) == "getitem"):  # which tells least
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
@@ -62,9 +62,9 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     if not name or name not in usual | arithmetic | {"linear"}:
         return None
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
-    given = [readings[each] for each in inside if each in readings]
-    for each in ast.walk(node):
-        if f"self.{of_self(each)}" in readings:
+    given = [readings[part] for part in inside if part in readings]
+    for part in ast.walk(node):
+        if f"self.{of_self(part)}" in readings:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
@@ -93,7 +93,7 @@ def _call_named(node: ast.AST, trace) -> str:
 def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     """The step that a size is used for which the line was to make; step 1 where it is not clear."""
     last = path[-1]
-    sized = any(call_name(each) in ("shape", "size") for each in ast.walk(last))
+    sized = any(call_name(part) in ("shape", "size") for part in ast.walk(last))
     sized = sized and not walked.ops  # behind a call a size is read for what comes next
     single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
     if not single or sized or depth > 2:
@@ -101,7 +101,7 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
     tree, first = parsed(walked.trace.source), walked.trace.first
     lines = (e for e in ast.walk(tree) if isinstance(e, ast.stmt) and not hasattr(e, "body"))
-    for node in sorted(lines, key=lambda each: each.lineno):
+    for node in sorted(lines, key=lambda line: line.lineno):
         own = (e.id for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
         line, text, name = node.lineno + first - 1, ast.unparse(node), next(own, "")
         if name and line > place.line:

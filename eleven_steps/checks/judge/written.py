@@ -52,7 +52,7 @@ def judge_value(task: Explain, answer: Any) -> Finding:
     every = [right, *map(as_numbers, task.also)]
     far = min(_off(numbers, *way) for way in ([[e] for e in every] if task.whole else [every]))
     slips = [(_off(numbers, as_numbers(number)), slip) for number, slip in task.slips.items()]
-    nearest, slip = min(slips, key=lambda each: round(each[0], 6), default=(math.inf, ""))
+    nearest, slip = min(slips, key=lambda pair: round(pair[0], 6), default=(math.inf, ""))
     if far <= task.apart and far <= nearest:
         return say("right")
     if nearest <= 1e-2:
@@ -73,7 +73,7 @@ def as_numbers(answer: Any) -> torch.Tensor | None:
     if type(answer) in (int, float):
         return torch.tensor(answer, dtype=torch.float64)
     if type(answer) in (list, tuple):
-        parts = [as_numbers(each) for each in answer]
+        parts = [as_numbers(part) for part in answer]
         if any(part is None for part in parts):
             return None
         if len({part.dim() for part in parts}) > 1:  # a tuple in a tuple

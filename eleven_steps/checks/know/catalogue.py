@@ -70,7 +70,7 @@ def _mistake(
     for old, new in (qkv or {}).items():  # the same of keys and W_key, of values and W_value
         edit = old, Template(new).substitute(lines)
         for one, many in ("query", "queries"), ("key", "keys"), ("value", "values"):
-            key, text = (each.replace("query", one).replace("queries", many) for each in edit)
+            key, text = (line.replace("query", one).replace("queries", many) for line in edit)
             edits[key] = text
     steps = (STEPS.index(name) + 1 for name in also)
     return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), variant)
@@ -153,7 +153,7 @@ def show_lines(*identifiers: str) -> str:
     Args and errors as in wrong_class.
     """
     both = edited_source(variant=_variant_of(identifiers)), edited_source(*identifiers)
-    lines = ([line.split("  # ")[0].strip() for line in each.splitlines()] for each in both)
+    lines = ([line.split("  # ")[0].strip() for line in source.splitlines()] for source in both)
     changes = difflib.ndiff(*lines)
     return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
 
@@ -168,7 +168,7 @@ def edited_source(*identifiers: str, variant: str = "") -> str:
         if reason := cannot(identifier, variant):
             raise ValueError(f"{identifier} cannot be made in variant {variant!r}: {reason}")
     source = _BETWEEN.join(_pieces()) if variant else _right_source()
-    return with_edits(source, {each: edits_of(each, variant) for each in identifiers})
+    return with_edits(source, {name: edits_of(name, variant) for name in identifiers})
 
 
 def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
@@ -222,11 +222,11 @@ def cannot(identifier: str, variant: str) -> str:
 def mistakes_of(variant: str) -> dict[str, Mistake]:
     """Return what can go wrong with a variant: its own mistakes, then the lecture's."""
     every = VARIANT_MISTAKES | MISTAKES if variant else MISTAKES
-    return {name: each for name, each in every.items() if not cannot(name, variant)}
+    return {name: mistake for name, mistake in every.items() if not cannot(name, variant)}
 
 
 def _variant_of(identifiers: tuple[str, ...]) -> str:
-    return ",".join(filter(None, (mistake_named(each).variant for each in identifiers)))
+    return ",".join(filter(None, (mistake_named(identifier).variant for identifier in identifiers)))
 
 
 @functools.cache

@@ -53,10 +53,10 @@ class WrongLines:
     def states(self) -> Iterator[Chosen]:
         """Yield every choice, the right lines first."""
         for chosen in itertools.product(*(range(len(line.texts)) for line in self.lines)):
-            each = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
-            edits = {LINES[name]: new for changes in each for name, new in changes.items()}
+            chosen_edits = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
+            edits = {LINES[name]: new for changes in chosen_edits for name, new in changes.items()}
             source = with_edits(edited_source(), {self.step: edits})
-            yield Chosen(chosen, class_of(source), reasons(each))
+            yield Chosen(chosen, class_of(source), reasons(chosen_edits))
 
 
 def wrong_lines(step: str) -> WrongLines:
@@ -80,8 +80,8 @@ def wrong_lines(step: str) -> WrongLines:
             every = made.setdefault(line, [{}])
             if edits not in every:
                 every.append(edits)
-    each = ((line, LINES[line], made[line]) for line in LINES if line in made)
-    lines = (Choices(tuple(e.get(line, text) for e in own), tuple(own)) for line, text, own in each)
+    rows = ((line, LINES[line], made[line]) for line in LINES if line in made)
+    lines = (Choices(tuple(e.get(line, text) for e in own), tuple(own)) for line, text, own in rows)
     return WrongLines(step, (at, tensor), tuple(lines))
 
 

@@ -95,7 +95,7 @@ def used_by(answer: Any) -> dict[str, list]:
 def kind_of(answer: Any) -> tuple[str, str]:
     """What sort of thing an answer is, wherever it lives, and its name; see kind."""
     kind = ask(answer, "kind")
-    fits = type(kind) is tuple and len(kind) == 2 and all(type(each) is str for each in kind)
+    fits = type(kind) is tuple and len(kind) == 2 and all(type(text) is str for text in kind)
     return kind if fits else ("other", "object")
 
 
@@ -128,7 +128,7 @@ def call(
     """
     if constants:
         function = with_constants(function, constants)
-    return [attempt(_returned, function, each) for each in arguments]
+    return [attempt(_returned, function, argument) for argument in arguments]
 
 
 def parameters(cls: Any) -> list[str]:
@@ -142,11 +142,11 @@ def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Se
     What a forward raises is part of what is seen.
     """
     module, outs = build(cls, case, dropout), {}
-    seen = [attempt(_outs_of, module, case, each, (outs, i)) for i, each in enumerate(passes)]
+    seen = [attempt(_outs_of, module, case, asked, (outs, i)) for i, asked in enumerate(passes)]
     for i, out in outs.items():  # as a later forward left it
         if not torch.equal(out.to(torch.float32).nan_to_num(), seen[i].out.nan_to_num()):
             seen[i] = replace(seen[i], changed=(*seen[i].changed, "out"))
-    return [Seen(each) if isinstance(each, Failure) else each for each in seen]
+    return [Seen(reply) if isinstance(reply, Failure) else reply for reply in seen]
 
 
 def trace(cls: Any, case: Case, double: bool = True) -> Trace:
@@ -205,8 +205,8 @@ class Page(io.StringIO):
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
-    each.__name__: each
-    for each in (
+    question.__name__: question
+    for question in (
         *(kind, value, call, readings, verdicts, parameters, facts, statement),
         *(run, trace, traced_call, printed),
     )
@@ -228,8 +228,8 @@ def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     with torch.no_grad():
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
-    for name, each in wanted.stored.items():
-        setattr(module, name, each)
+    for name, stored in wanted.stored.items():
+        setattr(module, name, stored)
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
@@ -239,8 +239,8 @@ def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
     if wanted.dtype:
         dtype, x = FLOATS[wanted.dtype], x.to(FLOATS[wanted.dtype])
         # As `.double()` and `.half()`, which leave complex numbers whole.
-        module._apply(lambda each: each.to(dtype) if each.is_floating_point() else each)
-    before, given = {name: each.detach().clone() for name, each in own.items()}, x.clone()
+        module._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+    before, given = {name: tensor.detach().clone() for name, tensor in own.items()}, x.clone()
     if wanted.how == "strided":  # a part of something larger that lies transposed
         x = nn.functional.pad(x, (1, 1, 1, 1)).mT.contiguous().mT[:, 1:-1, 1:-1]
     if wanted.how == "expanded":  # all texts are the first
@@ -251,7 +251,7 @@ def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
         returned = called(module, case, x, in_turn=wanted.in_turn)
     written = {
         "x": not torch.equal(x, given),
-        "weights": any(not torch.equal(own[name], each) for name, each in before.items()),
+        "weights": any(not torch.equal(own[name], tensor) for name, tensor in before.items()),
     }
     if isinstance(returned, torch.Tensor):
         at[0][at[1]] = returned
@@ -285,7 +285,7 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
     out = returned[0] if isinstance(returned, tuple | list) else returned
     if out.requires_grad:
         (out * known("direction", out.shape)).sum().backward()
-    gradients = {name: each.grad for name, each in own.items()} | {"x": x.grad}
+    gradients = {name: tensor.grad for name, tensor in own.items()} | {"x": x.grad}
     mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
     gradients |= {} if mask is None else {"mask": mask.grad}
     return Seen(out.detach(), gradients=gradients, cut=watch.cut)

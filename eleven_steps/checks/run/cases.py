@@ -41,8 +41,8 @@ def split(variant: str) -> tuple[str, ...]:
 
 def numbers_of(variant: str, change: str) -> tuple[float, ...]:
     """The numbers that a variant gives a change: of rope, the base and the share that turns."""
-    each = next((each for each in variant.split(",") if split(each) == (change,)), "")
-    return tuple(map(float, each.split(":")[1:]))
+    told = next((name for name in variant.split(",") if split(name) == (change,)), "")
+    return tuple(map(float, told.split(":")[1:]))
 
 
 def turning_of(variant: str) -> tuple[float, float]:
@@ -171,7 +171,7 @@ def _sized() -> tuple[Case, ...]:
     for i, (n, b, (heads, head_dim)) in enumerate(zip(COUNTS, COUNTS[::-1], HEADS, strict=True)):
         room, d_out = (n, n + 1, 1 << n.bit_length())[i // 2 % 3], heads * head_dim
         made.append(Case(b, n, (d_out, d_out + 9, 5)[i % 3], d_out, heads, room, i % 4 < 2))
-    return tuple(sorted(made, key=lambda each: each.b * each.num_tokens * each.d_out))
+    return tuple(sorted(made, key=lambda case: case.b * case.num_tokens * case.d_out))
 
 
 @dataclass(frozen=True)
@@ -189,18 +189,18 @@ class Cases:
 @functools.cache
 def cases_of(variant: str) -> Cases:
     """The cases of the lecture's class, or those of a variant."""
-    every = tuple(replace(each, variant=variant) for each in (OTHERS if variant else CASES))
+    every = tuple(replace(case, variant=variant) for case in (OTHERS if variant else CASES))
     some = (tuple(replace(e, d_out=e.d_out * wide) for e in every) for wide in range(1, 11))
     if variant:  # where a share of the features turns, heads are as wide as it takes
-        every = next(filter(lambda each: all(map(pairs_up, each)), some), every)
+        every = next(filter(lambda case: all(map(pairs_up, case)), some), every)
     if "linear" in split(variant):  # where sums are small, what is added under a norm's root counts
         every += (replace(every[0], scale=0.1),)
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
     wide = every[0].d_out // (OTHERS if variant else CASES)[0].d_out
     sizes = (2, 6, 5, 4 * wide, 1, 8), (1, 1, 5, 12 * wide, 3, 9)
-    small = tuple(Case(*each, variant=variant) for each in sizes)
-    straight = (replace(each, straight=True) for each in (every[0], still))
+    small = tuple(Case(*size, variant=variant) for size in sizes)
+    straight = (replace(case, straight=True) for case in (every[0], still))
     more = (_sized(), EQUAL + WIDE)
     more = (tuple(replace(e, variant=variant) for e in some) for some in more)
     if variant:
@@ -242,8 +242,8 @@ def other_numbers(argument: torch.Tensor | nn.Linear) -> torch.Tensor | nn.Linea
         return known("other numbers", argument.shape)
     other = nn.Linear(argument.in_features, argument.out_features, argument.bias is not None)
     with torch.no_grad():
-        for name, each in other.named_parameters():
-            each.copy_(known(f"other {name}", each.shape))
+        for name, parameter in other.named_parameters():
+            parameter.copy_(known(f"other {name}", parameter.shape))
     return other
 
 

@@ -88,20 +88,20 @@ def combined(variant: str) -> str:
         if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
             rule = "rope takes numbers, a base and a share of 1, gqa and norm a 1"
             raise ValueError(f"{named[name]!r}: {rule}")
-    brought = {BRINGS.get(each) for each in names if not numbers_of(variant, "rope")}
-    return ",".join(named[each].strip() for each in VARIANTS if each in names - brought)
+    brought = {BRINGS.get(change) for change in names if not numbers_of(variant, "rope")}
+    return ",".join(named[change].strip() for change in VARIANTS if change in names - brought)
 
 
 def changes_of(variant: str) -> tuple[str, ...]:
     """Return the changes of a variant and those that they bring, in the order of VARIANTS."""
     names = {*split(variant)}
-    names |= {BRINGS[each] for each in names & BRINGS.keys()}
-    return tuple(each for each in VARIANTS if each in names)
+    names |= {BRINGS[name] for name in names & BRINGS.keys()}
+    return tuple(name for name in VARIANTS if name in names)
 
 
 def asked_besides(variant: str) -> tuple[str, ...]:
     """The names of what a constructor gets besides."""
-    return tuple(size for each in changes_of(variant) for size in VARIANTS[each])
+    return tuple(size for change in changes_of(variant) for size in VARIANTS[change])
 
 
 def signature(variant: str) -> str:
@@ -172,7 +172,7 @@ class Alone:
 def _in_pieces(module: nn.Module, x: torch.Tensor, in_turn: bool, options: dict[str, Any]) -> Any:
     half, outs, past, others = x.shape[1] // 2, [], (), ()
     lengths = half, 1, x.shape[1] - half - 1
-    for piece in x.split([each for each in lengths if each], dim=1):
+    for piece in x.split([length for length in lengths if length], dim=1):
         returned = module(piece, *past, **options)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             return Alone(returned)

@@ -19,7 +19,7 @@ DEEPEST, LONGEST = 9, 1000  # lists in lists, and things in a list
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
     """The tensors among some values, and in what these hold."""
-    return (each for each in flat(values) if isinstance(each, torch.Tensor))
+    return (value for value in flat(values) if isinstance(value, torch.Tensor))
 
 
 def flat(values: Iterable[Any]) -> Iterator[Any]:
@@ -37,7 +37,7 @@ def attention_apart(
     """What torch's fused attention does, call by call."""
     if enable_gqa:
         group = query.size(-3) // key.size(-3)
-        key, value = (each.repeat_interleave(group, -3) for each in (key, value))
+        key, value = (tensor.repeat_interleave(group, -3) for tensor in (key, value))
     scores = query @ key.transpose(-2, -1) * (query.size(-1) ** -0.5 if scale is None else scale)
     if is_causal:
         past = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
@@ -54,7 +54,7 @@ def held_by(module: Any) -> list[tuple[str, torch.Tensor]]:
     if not isinstance(module, nn.Module):
         return []
     kinds = module.named_parameters, module.named_buffers
-    return [each for kind in kinds for each in kind(remove_duplicate=False)]
+    return [held for kind in kinds for held in kind(remove_duplicate=False)]
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -100,7 +100,7 @@ def as_data(value: Any, depth: int = DEEPEST) -> Any:
     if kind is str:
         return value[:LONGEST]
     if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
-        return (list if kind is list else tuple)(as_data(each, depth - 1) for each in value)
+        return (list if kind is list else tuple)(as_data(part, depth - 1) for part in value)
     if kind is dict and depth and len(value) <= LONGEST:
         return {key: as_data(value[key], depth - 1) for key in value if type(key) in (str, int)}
     if kind is MultiHeadAttention:

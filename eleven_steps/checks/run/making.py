@@ -48,7 +48,7 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     module = construct(cls, case, bias)
     everything = dict(module.named_parameters(remove_duplicate=False))
     own = lecture_parameters(module, variant)
-    held = [each for each in vars(module).values() if isinstance(each, list | tuple)]
+    held = [thing for thing in vars(module).values() if isinstance(thing, list | tuple)]
     known_modules = {*module.modules()}
     weights = {name: id(own[f"{name}.weight"]) for name in LAYERS if f"{name}.weight" in own}
     every, layers = [*weights.values()], [id(getattr(module, name)) for name in weights]
@@ -61,18 +61,18 @@ def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
     made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
     sorts = {name: type_name(getattr(module, name)) for name in kept if not name.startswith("_")}
     return Facts(
-        {name: tuple(each.shape) for name, each in own.items()},
+        {name: tuple(parameter.shape) for name, parameter in own.items()},
         tuple(everything),
-        tuple(name for name, each in weights.items() if every.count(each) > 1),
+        tuple(name for name, weight in weights.items() if every.count(weight) > 1),
         any(isinstance(e, nn.Module) and e not in known_modules for some in held for e in some),
         _mask(module, case.context_length),
         dropout,
-        {name: each for name, each in stored.items() if isinstance(each, int | float)},
+        {name: value for name, value in stored.items() if isinstance(value, int | float)},
         sorts | dict.fromkeys(sorts.keys() & module._buffers.keys(), "buffer"),
         tuple(name for name in made if name not in kept),
         len({*layers}) == len(layers),
         tuple(name for name in weights if not own[f"{name}.weight"].any()),
-        tuple(name for name, each in own.items() if not each.requires_grad),
+        tuple(name for name, parameter in own.items() if not parameter.requires_grad),
     )
 
 
@@ -110,13 +110,13 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
 def _mask(module: nn.Module, context_length: int) -> str:
     """How a mask is kept: whatever is (..., context_length, context_length)."""
     square = (context_length, context_length)
-    for name, each in module.named_parameters():
-        if each.shape[-2:] == square and not name.startswith(LAYERS):
-            return "trained" if each.requires_grad else "parameter"
-    if any(each.shape[-2:] == square for each in module.buffers()):
+    for name, parameter in module.named_parameters():
+        if parameter.shape[-2:] == square and not name.startswith(LAYERS):
+            return "trained" if parameter.requires_grad else "parameter"
+    if any(buffer.shape[-2:] == square for buffer in module.buffers()):
         return "buffer"
-    plain = [each for each in vars(module).values() if isinstance(each, torch.Tensor)]
-    return "attribute" if any(each.shape[-2:] == square for each in plain) else ""
+    plain = [held for held in vars(module).values() if isinstance(held, torch.Tensor)]
+    return "attribute" if any(tensor.shape[-2:] == square for tensor in plain) else ""
 
 
 def raising(error: BaseException) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def raising(error: BaseException) -> dict[str, Any]:
         supers: whether the constructor calls that of nn.Module, in whatever line.
     """
     own = own_steps(error)
-    made = [each for each in own if each.tb_frame.f_code.co_name == "__init__"] or own
+    made = [at for at in own if at.tb_frame.f_code.co_name == "__init__"] or own
     if not made:
         return {}
     frame, number = made[-1].tb_frame, made[-1].tb_lineno
@@ -142,12 +142,18 @@ def raising(error: BaseException) -> dict[str, Any]:
     whose = "self" if owner is me and me is not None else str(getattr(owner, "__name__", ""))
     if isinstance(error, AttributeError) and not whose:
         whose = type_name(owner)
-    stores = {each.argval for each in dis.get_instructions(code) if "STORE" in each.opname}
+    stores = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if "STORE" in instruction.opname
+    }
     return {
         "builds": sorted(_builds(code, number)),
         "lacks": (str(name or ""), whose),
-        "later": sorted(each for each in stores if type(each) is str),
-        "kept": sorted(each for each in getattr(me, "__dict__", {}) if not each.startswith("_")),
+        "later": sorted(store for store in stores if type(store) is str),
+        "kept": sorted(
+            attribute for attribute in getattr(me, "__dict__", {}) if not attribute.startswith("_")
+        ),
         "supers": "super" in code.co_names,
     }
 
@@ -156,9 +162,13 @@ def _builds(code: types.CodeType, number: int) -> set[str]:
     """What the statement at a line sets, and what it calls; where no source is known, the line."""
     node = statement_at(code.co_filename, number)
     if node is None:
-        steps = (each for each in dis.get_instructions(code) if each.positions.lineno == number)
+        steps = (
+            instruction
+            for instruction in dis.get_instructions(code)
+            if instruction.positions.lineno == number
+        )
         return {e.argval for e in steps if type(e.argval) is str and e.opname not in READING}
     inside = [*ast.walk(node)]
-    named = [each.func for each in inside if isinstance(each, ast.Call)]
-    named += [each for each in inside if isinstance(getattr(each, "ctx", None), ast.Store)]
-    return {getattr(each, "attr", getattr(each, "id", "")) for each in named}
+    named = [part.func for part in inside if isinstance(part, ast.Call)]
+    named += [part for part in inside if isinstance(getattr(part, "ctx", None), ast.Store)]
+    return {getattr(part, "attr", getattr(part, "id", "")) for part in named}

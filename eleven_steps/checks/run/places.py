@@ -161,7 +161,7 @@ def source_around(answer: Any) -> tuple[str, int]:
         code = code or getattr(vars(cls).get("forward"), "__code__", None)
     if isinstance(code, CodeType):
         for node in tree_of(code.co_filename).body:
-            first = min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
+            first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
             if first <= code.co_firstlineno <= node.end_lineno:
                 lines = linecache.getlines(code.co_filename)[node.lineno - 1 : node.end_lineno]
                 return "".join(lines)[:MOST_SOURCE], node.lineno
@@ -189,16 +189,16 @@ def readings(function: Any) -> dict[str, list]:
     node = node_of(function)
     if node is None:
         return found
-    inside = [each for part in _body(node) for each in ast.walk(part)]
+    inside = [inner for part in _body(node) for inner in ast.walk(part)]
     scope = function.__globals__
     names = sorted(scope.keys() & _read(node, function.__code__))
-    constants = sorted({each.value for each in inside if _is_size(each)})
+    constants = sorted({inner.value for inner in inside if _is_size(inner)})
     return found | {"names": [n for n in names if _is_own(scope[n])], "constants": constants}
 
 
 def _named(code: CodeType) -> set[str]:
     """The names in a function's code, and in the code of functions within."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return {*code.co_names}.union(*map(_named, inner))
 
 
@@ -208,8 +208,8 @@ def node_of(function: Any) -> Function | None:
     if not isinstance(code, CodeType):
         return None
     tree = tree_of(code.co_filename, function.__globals__)
-    every = [each for each in ast.walk(tree) if isinstance(each, Function)]
-    return next((each for each in reversed(every) if _is_of(each, code)), None)
+    every = [node for node in ast.walk(tree) if isinstance(node, Function)]
+    return next((node for node in reversed(every) if _is_of(node, code)), None)
 
 
 def with_constants(function: Any, constants: dict[float, float]) -> Callable[..., Any]:
@@ -222,8 +222,8 @@ def with_constants(function: Any, constants: dict[float, float]) -> Callable[...
     if node is None:
         raise TypeError("without source no number can be replaced")
     for part in _body(node):
-        for each in filter(_is_size, ast.walk(part)):
-            each.value = constants.get(each.value, each.value)
+        for size in filter(_is_size, ast.walk(part)):
+            size.value = constants.get(size.value, size.value)
     # What surrounds the function is handed to another one, in which it is made anew.
     surrounding = ", ".join(function.__code__.co_freevars)
     tree = ast.parse(f"def make_anew({surrounding}): return")
@@ -240,14 +240,16 @@ def with_constants(function: Any, constants: dict[float, float]) -> Callable[...
 def _is_of(node: Function, code: CodeType) -> bool:
     """Whether a function is the one that some code was compiled from."""
     if isinstance(node, ast.FunctionDef):
-        first = min(each.lineno for each in (node, *node.decorator_list))
+        first = min(part.lineno for part in (node, *node.decorator_list))
         return (node.name, first) == (code.co_name, code.co_firstlineno)
     if (code.co_name, code.co_firstlineno) != ("<lambda>", node.lineno):
         return False
     # Of several in a line it is the one with all of the code in its body.
     body = node.body
     begin, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    there = (each for each in code.co_positions() if each[3])  # some steps stand nowhere
+    there = (
+        position for position in code.co_positions() if position[3]
+    )  # some steps stand nowhere
     return all(begin <= (line, at) and (last, up_to) <= end for line, last, at, up_to in there)
 
 
@@ -257,10 +259,14 @@ def _body(node: Function) -> list[ast.AST]:
 
 def _read(node: Function, code: CodeType) -> set[str]:
     """The names that a function reads and that are neither its own nor of a function around it."""
-    names = [each for part in _body(node) for each in ast.walk(part) if isinstance(each, ast.Name)]
-    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)} | {*code.co_freevars}
-    own |= {each.id for each in names if not isinstance(each.ctx, ast.Load)}
-    return {each.id for each in names} - own
+    names = [
+        inner for part in _body(node) for inner in ast.walk(part) if isinstance(inner, ast.Name)
+    ]
+    own = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)} | {
+        *code.co_freevars
+    }
+    own |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    return {name.id for name in names} - own
 
 
 def _is_size(node: ast.AST) -> bool:

@@ -89,7 +89,9 @@ def traced(
         The trace, and what came back: a Failure where it raised.
     """
     arguments = list(arguments)
-    recorder = Recorder(module, [each for each in arguments if isinstance(each, torch.Tensor)])
+    recorder = Recorder(
+        module, [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    )
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # what is fused is taken apart
 
@@ -109,10 +111,10 @@ def traced(
     trace, names, changed = _whole(recorder, came, answer), {}, {}
     called = getattr(getattr(function, "__code__", None), "co_varnames", ())
     ours = ((n, e) for n, e in zip(called, arguments, strict=False) if isinstance(e, torch.Tensor))
-    for (name, each), (number, version) in zip(ours, recorder.given, strict=False):
+    for (name, tensor), (number, version) in zip(ours, recorder.given, strict=False):
         names[number], before = name, trace.tensors[number].shape
-        if version_of(each) != version or each.shape != before:
-            changed[name] = tuple(before), tuple(each.shape)
+        if version_of(tensor) != version or tensor.shape != before:
+            changed[name] = tuple(before), tuple(tensor.shape)
     return replace(trace, names=names, changed=changed), came
 
 
@@ -155,12 +157,12 @@ class Recorder(TorchFunctionMode):
         self.module = module
         weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
         self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
-        self.inputs = [self.number(each) for each in inputs]
-        self.given = [self.known[id(each)][:2] for each in inputs]  # number and version
+        self.inputs = [self.number(tensor) for tensor in inputs]
+        self.given = [self.known[id(tensor)][:2] for tensor in inputs]  # number and version
         kept = vars(module) if module is not None else {}
-        self.sizes = {name: each for name, each in kept.items() if type(each) is int}
+        self.sizes = {name: value for name, value in kept.items() if type(value) is int}
         parts = module.named_modules() if module is not None else ()
-        self.parts = {name: type(each).__name__ for name, each in parts if name}
+        self.parts = {name: type(part).__name__ for name, part in parts if name}
 
     def number(self, tensor: torch.Tensor, made: bool = False) -> int:
         """The number of a tensor; one that was written into since is another tensor."""
@@ -178,7 +180,7 @@ class Recorder(TorchFunctionMode):
     def _written(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The tensors of the same memory, which carry what was written."""
         memory = memory_of(tensor)
-        others = (each for each in self.known.values() if each[2] is not tensor)
+        others = (entry for entry in self.known.values() if entry[2] is not tensor)
         return tuple(n for n, _, other in others if memory_of(other) == memory != 0)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -193,7 +195,7 @@ class Recorder(TorchFunctionMode):
             name = getattr(getattr(function, "__self__", None), "__name__", name)
         with clock_paused():
             frame = self._own(sys._getframe(1))
-            given = tuple(self.number(each) for each in tensors_in((args, kwargs)))
+            given = tuple(self.number(tensor) for tensor in tensors_in((args, kwargs)))
             numbers = tuple(e for e in flat((args, kwargs)) if type(e) in (int, float, str, bool))
         try:
             result = function(*args, **kwargs)
@@ -212,7 +214,7 @@ class Recorder(TorchFunctionMode):
                     last = attention_apart(*args, **kwargs)
                     self.known[id(result)] = (*self.known[id(last)][:2], result)
                     return result
-            same = {id(each) for each in tensors_in((args, kwargs))}
+            same = {id(tensor) for tensor in tensors_in((args, kwargs))}
             made = tuple(
                 self.number(t, id(t) not in same or version_of(t) != self.known[id(t)][1])
                 for t in gave
@@ -256,8 +258,8 @@ class Recorder(TorchFunctionMode):
 
     def note(self, error: BaseException) -> None:
         """Keep where an error was raised, and what the names there stood for."""
-        every = ((each.tb_frame, each) for each in places.tracebacks(error))
-        steps = [(f, each) for f, each in every if places.is_theirs(f.f_code.co_filename)]
+        every = ((traceback.tb_frame, traceback) for traceback in places.tracebacks(error))
+        steps = [(f, pair) for f, pair in every if places.is_theirs(f.f_code.co_filename)]
         if not steps:
             return
         own = [s for s in steps if not s[0].f_code.co_filename.startswith(places.PACKAGES)]
@@ -271,15 +273,15 @@ class Recorder(TorchFunctionMode):
             place = after if after and _reads(after, name) else place
         every = dict(frame.f_locals)
         if (this := every.pop("self", None)) is not None:
-            every |= {f"self.{n}": each for n, each in held_by(this)}
+            every |= {f"self.{n}": tensor for n, tensor in held_by(this)}
         kept = vars(this) if isinstance(this, nn.Module) else {}
-        every |= {f"self.{n}": each for n, each in kept.items() if not n.startswith("_")}
+        every |= {f"self.{n}": value for n, value in kept.items() if not n.startswith("_")}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
-        numbers = {n: each for n, each in every.items() if type(each) is int}
+        numbers = {n: value for n, value in every.items() if type(value) is int}
         several = {
-            n: tuple(map(self.number, each))
-            for n, each in every.items()
-            if type(each) in (tuple, list) and each and isinstance(each[0], torch.Tensor)
+            n: tuple(map(self.number, value))
+            for n, value in every.items()
+            if type(value) in (tuple, list) and value and isinstance(value[0], torch.Tensor)
         }
         self.stop = Stop(Failure(""), place, tensors, numbers, several)
 
@@ -301,7 +303,7 @@ class Watch(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call function and look at what it returns."""
         result = function(*args, **(kwargs or {}))
-        tracked = any(each.requires_grad for each in tensors_in((args, kwargs)))
+        tracked = any(tensor.requires_grad for tensor in tensors_in((args, kwargs)))
         floating = isinstance(result, torch.Tensor) and result.is_floating_point()
         if tracked and self.cut is None and floating and not result.requires_grad:
             self.cut = result.detach().clone()
@@ -323,11 +325,11 @@ class DeviceWatch(DispatchMode):
         """Run the operation after a look at the devices of its tensors."""
         kwargs = kwargs or {}
         tensors = list(tensors_in((args, kwargs)))
-        devices = {each.device.type for each in tensors if each.dim()}
+        devices = {tensor.device.type for tensor in tensors if tensor.dim()}
         name = operation._schema.name.removeprefix("aten::")
         self.met |= name not in COPYING and len(devices) > 1
         to = torch.device(kwargs.get("device") or "cpu").type
-        if "meta" in {to, *(each.device.type for each in tensors)}:
+        if "meta" in {to, *(tensor.device.type for tensor in tensors)}:
             return _with_zeros(operation, args, kwargs)
         return operation(*args, **kwargs)
 
@@ -337,13 +339,13 @@ def _with_zeros(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
     But what it is told to put on the CPU stays there.
     """
-    given = [each for each in tensors_in((args, kwargs)) if each.device.type == "meta"]
+    given = [tensor for tensor in tensors_in((args, kwargs)) if tensor.device.type == "meta"]
     zeros = {}  # on the CPU, that lie as the given do
-    for each in given:
-        last = sum((n - 1) * by for n, by in zip(each.shape, each.stride(), strict=True))
-        flat = torch.zeros(max(last + 1, 0), dtype=each.dtype, device="cpu")
-        zeros[id(each)] = flat.as_strided(each.shape, each.stride())
-    returned = {id(zeros[id(each)]): each for each in given}  # by what works in place
+    for tensor in given:
+        last = sum((n - 1) * by for n, by in zip(tensor.shape, tensor.stride(), strict=True))
+        flat = torch.zeros(max(last + 1, 0), dtype=tensor.dtype, device="cpu")
+        zeros[id(tensor)] = flat.as_strided(tensor.shape, tensor.stride())
+    returned = {id(zeros[id(tensor)]): tensor for tensor in given}  # by what works in place
 
     def without_numbers(result: torch.Tensor) -> torch.Tensor:
         shape, strides = result.shape, result.stride()
@@ -352,7 +354,9 @@ def _with_zeros(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     on_cpu = kwargs.get("device") == torch.device("cpu")
     if kwargs.get("device") is not None:
         kwargs = kwargs | {"device": torch.device("cpu")}
-    args, kwargs = tree_map_only(Tensor, lambda each: zeros.get(id(each), each), (args, kwargs))
+    args, kwargs = tree_map_only(
+        Tensor, lambda tensor: zeros.get(id(tensor), tensor), (args, kwargs)
+    )
     result = operation(*args, **kwargs)
     if on_cpu:
         return result

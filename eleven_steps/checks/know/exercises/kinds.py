@@ -79,7 +79,7 @@ class Write:
 
     def counted(self, parts: Parts) -> Parts:
         """Return of each tensor what counts; what is no matrix stays as it is."""
-        tables = (type(each) is torch.Tensor and each.dim() > 1 for each in parts)
+        tables = (type(part) is torch.Tensor and part.dim() > 1 for part in parts)
         if not self.counts:
             return parts
         return tuple(self.counts(p) if t else p for p, t in zip(parts, tables, strict=True))

@@ -63,9 +63,9 @@ def resolved(value: Any, shared: Mapping[str, str]) -> Any:
     if type(value) is str:
         return Template(value).substitute(shared)
     if type(value) is list:
-        return [resolved(each, shared) for each in value]
+        return [resolved(part, shared) for part in value]
     if type(value) is dict:
-        return {name: resolved(each, shared) for name, each in value.items()}
+        return {name: resolved(part, shared) for name, part in value.items()}
     return value
 
 
@@ -238,8 +238,8 @@ def plain_words(words: str) -> list[str]:
 def single_head(given: Matrices) -> dict[str, Explain]:
     """Ask for one head without a mask, from X, W_q, W_k, W_v and W_o."""
     seen = _seen("single_head", given)
-    each = ((name, f"W_{name.lower()}") for name in "QKV")
-    parts = {name: asked_for("single_head.projected", seen, name=layer) for name, layer in each}
+    pairs = ((name, f"W_{name.lower()}") for name in "QKV")
+    parts = {name: asked_for("single_head.projected", seen, name=layer) for name, layer in pairs}
     # Who rounds on the way is right too.
     all_H = [H for some in _roundings(seen["weights"]) for H in _roundings(some @ seen["V"])]
     all_Y = [Y for some in all_H for Y in _roundings(some @ seen["W_o"])]

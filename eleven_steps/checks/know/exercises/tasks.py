@@ -35,7 +35,7 @@ def question(
         )
     told = {}
     for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
-        said = tuple(each for each in rest_of if type(each) is str)
+        said = tuple(text for text in rest_of if type(text) is str)
         for wrong in (first, *rest_of[: -len(said)]):
             told[tuples(wrong)] = said[0] if len(said) == 1 else said
     kind = kinds.Choose if type(rest["answer"]) is str else kinds.Explain
@@ -155,7 +155,7 @@ _CASES = {
     ),
 }
 _CASES |= {
-    variant: tuple(replace(each, variant=variant) for each in _CASES.get(variant, _SINCE))
+    variant: tuple(replace(case, variant=variant) for case in _CASES.get(variant, _SINCE))
     for variant in VARIANTS
 }
 
@@ -276,8 +276,8 @@ def _in_order() -> Iterator[kinds.Task]:
 TASKS: dict[str, kinds.Task] = {task.identifier: task for task in _in_order()}
 _OTHERS: list[kinds.Quiz | kinds.Explain] = [*QUESTIONS.values(), kinds.Catch("the_test.1")]
 QUIZZES: dict[str, kinds.Quiz | kinds.Explain] = {
-    each.identifier: each
+    other.identifier: other
     for topic in ("tensors", "why", "find", "foresee", "the_order", "the_test")
-    for each in _OTHERS
-    if each.identifier.partition(".")[0] == topic
+    for other in _OTHERS
+    if other.identifier.partition(".")[0] == topic
 }
