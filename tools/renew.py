@@ -15,6 +15,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import nbformat
 from course import COURSE, NOTEBOOKS
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 MEASURED = "nbval-ignore-output"
@@ -101,6 +103,8 @@ async def renew(path: Path) -> str:
 
 def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
     """Return what executes a notebook in place, in a fresh kernel and in its own folder."""
+    # A port that is chosen can be taken before the kernel binds it; a new file cannot.
+    files = {"transport": "ipc", "ip": str(Path(tempfile.gettempdir(), uuid.uuid4().hex))}
     return NotebookClient(
         notebook,
         timeout=60,
@@ -110,6 +114,7 @@ def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
         record_timing=False,
         extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
+        config=Config(KernelManager=files if os.name == "posix" else {}),
         **options,
     )
 
