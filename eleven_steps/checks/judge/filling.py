@@ -21,7 +21,7 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     Way,
 )
-from eleven_steps.checks.judge.again import Again, as_wrong, unlike
+from eleven_steps.checks.judge.callee import Callee, as_wrong, unlike
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -31,51 +31,51 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
 
-def padded(again: Again) -> Iterator[Finding | None]:
+def padded(callee: Callee) -> Iterator[Finding | None]:
     """Each parameter that may say what is filling does, also where a text comes in pieces."""
-    for name in again.left:
+    for name in callee.left:
         sure = bool(PADS.fullmatch(name))  # of another kind only its name would say that it pads
         lengths = bool(LENGTHS.fullmatch(name))
         if not (sure or lengths or name in MASKS[:-1]):
             continue
         ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
-        ways = [Padded(again.reading.call, name, *options) for options in ways]
-        way, wrote, wrong = _form(again, ways, sure)
+        ways = [Padded(callee.reading.call, name, *options) for options in ways]
+        way, wrote, wrong = _form(callee, ways, sure)
         if lengths:
             as_lengths = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
             wrong = as_lengths.get(wrong, wrong)
-        plain = again.out(again.reading.call) if wrong else None
-        if plain is not None and not close(plain, again.right):
+        plain = callee.out(callee.reading.call) if wrong else None
+        if plain is not None and not close(plain, callee.right):
             wrong = "wrong_after_filling"
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
         yield as_wrong("input_changed_there", 1, call=f"`{name}`") if wrote else None
-        yield _of_integers(again, way)
-        if again.pieces and not lengths:
-            pieces = replace(again.pieces, way=way)
-            both = _with_filling(again, pieces)[0]
-            both = both or _with_filling(again, replace(pieces, single=True))[0]
-            past = again.pieces.past
+        yield _of_integers(callee, way)
+        if callee.pieces and not lengths:
+            pieces = replace(callee.pieces, way=way)
+            both = _with_filling(callee, pieces)[0]
+            both = both or _with_filling(callee, replace(pieces, single=True))[0]
+            past = callee.pieces.past
             yield _said(all(both), "wrong_padded_in_pieces", name=name, past=past)
-            again.apart += [] if both else [f"{name} and {past}"]
-        again.known.add(name)
-        again.notes.append(wording("right_padded", name=name, kind=way.kind))
+            callee.apart += [] if both else [f"{name} and {past}"]
+        callee.settled.add(name)
+        callee.notes.append(wording("right_padded", name=name, kind=way.kind))
 
 
-def each_text(again: Again) -> Iterator[Finding | None]:
+def each_text(callee: Callee) -> Iterator[Finding | None]:
     """A mask that is right if it hides the same in all texts may differ in them.
 
     It is asked in each shape in which it is right while it hides nothing more.
     """
-    call = again.reading.call
+    call = callee.reading.call
     way = call.way
     if not way.mask or way.kind not in KINDS:
         return
     bare = replace(way, mask="", kind="", shape="")
     bare, right = bare if way is call else replace(call, way=bare), 0
     for shape in OF_EACH:
-        good, _, wrong = _form(again, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
+        good, _, wrong = _form(callee, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
         if good is None:
             of_each = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
             wrong = of_each.get(wrong, wrong)
@@ -83,21 +83,21 @@ def each_text(again: Again) -> Iterator[Finding | None]:
             continue
         right += 1
         if shape in FILLED:
-            yield _of_integers(again, good)
+            yield _of_integers(callee, good)
         if (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
-            both, *_ = _with_filling(again, good, as_many=True)
+            both, *_ = _with_filling(callee, good, as_many=True)
             yield _said(all(both), "mask_of_either", mask=way.mask)
-    again.apart += [] if right else [f"{way.mask} that hides more in some texts"]
+    callee.apart += [] if right else [f"{way.mask} that hides more in some texts"]
 
 
-def added(again: Again) -> Iterator[Finding | None]:
+def added(callee: Callee) -> Iterator[Finding | None]:
     """What a mask of 0 and -inf is added to may get other numbers: some hide, others count."""
-    way, case = again.reading.call, again.case
+    way, case = callee.reading.call, callee.case
     if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*case.changes}:
         return
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
-    outs = [again.out(replace(way, kind=kind)) for kind in kinds]
-    same = [out is not None and close(out, again.right) for out in outs]
+    outs = [callee.out(replace(way, kind=kind)) for kind in kinds]
+    same = [out is not None and close(out, callee.right) for out in outs]
     if not same[0] or same[1]:  # what holds truths is no sum
         return
     known = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
@@ -108,10 +108,10 @@ def added(again: Again) -> Iterator[Finding | None]:
 
     yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
     if outs[3] is not None:
-        yield unlike(outs[3], again.instead(record), "wrong_added", 6, mask=way.mask)
+        yield unlike(outs[3], callee.right_with(record), "wrong_added", 6, mask=way.mask)
 
 
-def _form(again: Again, ways: Iterable[Padded], sure: bool) -> tuple[Padded | None, bool, str]:
+def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | None, bool, str]:
     """The first way with which a class is right, whether it writes into x, or else what is wrong.
 
     Nothing is said of a class with which no form of it runs; nor, unless it is sure that filling is
@@ -119,7 +119,7 @@ def _form(again: Again, ways: Iterable[Padded], sure: bool) -> tuple[Padded | No
     """
     wrong = ""
     for way in ways:
-        good, same, wrote = _with_filling(again, way)
+        good, same, wrote = _with_filling(callee, way)
         if not good or same and not sure:
             continue
         if all(good):
@@ -131,11 +131,11 @@ def _form(again: Again, ways: Iterable[Padded], sure: bool) -> tuple[Padded | No
     return None, False, wrong
 
 
-def _of_integers(again: Again, way: Padded) -> Finding | None:
+def _of_integers(callee: Callee, way: Padded) -> Finding | None:
     """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
     if way.kind not in INTEGERS:
         return None
-    right, *_ = _with_filling(again, replace(way, integers=True))
+    right, *_ = _with_filling(callee, replace(way, integers=True))
     return _said(all(right), "wrong_of_integers", name=way.filled)
 
 
@@ -144,7 +144,7 @@ def _said(right: bool, name: str, /, **values: Any) -> Finding | None:
 
 
 def _with_filling(
-    again: Again, way: Padded | InPieces, as_many: bool = False
+    callee: Callee, way: Padded | InPieces, as_many: bool = False
 ) -> tuple[list[bool], bool, bool]:
     """Ask a class that is told in some way what is filling; as_many texts as tokens, if wanted.
 
@@ -154,7 +154,7 @@ def _with_filling(
         x is one text that is given as many. Empty if it cannot be told so. Then whether both masks
         give the same, and whether x is another one afterwards. It is noted where filling gets NaN.
     """
-    variant = attempt(combined, f"{again.variant},padding")
+    variant = attempt(combined, f"{callee.variant},padding")
     if isinstance(variant, Failure):
         return [], True, False
     case = cases_of(variant).main
@@ -168,7 +168,7 @@ def _with_filling(
         right, x = build(planted(variant=variant), case), case.x
         alike = x[:1].expand_as(x)
         wanted = [right(*given) for given in ((x, nothing), (x, some), (alike, some))]
-    one, two = (attempt(build, again.called(way), case) for _ in range(2))
+    one, two = (attempt(build, callee.called(way), case) for _ in range(2))
     asked = (one, case.x, nothing), (two, x, some), (one, case.x, some), (two, alike, some)
     outs = [attempt(torch.no_grad()(module), *more) for module, *more in asked]
     outs.append(attempt(two, case.x, some))  # with gradients
@@ -180,6 +180,6 @@ def _with_filling(
     good.append(not good[1] or close(outs[2], outs[1]))
     good.append(isinstance(outs[3], Failure) or close(outs[3][~some], wanted[2][~some]))
     nan = wording("filling_nan")
-    if all(good) and outs[1].isnan().any() and "-inf" not in way.kind and nan not in again.notes:
-        again.notes.append(nan)
+    if all(good) and outs[1].isnan().any() and "-inf" not in way.kind and nan not in callee.notes:
+        callee.notes.append(nan)
     return good, close(*outs[:2]), not torch.equal(x, case.x)

@@ -14,7 +14,7 @@ from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
 from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
 from eleven_steps.checks.adapt.calls import PADS, Padded, Way
 from eleven_steps.checks.adapt.layers import ROLES, all_places, each_of, weights_found
-from eleven_steps.checks.judge.again import hides_by_itself, mixes
+from eleven_steps.checks.judge.callee import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.read import THREE

@@ -14,7 +14,7 @@ from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
 from eleven_steps.checks.adapt.calls import begins, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
-from eleven_steps.checks.judge.again import Again, unlike
+from eleven_steps.checks.judge.callee import Callee, unlike
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.turning import measured
@@ -205,13 +205,13 @@ def _turns_by_shape(module: nn.Module) -> bool:
 # Another base, another window, wider heads
 
 
-def another_base(again: Again) -> Iterator[Finding | None]:
+def another_base(callee: Callee) -> Iterator[Finding | None]:
     """Positions turn at the base that a module is told, and so they do in a copy of it."""
-    reading = again.reading
+    reading = callee.reading
     if reading.call.turns or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
         return
     other, told = _told(reading, base=OTHER_BASE), {"base": OTHER_BASE}
-    one, two = (seen.out for seen in once(other, again.case, Pass(), Pass(how="copied")))
+    one, two = (seen.out for seen in once(other, callee.case, Pass(), Pass(how="copied")))
     yield unlike(two, one, "copy_of_base", 5, **told)
     first = measured(reading)
     if first and measured(other) == first:
@@ -229,16 +229,16 @@ def base_unused(reading: type[Adapted]) -> str:
     return wording("base_unused", name=name) if same else ""
 
 
-def wider_heads(again: Again) -> Iterator[Finding | None]:
+def wider_heads(callee: Callee) -> Iterator[Finding | None]:
     """Heads may be wider than d_out / num_heads where a constructor is told how wide."""
-    if not {"head_dim", "d_out", "num_heads"} <= again.reading.asked:
+    if not {"head_dim", "d_out", "num_heads"} <= callee.reading.asked:
         return
-    case, wide = again.case, replace(again.case, d_out=2 * again.case.d_out)
-    mine = attempt(build, type("Wide", (again.reading,), {"widened": 2}), case)
+    case, wide = callee.case, replace(callee.case, d_out=2 * callee.case.d_out)
+    mine = attempt(build, type("Wide", (callee.reading,), {"widened": 2}), case)
     if isinstance(mine, Failure):
         return
     with torch.no_grad():
-        right = build(planted(variant=again.variant), wide)
+        right = build(planted(variant=callee.variant), wide)
         right.out_proj = mine.out_proj  # back to d_out
         out, wanted = attempt(called, mine, case, case.x), called(right, wide, case.x)
     if not isinstance(out, Failure):
@@ -246,15 +246,15 @@ def wider_heads(again: Again) -> Iterator[Finding | None]:
         yield unlike(out, wanted, "wider_heads", 7, **sizes)
 
 
-def another_window(again: Again) -> Iterator[Finding | None]:
+def another_window(callee: Callee) -> Iterator[Finding | None]:
     """Another module, of another window, that was called with as long a text, changes nothing."""
-    if not _told_as(again.reading, "window"):
+    if not _told_as(callee.reading, "window"):
         return
-    after, alone = (replace(again.case, num_tokens=n, context_length=1200) for n in UNMET)
-    other = once(_told(again.reading, window=OTHER_WINDOW), after, Pass())[0].out
+    after, alone = (replace(callee.case, num_tokens=n, context_length=1200) for n in UNMET)
+    other = once(_told(callee.reading, window=OTHER_WINDOW), after, Pass())[0].out
     if isinstance(other, Failure) or close(other, play(after).out):  # whatever its window
         return
-    one, two = (once(again.reading, case, Pass())[0].out for case in (after, alone))
+    one, two = (once(callee.reading, case, Pass())[0].out for case in (after, alone))
     if close(two, play(alone).out):
         yield unlike(one, play(after).out, "another_window", 6)
 

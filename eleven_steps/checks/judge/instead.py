@@ -13,7 +13,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choices, sizes_given
-from eleven_steps.checks.judge.again import joins
+from eleven_steps.checks.judge.callee import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
     READ_WITHIN,

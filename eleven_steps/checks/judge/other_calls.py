@@ -28,7 +28,7 @@ from eleven_steps.checks.adapt.calls import (
     output,
     resets,
 )
-from eleven_steps.checks.judge.again import Again, Handing, as_wrong, seen_of, unlike, written
+from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import added, each_text, padded
 from eleven_steps.checks.judge.foreign import Asked, best, every_reading
 from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
@@ -72,17 +72,17 @@ def called_otherwise(
     """
     if asked.call:
         return reading, verdict
-    again = Again(reading, asked.variant)
-    rows = masked_or_not(again, asked), *(row(again) for row in ROWS)
+    callee = Callee(reading, asked.variant)
+    rows = masked_or_not(callee, asked), *(row(callee) for row in ROWS)
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
     if said is not None:
         if isinstance(said, Finding):
             said = Outcome("", "value", said.text, said.step, claims=(said.name,))
-        return again.judged, said
-    if cached and not again.pieces:
+        return callee.judged, said
+    if cached and not callee.pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
-    more = {"right_weights": again.shown, "left_alone": again.left, "not_together": again.apart}
-    notes = again.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
+    more = {"right_weights": callee.shown, "left_alone": callee.left, "not_together": callee.apart}
+    notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if reading.call.first else ""
     note = together(*notes, verdict.note)
     return reading, replace(verdict, message=together(first, verdict.message), note=note)
@@ -91,16 +91,16 @@ def called_otherwise(
 # With a mask, or without one
 
 
-def masked_or_not(again: Again, asked: Asked) -> Said:
+def masked_or_not(callee: Callee, asked: Asked) -> Said:
     """What is right without a mask is right with one as well, and the other way round."""
-    variant, readings = _masked_or_not(asked, again.reading)
+    variant, readings = _masked_or_not(asked, callee.reading)
     if not readings:
         return
     other, said = best(readings, variant)
-    again.judged, beside = other, Again(other, variant)
-    beside.notes, beside.apart = again.notes, again.apart
+    callee.judged, beside = other, Callee(other, variant)
+    beside.notes, beside.apart = callee.notes, callee.apart
     if not said.passed:
-        text = wording("right_otherwise", right=again.reading.call.told, wrong=other.call.told)
+        text = wording("right_otherwise", right=callee.reading.call.told, wrong=other.call.told)
         yield replace(said, message=together(text, said.message))
     if mask := other.call.mask:
         hiding = torch.clone, _first_too, torch.zeros_like
@@ -114,9 +114,9 @@ def masked_or_not(again: Again, asked: Asked) -> Said:
     if mask and nothing is not None and isinstance(whole, str):
         open_to_all = play(replace(beside.case, variant=whole)).out
         name = "right_masked_instead" if close(nothing, open_to_all) else name
-    again.notes.append(wording(name, mask=mask))
-    again.tried.append(other.call)
-    again.judged = again.reading
+    callee.notes.append(wording(name, mask=mask))
+    callee.tried.append(other.call)
+    callee.judged = callee.reading
 
 
 def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type[Adapted]]]:
@@ -135,7 +135,7 @@ def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type
         first = other.call.first == reading.call.first
         if not alike or not first or bool(other.call.mask) is masked:
             continue
-        out = Again(other, variant).out(other.call)
+        out = Callee(other, variant).out(other.call)
         if out is not None and close(out, play(case).out):
             return variant, [other]
         runs += [other] if out is not None else []
@@ -152,42 +152,42 @@ def _first_too(hidden: torch.Tensor) -> torch.Tensor:
 # In pieces, by name
 
 
-def in_pieces(again: Again) -> Said:
+def in_pieces(callee: Callee) -> Said:
     """A text may come in pieces, each with what was kept, and go on in two ways."""
-    call, runs = again.reading.call, []
-    masked = call.mask or not again.reading.causal
-    if again.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
+    call, runs = callee.reading.call, []
+    masked = call.mask or not callee.reading.causal
+    if callee.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
         return
-    for way in InPieces.of(again.inner, call, again.case.d_out):
-        anew = resets(again.inner) if way.kept == STORED else [""]
-        xs = [None, again.case.x.flip(0)][: 1 + bool(anew)]
+    for way in InPieces.of(callee.inner, call, callee.case.d_out):
+        anew = resets(callee.inner) if way.kept == STORED else [""]
+        xs = [None, callee.case.x.flip(0)][: 1 + bool(anew)]
         some = [xs, xs[:1]][: 1 + (anew != [""])]
         tries = itertools.product((way, replace(way, single=True)), some)
-        way, every = next(((w, e) for w, xs in tries if (e := again.seen(w, *xs))), (way, []))
+        way, every = next(((w, e) for w, xs in tries if (e := callee.seen(w, *xs))), (way, []))
         if not every:
             continue
         one, two = every[0].out, every[1].out.flip(0) if every[1:] else None
-        if way.kept in (COUNTED, STORED) and not _goes_on(again, way, one):
+        if way.kept in (COUNTED, STORED) and not _goes_on(callee, way, one):
             continue
-        right = close(one, again.right)
+        right = close(one, callee.right)
         if right and way.kept == STORED and anew and (two is None or not close(two, one)):
             yield as_wrong("wrong_anew", past=way.past, reset=anew[0])
         if not right or two is not None and not close(two, one):
             runs.append((way, one))
             continue
-        again.pieces = way
-        forks = again.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
-        yield unlike(one if forks is None else forks, again.right, "wrong_in_forks", past=way.past)
-        yield written(every, f"`{way.past}`")
-        other = attempt(build, again.reading, again.case), again.case.x.flip(0)
-        between = again.out(replace(way, between=functools.partial(attempt, *other)))
-        yield unlike(one if between is None else between, again.right, "another_in_pieces")
-        again.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way)))
-        again.tried.append(way)
-        again.known.add(way.past)
+        callee.pieces = way
+        forks = callee.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
+        yield unlike(one if forks is None else forks, callee.right, "wrong_in_forks", past=way.past)
+        yield x_written(every, f"`{way.past}`")
+        other = attempt(build, callee.reading, callee.case), callee.case.x.flip(0)
+        between = callee.out(replace(way, between=functools.partial(attempt, *other)))
+        yield unlike(one if between is None else between, callee.right, "another_in_pieces")
+        callee.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way)))
+        callee.tried.append(way)
+        callee.settled.add(way.past)
         return
     for way, out in runs:
-        off = (out - again.right).abs().amax((0, 2))
+        off = (out - callee.right).abs().amax((0, 2))
         token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
         values = {"kept": _kept(way), "token": token, "apart": float(off.max())}
         yield as_wrong("wrong_in_pieces", past=way.past, **values)
@@ -198,17 +198,17 @@ def _kept(way: InPieces) -> str:
     return wording(names.get(way.kept, "gets_returned"))
 
 
-def _goes_on(again: Again, way: InPieces, out: torch.Tensor) -> bool:
+def _goes_on(callee: Callee, way: InPieces, out: torch.Tensor) -> bool:
     """Whether what comes later depends on what came before: a start may only say the positions."""
-    other, late = again.case.x, again.case.num_tokens - 1
+    other, late = callee.case.x, callee.case.num_tokens - 1
     other[:, 0] += 1
-    seen = again.seen(way, other)
+    seen = callee.seen(way, other)
     return bool(seen) and not close(seen[0].out[:, late:], out[:, late:])
 
 
-def by_name(again: Again) -> Said:
+def by_name(callee: Callee) -> Said:
     """What x gives by place it gives by name."""
-    every, way = again.parameters, again.reading.call
+    every, way = callee.parameters, callee.reading.call
     if not every or every[0].kind is every[0].POSITIONAL_ONLY or way.names:
         return
     name = every[0].name if every[0].kind is every[0].POSITIONAL_OR_KEYWORD else "x"
@@ -216,63 +216,63 @@ def by_name(again: Again) -> Said:
     def named(module: Any, x: torch.Tensor, *more: Any) -> Any:
         return way(lambda x, *rest, **given: module(*rest, **given, **{name: x}), x, *more)
 
-    if (out := again.out(Given(function=named, first=way.first))) is not None:
-        yield unlike(out, again.right, "wrong_by_name", name=name)
+    if (out := callee.out(Given(function=named, first=way.first))) is not None:
+        yield unlike(out, callee.right, "wrong_by_name", name=name)
 
 
-def three_inputs(again: Again) -> Said:
+def three_inputs(callee: Callee) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
     names, way, case = (
-        [parameter.name for parameter in again.parameters],
-        again.reading.call,
-        again.case,
+        [parameter.name for parameter in callee.parameters],
+        callee.reading.call,
+        callee.case,
     )
     key, value = (next(filter(pattern.fullmatch, names), "") for pattern in THREE[1:])
-    if other := "" if key and value else next(filter(OTHER.fullmatch, again.left), ""):
+    if other := "" if key and value else next(filter(OTHER.fullmatch, callee.left), ""):
         key = value = other
     if not (key and value and isinstance(way, Way)):
         return
     xs = {"keys": known("keys", case.x.shape)}
     xs["values"] = xs["keys"] if other else known("values", case.x.shape)
-    wide = [nn.functional.pad(tensor, (0, again.width - case.d_in)) for tensor in xs.values()]
+    wide = [nn.functional.pad(tensor, (0, callee.width - case.d_in)) for tensor in xs.values()]
     given = [tensor.transpose(0, 1) if way.first else tensor for tensor in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
-    out = again.out(Handing(alone, dict(zip((key, value), given, strict=True))))
+    out = callee.out(Handing(alone, dict(zip((key, value), given, strict=True))))
     if out is None:
         return
-    right = build(planted(variant=again.variant), case)
+    right = build(planted(variant=callee.variant), case)
     layers = {"keys": right.W_key, "values": right.W_value}
-    variants = again.variant, attempt(combined, f"{again.variant},full")
+    variants = callee.variant, attempt(combined, f"{callee.variant},full")
 
     def gives(*those: str) -> bool:
         def record(name: str, **tensors: torch.Tensor) -> None:
             for role in those if name == "project" else ():
                 tensors[role].copy_(layers[role](xs[role]))
 
-        return any(close(out, again.instead(record, e)) for e in variants if type(e) is str)
+        return any(close(out, callee.right_with(record, e)) for e in variants if type(e) is str)
 
     named, both = {"key": key, "value": value}, gives(*xs)
     if other:
         yield as_wrong("half_of_other", 2, name=other) if any(map(gives, xs)) else None
         if not both:  # it may be of another kind
             return
-        again.notes.append(wording("right_masked", mask=other))
+        callee.notes.append(wording("right_masked", mask=other))
     elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
     places = [
         parameter.name
-        for parameter in again.parameters
+        for parameter in callee.parameters
         if parameter.kind is not parameter.KEYWORD_ONLY
     ]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
         yield as_wrong("order_of_three", 2, **named)
-    again.known |= {key, value}
+    callee.settled |= {key, value}
 
 
-def without_batch(again: Again) -> Said:
+def without_batch(callee: Callee) -> Said:
     """A forward that asks how many axes there are may get one text without its batch axis."""
-    way, case = again.reading.call, replace(again.case, b=1)
-    code = getattr(type(again.inner).forward, "__code__", None)
+    way, case = callee.reading.call, replace(callee.case, b=1)
+    code = getattr(type(callee.inner).forward, "__code__", None)
     asks = {"dim", "ndim"} & {*getattr(code, "co_names", ())}
     if not (asks and isinstance(way, Way)) or way.first:
         return
@@ -281,46 +281,46 @@ def without_batch(again: Again) -> Said:
         returned = way(lambda x, *rest, **given: module(x[0], *rest, **given), x, *more)
         return output(returned, case.d_out)[None]
 
-    for seen in seen_of(again.called(Given(function=alone)), case, None):
+    for seen in seen_of(callee.called(Given(function=alone)), case, None):
         yield unlike(seen.out, play(case).out, "wrong_alone", 1)
 
 
 # Numbers of positions or documents
 
 
-def by_ids(again: Again) -> Said:
+def by_ids(callee: Callee) -> Said:
     """Each text has the positions that are its own, and each document is as if it were alone."""
-    case = again.case
+    case = callee.case
     tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
     rows = {
         "wrong_positions": (tokens + 1) % case.num_tokens,
         "wrong_documents": tokens // 3 % 3 + 1,
     }
-    for name, what in itertools.product(again.left, IDS):
+    for name, what in itertools.product(callee.left, IDS):
         if not IDS[what].fullmatch(name):
             continue
-        whole, parts, plain = _with_ids(again, name, rows[what], what == "wrong_positions")
+        whole, parts, plain = _with_ids(callee, name, rows[what], what == "wrong_positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
             yield unlike(whole, parts, what, 6, name=name)
-            if what == "wrong_positions" and "rope" in again.case.changes:
+            if what == "wrong_positions" and "rope" in callee.case.changes:
                 later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
                 yield unlike(
-                    _with_ids(again, name, later, True)[0], plain, "wrong_shifted", 5, name=name
+                    _with_ids(callee, name, later, True)[0], plain, "wrong_shifted", 5, name=name
                 )
-            again.known.add(name)
-        elif whole is not None and name == "position_ids" and "rope" in again.case.changes:
-            yield None if getattr(again.reading.call, "turns", ()) else as_wrong("unused_ids", 5)
+            callee.settled.add(name)
+        elif whole is not None and name == "position_ids" and "rope" in callee.case.changes:
+            yield None if getattr(callee.reading.call, "turns", ()) else as_wrong("unused_ids", 5)
 
 
 def _with_ids(
-    again: Again, name: str, ids: torch.Tensor, each_row: bool
+    callee: Callee, name: str, ids: torch.Tensor, each_row: bool
 ) -> tuple[torch.Tensor | None, ...]:
     """Outputs with ids (b, num_tokens), of each text or document alone, and without ids.
 
     Each text alone gets its own ids; each document gets none.
     """
-    handing, case = Handing(again.reading.call), again.case
-    module = build(again.called(handing), case)
+    handing, case = Handing(callee.reading.call), callee.case
+    module = build(callee.called(handing), case)
 
     def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
         handing.named.clear()
@@ -341,43 +341,44 @@ def _with_ids(
 # Flags
 
 
-def flags(again: Again) -> Said:
+def flags(callee: Callee) -> Said:
     """A flag that says what else is returned or kept changes no output, whichever way it stands.
 
     Of weights that are returned it is said that they are right; of what is kept the next call is
     to be asked, too.
     """
-    case, way = again.case, again.reading.call
-    for parameter in again.parameters:
+    case, way = callee.case, callee.reading.call
+    for parameter in callee.parameters:
         flag, value = parameter.name, not parameter.default
         keeps, table = (pattern.fullmatch(flag) for pattern in (FLAG_KEPT, TABLES))
         if type(parameter.default) is not bool or not (keeps or table):
             continue
         handing = Handing(way, {flag: value})
-        seen = again.seen(handing)
-        if keeps and value and (name := _kept_in_default(again)):
+        seen = callee.seen(handing)
+        if keeps and value and (name := _kept_in_default(callee)):
             yield as_wrong("kept_in_default", flag=flag, name=name)
         masked = isinstance(way, Way) and way.kind in KINDS
-        if masked and seen and not close(seen[0].out, again.right):
+        if masked and seen and not close(seen[0].out, callee.right):
             # A path of its own may take a mask that is added alone.
-            seen = again.seen(replace(handing, way=replace(way, kind="-inf where a key is hidden")))
+            added_alone = replace(way, kind="-inf where a key is hidden")
+            seen = callee.seen(replace(handing, way=added_alone))
         if not handing.returned or not seen:
             continue
         call = f"{flag}={value}"
-        yield unlike(seen[0].out, again.right, "other_with_flag", flag=call)
-        yield written(seen, f"`{call}`")
+        yield unlike(seen[0].out, callee.right, "other_with_flag", flag=call)
+        yield x_written(seen, f"`{call}`")
         if table and not value:
-            again.seen(handing := Handing(way))
+            callee.seen(handing := Handing(way))
         shown = _shown(handing.returned[-1], case, not LOGITS.search(flag)) if table else None
         if shown is not None:
             yield None if shown else as_wrong("other_weights_returned", 7, flag=flag)
-            again.shown.append(flag)
-        again.known |= {flag} if table else set()
+            callee.shown.append(flag)
+        callee.settled |= {flag} if table else set()
 
 
-def _kept_in_default(again: Again) -> str:
+def _kept_in_default(callee: Callee) -> str:
     """The parameter whose default, which all calls share, a call with a flag wrote into."""
-    defaults = {parameter.name: parameter.default for parameter in again.parameters}
+    defaults = {parameter.name: parameter.default for parameter in callee.parameters}
     kept = {n: e for n, e in defaults.items() if type(e) in (dict, list) and [*tensors_in([e])]}
     for default in kept.values():
         default.clear()

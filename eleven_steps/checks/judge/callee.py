@@ -1,4 +1,4 @@
-"""A class that is right as it is read, asked once more: what the questions of a row do alike."""
+"""A class from elsewhere that is right as it is read, and how a question calls it otherwise."""
 
 import functools
 import inspect
@@ -20,7 +20,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
 
-class Again:
+class Callee:
     """A reading of a class that is right in a variant, and what it was asked besides."""
 
     def __init__(self, reading: type[Adapted], variant: str):
@@ -33,7 +33,7 @@ class Again:
         self.tried: list[Any] = [reading.call]
         self.shown: list[str] = []  # flags with which right weights are returned
         self.apart: list[str] = []  # what does not run together
-        self.known: set[str] = set()  # parameters of forward that were asked about by themselves
+        self.settled: set[str] = set()  # parameters of forward with a question of their own
         self.pieces: InPieces | None = None  # a way in which it is right in pieces
 
     @property
@@ -52,9 +52,9 @@ class Again:
     def left(self) -> list[str]:
         """Those that have a default, which no call that was tried gives."""
         names = [] if self.inner is None else attempt(left_alone, self.inner, *self.tried)
-        return [] if isinstance(names, Failure) else [n for n in names if n not in self.known]
+        return [] if isinstance(names, Failure) else [n for n in names if n not in self.settled]
 
-    def instead(self, record: Callable[..., None], variant: str = "") -> torch.Tensor:
+    def right_with(self, record: Callable[..., None], variant: str = "") -> torch.Tensor:
         """What the right class gives where record writes into what its steps make."""
         case = replace(self.case, variant=variant or self.variant)
         with torch.no_grad():
@@ -106,7 +106,7 @@ def unlike(
     return None if close(mine, right) else as_wrong(name, step, **values)
 
 
-def written(every: Iterable[Seen], call: str) -> Finding | None:
+def x_written(every: Iterable[Seen], call: str) -> Finding | None:
     """What is wrong where a call, told in a few words, writes into x."""
     wrote = any("x" in seen.changed for seen in every)
     return as_wrong("input_changed_there", 1, call=call) if wrote else None
