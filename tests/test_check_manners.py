@@ -184,7 +184,7 @@ def test_what_does_not_end_is_stopped(where, act, monkeypatch):
 
 
 def test_a_builder_that_does_not_end_is_stopped(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.instead.READ_WITHIN", 0.1)
+    monkeypatch.setattr("eleven_steps.checks.judge.right_as.READ_WITHIN", 0.1)
 
     def endless(d_out, num_heads):
         while True:
