@@ -14,7 +14,7 @@ import shutil
 import sys
 import textwrap
 
-from eleven_steps.checks.judge.apart import judged_apart
+from eleven_steps.checks.judge.own_process import judged_apart
 from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.helpers.trace import STEPS
 
