@@ -16,7 +16,7 @@ from torch import nn
 
 from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
-from eleven_steps.checks.judge.related import same_everywhere
+from eleven_steps.checks.judge.likeness import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Write
 from eleven_steps.checks.know.exercises.paper import KINDS, papers, practice

@@ -11,9 +11,7 @@ import torch
 from eleven_steps.checks.judge import naming
 from eleven_steps.checks.judge.constructor import in_line
 from eleven_steps.checks.judge.differ import Blame, followed, plainly, stage_of
-from eleven_steps.checks.judge.path import Difference
-from eleven_steps.checks.judge.read import right_of
-from eleven_steps.checks.judge.related import (
+from eleven_steps.checks.judge.likeness import (
     Pair,
     agree,
     blank,
@@ -26,6 +24,8 @@ from eleven_steps.checks.judge.related import (
     same_everywhere,
     whole_number,
 )
+from eleven_steps.checks.judge.path import Difference
+from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.say import Finding, came, of_notebook, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
 from eleven_steps.checks.know.catalogue import mistakes_of
