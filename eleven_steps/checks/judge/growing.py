@@ -12,10 +12,17 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge import constructor, likeness, naming
+from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.classes import examine
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.dropping import dropping_of_step
+from eleven_steps.checks.judge.likeness import (
+    exchanged,
+    hidden_by,
+    reordered,
+    same_everywhere,
+    same_parts,
+)
 from eleven_steps.checks.judge.say import Finding, in_order, say, together
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import Parts, Scene, play
@@ -77,14 +84,10 @@ def _right_up_to(number: int) -> Finding:
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     returned = [reply.parts or (reply.out,) for reply in seen]
     scenes = [play(case) for case in TASK_CASES]
-    right = [
-        n for n, e in NUMBERED if likeness.same_everywhere(returned, (s.at(e) for s in scenes))
-    ]
+    right = [n for n, e in NUMBERED if same_everywhere(returned, (s.at(e) for s in scenes))]
     blame = blamed(cls, TASK_CASES[SIZED], seen[SIZED].out)
     late = blame and right and right[-1] > 6
-    if late and (
-        finite := likeness.hidden_by(blame.walked.tensors)
-    ):  # mask.1 lets none pass either
+    if late and (finite := hidden_by(blame.walked.tensors)):  # mask.1 lets none pass either
         return Finding(6, finite)
     if right and right[-1] == len(STEPS):
         findings = list(examine(cls))
@@ -105,9 +108,9 @@ def _some_of(returned: Sequence[Parts]) -> Finding | None:
         rights = [play(case).at(step) for case in TASK_CASES]
         names = list(play(TASK_CASES[0])[step])
         for index, name in enumerate(names):
-            if likeness.same_everywhere(returned, ((right[index],) for right in rights)):
+            if same_everywhere(returned, ((right[index],) for right in rights)):
                 return say("one_of_three", number, name=name)
-        if finding := likeness.reordered(names, returned, rights):
+        if finding := reordered(names, returned, rights):
             return replace(finding, step=number)
     return None
 
@@ -126,9 +129,7 @@ def _wrong(
 ) -> Finding:
     scenes = [play(case) for case in TASK_CASES]
     both = enumerate(zip(returned, scenes, strict=True))
-    wrong = [
-        i for i, (e, s) in both if not any(likeness.same_parts(e, s.at(step)) for step in STEPS)
-    ]
+    wrong = [i for i, (e, s) in both if not any(same_parts(e, s.at(step)) for step in STEPS)]
     at = SIZED if SIZED in wrong else wrong[0]
     scene, here = scenes[at], seen[at]
     if at != SIZED:
@@ -169,7 +170,7 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     every = ((n, step, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
     steps = [f"{number} ({step})" for number, step, theirs in every if theirs == shapes]
     if not steps:
-        name = "exchanged" if {*shapes} <= likeness.exchanged(scene.case) else "no_such_shapes"
+        name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
         return say(name, came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
