@@ -6,17 +6,30 @@ what another step makes, or skipped one, or makes something else of what its ste
 in one case, and asked for again in another, of other sizes and numbers.
 """
 
+import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.meeting import MEETINGS, of_another
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for, walk
-from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right, right_of
-from eleven_steps.checks.judge.syntax import CUT, MASK, MEET, NORM, SCALE, dropped_call
-from eleven_steps.checks.judge.tried import GUESSES, in_blocks, lacks_keys, projected_otherwise
-from eleven_steps.checks.judge.unreached import unreached
+from eleven_steps.checks.judge.at_fault import at_fault
+from eleven_steps.checks.judge.path import Difference, Walk, op_name, stage_of, step_for, walk
+from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
+from eleven_steps.checks.judge.syntax import (
+    CUT,
+    KEEP,
+    MASK,
+    MEET,
+    NORM,
+    SCALE,
+    TURN,
+    around,
+    call_name,
+    dropped_call,
+    of_self,
+    parsed,
+)
 from eleven_steps.checks.know.catalogue import mistake_named
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import ask
@@ -26,9 +39,7 @@ from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
-NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scores"}
 BEFORE_BLOCKS = "hidden", "scale", "skipped", "tokens"  # wrong in a block, whatever comes of it
-NEEDED |= dict.fromkeys((9, 10, 11), "context")
 
 
 @dataclass(frozen=True)
@@ -91,13 +102,6 @@ def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
         return Blame(walked, differ(walked))
 
 
-def makes_nan(walked: Walk) -> int | None:
-    """The first call that makes NaN of what holds none, by its number."""
-    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in walked.tensors]
-    made = (any(nan[i] for i in e.gave) and not any(nan[i] for i in e.given) for e in walked.ops)
-    return next((number for number, first in enumerate(made) if first), None)
-
-
 def plainly(blame: Blame) -> Blame:
     """The same as the line that raised has it, whatever step it is for."""
     ops, stop = blame.walked.ops, blame.walked.stop
@@ -113,7 +117,7 @@ def differ(walked: Walk) -> Difference | None:
     """Return the first difference of a trace from the right one; None where none is found."""
     trace = walked.trace
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
-        return unreached(walked)
+        return _unreached(walked)
     last = len(trace.ops) - 1
     start = trace.ops[last].given if trace.stop else trace.returned
     start = [index for index in start if index is not None]
@@ -137,10 +141,10 @@ def differ(walked: Walk) -> Difference | None:
         return made and op_name(op) != "written" and all(map(walked.known, op.given))
 
     every = [n for n in sorted(visited) if deviates(trace.ops[n])] or [max(visited)]
-    first = _blamed(walked, every[0], start)
+    first = at_fault(walked, every[0], start)
     if first.reason != "blocks":
         return first
-    later = (_blamed(walked, number, start) for number in every[1:])
+    later = (at_fault(walked, number, start) for number in every[1:])
     return next((difference for difference in later if difference.reason in BEFORE_BLOCKS), first)
 
 
@@ -149,17 +153,6 @@ def _early(walked: Walk, index: int) -> Difference:
     stage, number = stage_of(walked.readings[index], walked), walked.makers.get(index, [None])[-1]
     place = None if number is None else walked.ops[number].place
     return Difference(min(stage + 1, 11), "early", number, place, index)
-
-
-def stage_of(reading: Reading, walked: Walk) -> int:
-    """The last step that a right tensor has behind it."""
-    if reading.family == "scores":
-        state = reading.state
-        if state is None or not state.grown:
-            hides = bool(walked.right.hidden.any())
-            return 6 if state and state.hidden == "right" and hides else 5
-        return 7 if state.whole else 6
-    return reading.stage or 0
 
 
 def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None:
@@ -215,132 +208,90 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
     return bool(one) and walked.ops[walked.makers[index][0]].place in places
 
 
-# The call that is blamed
+# A line that raised before any torch call: its step is what the line was to do
 
 
-def _blamed(walked: Walk, number: int, start: list[int]) -> Difference:
-    op = walked.ops[number]
-    step = walked.steps[number]
-    if found := of_another(walked, number, op, step, start):
-        return found
-    for question in (*MEETINGS, *GUESSES, _weighed, _of_another_family):
-        if found := question(walked, number, op, step):
-            return found
-    if step == 2 and (found := projected_otherwise(walked, number, op)):
-        return found
-    gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
-    if gave is not None and walked.inside(number):  # what torch takes together is told as one call
-        last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
-        step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
-        gave = walked.ops[last].gave[0]
-    right = [walked.fits(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
-    if op.failed and op_name(op) == "scaled_dot_product_attention" and all(right):
-        step = 6 if len(op.given) > len(right) else step  # what is left is the mask
-    first = next((e for e in walked.of(op) if e.family == "projected"), None)
-    scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
-    if step == 7 and first and scaled and op_name(op) in SCALE and walked.phases[number] < 3:
-        step = 5
-    return walked.differs(number, step, "torch" if op.failed else "made", gave)
+def _unreached(walked: Walk) -> Difference:
+    """A line that raised by itself: the step is what the line was to do."""
+    stop = walked.stop
+    if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
+        todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
+        return Difference(next(todo, len(STEPS)), "name", None, stop.place)
+    return Difference(_stands(walked, stop.place), "name", None, stop.place)
 
 
-def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """Scores on their way to weights: the scale, what is hidden, the sums of the rows."""
-    given = [(i, walked.readings[i]) for i in op.given if walked.readings[i].family == "scores"]
-    if not given:
+def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
+    """The step of a place in the source where no torch call was reached."""
+    stop, trace = walked.stop, walked.trace
+    path = list(around(place))
+    names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
+    for name, several in stop.several.items():  # a tuple where a tensor belongs
+        if name in names and several and (numbers := walked.makers.get(several[-1])):
+            return walked.steps[numbers[0]]
+    if not path:
+        return 1
+    readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
+    families = [walked.readings[index].family for op in trace.ops for index in op.gave]
+    phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
+    phase = max([1, *walked.phases[-1:], *phases])
+    nodes = [*path, *ast.walk(path[-1])]
+    for node in sorted(nodes, key=lambda call: call_name(call) == "getitem"):  # which tells least
+        if (step := _node_step(walked, node, path, readings, phase)) is not None:
+            return step
+    return _used_later(walked, path, place, depth)
+
+
+def _node_step(walked, node, path, readings, phase) -> int | None:
+    """The step that a node of the source is for, if it tells."""
+    trace = walked.trace
+    name = _call_named(node, trace)
+    usual = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
+    arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
+    if not name or name not in usual | arithmetic | {"linear"}:
         return None
-    index, before = given[0]
-    root = walked.case.head_dim**-0.5
-    hides = bool(walked.right.hidden.any())
-
-    def found(step: int, reason: str, *tensors: int, **values: Any) -> Difference:
-        return walked.differs(number, step, reason, *tensors, **values)
-
-    # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
-    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
-    unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
-    own = op_name(op) in MASK or "softmax" in op_name(op)  # wrong by itself, whatever comes later
-    unread = unread and not own and (before.tokens or not before.state)
-    if (lost or unread) and (blocks := in_blocks(walked)):
-        return blocks
-    if step == 8 and op_name(op) in MEET and (state := before.state):
-        if not state.grown:
-            masked = state.hidden == "right" or not hides
-            return found(7 if masked else 6, "skipped", index, for_step=8)
-        if not state.whole and not op.failed:
-            return found(7, "rows", index)
+    inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
+    given = [readings[part] for part in inside if part in readings]
+    for part in ast.walk(node):
+        if f"self.{of_self(part)}" in readings:
+            given.append(Reading("const"))
+    if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
+        return 7
+    if name in arithmetic and not given:
         return None
-    if op.failed or not op.gave:
-        return None
-    after = walked.readings[op.gave[0]]
-    if before.state is None:
-        return None
-    state = after.state
-    if state is None and step == 6 and _mask_seen(walked, number):
-        return found(6, "hidden", op.gave[0], crossed=False)
-    if state is None:
-        unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
-        plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
-        return found(5, "made", op.gave[0]) if unscaled and plain else None
-    if state.hidden == "none" and hides and state.grown:
-        return found(6, "skipped", index, for_step=7)
-    if state.hidden == "other":
-        crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
-        return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
-    if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
-        scales = [n for n in range(number + 1) if _scales(walked, n)]
-        number = scales[-1] if scales else number
-        return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
-    return None
+    place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
+    return step_for(Op(name, (), (), place), given, phase, phase > 3)
 
 
-def _mask_seen(walked: Walk, number: int) -> bool:
-    """Whether what a call hides is wrong, and nothing after it hides what is right."""
-    told = []
-    for index in (i for op in walked.ops[number:] for i in op.gave):
-        reading = walked.readings[index]
-        scores = reading.axes and reading.family == "scores" and not reading.part
-        if laid := scores and walked.right.aligned(walked.tensors[index], reading):
-            told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
-    weighed = any("softmax" in op_name(op) for op in walked.ops[:number])
-    return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
+def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is in it, but for what stands in other calls."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.Call) and call_name(child) != "shape":
+            yield child
+            yield from _outside_calls(child)
 
 
-def _scales(walked: Walk, number: int) -> bool:
-    """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
-    op = walked.ops[number]
-    real = [reading for reading in walked.of(op) if reading.family in FAMILIES[1:]]
-    return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
+def _call_named(node: ast.AST, trace) -> str:
+    """The call that a node stands for: of a module of the answer's own, what it is."""
+    if part := trace.parts.get(of_self(getattr(node, "func", None))):
+        known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
+        return known.get(part, "linear")
+    return call_name(node)
 
 
-def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    if op_name(op) == "setitem" or step == 11 and op_name(op) != "linear":
-        return None
-    if step == 2 and op_name(op) != "linear":  # what is made of a projection is what is wrong
-        return None
-    if step == 7 and op_name(op) in SCALE and walked.phases[number] < 3:  # before they meet
-        return None
-    met = {reading.family for reading in walked.of(op)} if op_name(op) in MEET else ()
-    if step == 8 and met == {"scores"} and not walked.inside(number):
-        return walked.differs(number, 8, "family", op.given[-1], needs="values")
-    for index in op.given:
-        reading = walked.readings[index]
-        if reading.family in ("const", "layer") or reading.part:
-            continue
-        done = walked.fits(index) and stage_of(reading, walked) >= step
-        if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
-            continue
-        if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
-            continue
-        wanted = NEEDED.get(step)
-        if wanted and reading.family != wanted:
-            beside = [reading.state for reading in walked.of(op) if reading.state]
-            if step == 7 and beside:  # scores are there: what they meet is no mask
-                masks = op_name(op) == "add" and beside[0].hidden == "none"
-                return walked.differs(number, 6, "family", index, needs="mask") if masks else None
-            before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
-            if step == 7 and {reading.whole for reading in before if reading and reading.grown} == {
-                False
-            }:
-                wanted = "exponentials"
-            return walked.differs(number, step, "family", index, needs=wanted)
-    return None
+def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
+    """The step that a size is used for which the line was to make; step 1 where it is not clear."""
+    last = path[-1]
+    sized = any(call_name(part) in ("shape", "size") for part in ast.walk(last))
+    sized = sized and not walked.ops  # behind a call a size is read for what comes next
+    single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
+    if not single or sized or depth > 2:
+        return 1
+    names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
+    tree, first = parsed(walked.trace.source), walked.trace.first
+    lines = (e for e in ast.walk(tree) if isinstance(e, ast.stmt) and not hasattr(e, "body"))
+    for node in sorted(lines, key=lambda line: line.lineno):
+        own = (e.id for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
+        line, text, name = node.lineno + first - 1, ast.unparse(node), next(own, "")
+        if name and line > place.line:
+            return _stands(walked, Place(line, text, text, name), depth + 1)
+    return 1

@@ -10,7 +10,7 @@ import torch
 
 from eleven_steps.checks.judge import naming
 from eleven_steps.checks.judge.constructor import in_line
-from eleven_steps.checks.judge.differ import Blame, followed, plainly, stage_of
+from eleven_steps.checks.judge.differ import Blame, followed, plainly
 from eleven_steps.checks.judge.likeness import (
     Pair,
     agree,
@@ -24,7 +24,7 @@ from eleven_steps.checks.judge.likeness import (
     same_everywhere,
     whole_number,
 )
-from eleven_steps.checks.judge.path import Difference
+from eleven_steps.checks.judge.path import Difference, stage_of
 from eleven_steps.checks.judge.read import right_of
 from eleven_steps.checks.judge.say import Finding, came, of_notebook, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.differ import Blame, blamed, makes_nan
+from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.likeness import blank, failed, same_parts
+from eleven_steps.checks.judge.path import makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, of_notebook, say, together
 from eleven_steps.checks.judge.syntax import dropped_call

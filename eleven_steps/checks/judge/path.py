@@ -298,6 +298,24 @@ def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, 
     return replace(found, stage=None, state=None) if otherwise else found
 
 
+def makes_nan(walked: Walk) -> int | None:
+    """The first call that makes NaN of what holds none, by its number."""
+    nan = [t.device.type == "cpu" and bool(t.isnan().any()) for t in walked.tensors]
+    made = (any(nan[i] for i in e.gave) and not any(nan[i] for i in e.given) for e in walked.ops)
+    return next((number for number, first in enumerate(made) if first), None)
+
+
+def stage_of(reading: Reading, walked: Walk) -> int:
+    """The last step that a right tensor has behind it."""
+    if reading.family == "scores":
+        state = reading.state
+        if state is None or not state.grown:
+            hides = bool(walked.right.hidden.any())
+            return 6 if state and state.hidden == "right" and hides else 5
+        return 7 if state.whole else 6
+    return reading.stage or 0
+
+
 # The source
 
 

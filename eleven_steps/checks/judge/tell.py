@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.differ import Blame, makes_nan, plainly
+from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.likeness import hides_other
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, own_text
+from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, op_name, own_text
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.judge.syntax import (

@@ -1,18 +1,175 @@
-"""What a call at fault may have made: guesses that are tried in numbers before they are told."""
+"""What is wrong at the call that is at fault: questions in an order, the first that finds it.
+
+Each is asked of a call whose inputs are right, or what it takes, and whose output is not, and says
+what is established, in numbers where it is a guess; sentences are made elsewhere.
+"""
 
 import ast
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, same_numbers
-from eleven_steps.checks.judge.read import HIDDEN
-from eleven_steps.checks.judge.syntax import MEET, around, call_name, of_self, parsed, set_in
+from eleven_steps.checks.judge.meeting import MEETINGS, of_another
+from eleven_steps.checks.judge.path import (
+    Difference,
+    Walk,
+    makes_nan,
+    op_name,
+    same_numbers,
+    stage_of,
+)
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN
+from eleven_steps.checks.judge.syntax import (
+    CUT,
+    MASK,
+    MEET,
+    NORM,
+    SCALE,
+    around,
+    call_name,
+    of_self,
+    parsed,
+    set_in,
+)
 from eleven_steps.checks.know.exercises.tasks import blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
+
+# The family that each step takes.
+NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scores"}
+NEEDED |= dict.fromkeys((9, 10, 11), "context")
+
+
+def at_fault(walked: Walk, number: int, start: list[int]) -> Difference:
+    """Say what is wrong at a call on the way to start, as much as can be established."""
+    op = walked.ops[number]
+    step = walked.steps[number]
+    if found := of_another(walked, number, op, step, start):
+        return found
+    for question in (*MEETINGS, *GUESSES, _weighed, _of_another_family):
+        if found := question(walked, number, op, step):
+            return found
+    if step == 2 and (found := projected_otherwise(walked, number, op)):
+        return found
+    gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
+    if gave is not None and walked.inside(number):  # what torch takes together is told as one call
+        last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
+        step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
+        gave = walked.ops[last].gave[0]
+    right = [walked.fits(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
+    if op.failed and op_name(op) == "scaled_dot_product_attention" and all(right):
+        step = 6 if len(op.given) > len(right) else step  # what is left is the mask
+    first = next((e for e in walked.of(op) if e.family == "projected"), None)
+    scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)
+    if step == 7 and first and scaled and op_name(op) in SCALE and walked.phases[number] < 3:
+        step = 5
+    return walked.differs(number, step, "torch" if op.failed else "made", gave)
+
+
+def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Scores on their way to weights: the scale, what is hidden, the sums of the rows."""
+    given = [(i, walked.readings[i]) for i in op.given if walked.readings[i].family == "scores"]
+    if not given:
+        return None
+    index, before = given[0]
+    root = walked.case.head_dim**-0.5
+    hides = bool(walked.right.hidden.any())
+
+    def found(step: int, reason: str, *tensors: int, **values: Any) -> Difference:
+        return walked.differs(number, step, reason, *tensors, **values)
+
+    # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
+    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
+    unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
+    own = op_name(op) in MASK or "softmax" in op_name(op)  # wrong by itself, whatever comes later
+    unread = unread and not own and (before.tokens or not before.state)
+    if (lost or unread) and (blocks := in_blocks(walked)):
+        return blocks
+    if step == 8 and op_name(op) in MEET and (state := before.state):
+        if not state.grown:
+            masked = state.hidden == "right" or not hides
+            return found(7 if masked else 6, "skipped", index, for_step=8)
+        if not state.whole and not op.failed:
+            return found(7, "rows", index)
+        return None
+    if op.failed or not op.gave:
+        return None
+    after = walked.readings[op.gave[0]]
+    if before.state is None:
+        return None
+    state = after.state
+    if state is None and step == 6 and _mask_seen(walked, number):
+        return found(6, "hidden", op.gave[0], crossed=False)
+    if state is None:
+        unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
+        plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
+        return found(5, "made", op.gave[0]) if unscaled and plain else None
+    if state.hidden == "none" and hides and state.grown:
+        return found(6, "skipped", index, for_step=7)
+    if state.hidden == "other":
+        crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
+        return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
+    if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
+        scales = [n for n in range(number + 1) if _scales(walked, n)]
+        number = scales[-1] if scales else number
+        return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
+    return None
+
+
+def _mask_seen(walked: Walk, number: int) -> bool:
+    """Whether what a call hides is wrong, and nothing after it hides what is right."""
+    told = []
+    for index in (i for op in walked.ops[number:] for i in op.gave):
+        reading = walked.readings[index]
+        scores = reading.axes and reading.family == "scores" and not reading.part
+        if laid := scores and walked.right.aligned(walked.tensors[index], reading):
+            told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
+    weighed = any("softmax" in op_name(op) for op in walked.ops[:number])
+    return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
+
+
+def _scales(walked: Walk, number: int) -> bool:
+    """Whether a call multiplies or divides queries, keys or scores, and no sums of a softmax."""
+    op = walked.ops[number]
+    real = [reading for reading in walked.of(op) if reading.family in FAMILIES[1:]]
+    return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
+
+
+def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    if op_name(op) == "setitem" or step == 11 and op_name(op) != "linear":
+        return None
+    if step == 2 and op_name(op) != "linear":  # what is made of a projection is what is wrong
+        return None
+    if step == 7 and op_name(op) in SCALE and walked.phases[number] < 3:  # before they meet
+        return None
+    met = {reading.family for reading in walked.of(op)} if op_name(op) in MEET else ()
+    if step == 8 and met == {"scores"} and not walked.inside(number):
+        return walked.differs(number, 8, "family", op.given[-1], needs="values")
+    for index in op.given:
+        reading = walked.readings[index]
+        if reading.family in ("const", "layer") or reading.part:
+            continue
+        done = walked.fits(index) and stage_of(reading, walked) >= step
+        if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
+            continue
+        if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well
+            continue
+        wanted = NEEDED.get(step)
+        if wanted and reading.family != wanted:
+            beside = [reading.state for reading in walked.of(op) if reading.state]
+            if step == 7 and beside:  # scores are there: what they meet is no mask
+                masks = op_name(op) == "add" and beside[0].hidden == "none"
+                return walked.differs(number, 6, "family", index, needs="mask") if masks else None
+            before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
+            if step == 7 and {reading.whole for reading in before if reading and reading.grown} == {
+                False
+            }:
+                wanted = "exponentials"
+            return walked.differs(number, step, "family", index, needs=wanted)
+    return None
 
 
 def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
