@@ -174,8 +174,7 @@ def acting(where, act):
     ],
 )
 def test_what_does_not_end_is_stopped(where, act, monkeypatch):
-    for place in ("classes", "answers"):
-        monkeypatch.setattr(f"eleven_steps.checks.judge.{place}.SECONDS", 0.1)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.1)
     before, cls = state(), acting(where, act)
     verdict, said = check_attention(cls), check("your_class.1", cls, record=False)
     assert not verdict.passed and not said.passed and state() == before
@@ -351,7 +350,7 @@ def test_our_own_work_takes_none_of_the_learners_time(cls, places, seconds, limi
 
 
 def test_our_own_work_takes_none_of_the_time_of_a_function(monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.3)
     monkeypatch.setattr("eleven_steps.checks.judge.functions.play", slowed(play, 0.15))
     assert check("scores.1", lambda q, k: q @ k.transpose(2, 3), record=False).passed
 

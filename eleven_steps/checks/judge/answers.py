@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from eleven_steps.checks import progress
+from eleven_steps.checks.judge import classes
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.functions import judge_function
-from eleven_steps.checks.judge.growing import judge_class
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say, together
 from eleven_steps.checks.judge.written import judge_written
@@ -39,7 +39,6 @@ from eleven_steps.checks.run.recording import Trace
 from eleven_steps.helpers.trace import STEPS
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
-SECONDS = 5.0
 JUDGES = {"check", "check_attention"}  # which would do a test's work
 NOT_WRONG = ("right", "so far", "unfinished", "failed")  # outcomes that call nothing wrong
 WHITEBOARD = TASK_CASES[0]
@@ -54,7 +53,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
             number; or by_hand.3, 4 or 5 with numbers of one's own, "by_hand.3.7". Without one, the
             picture of what is done comes back.
         answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
-            comes is looked at: code runs on copies, for SECONDS of its own at most, and what it
+            comes is looked at: code runs on copies, for classes.SECONDS of its own at most, and what it
             prints or raises stays inside. An answer that lives in another process is an object
             with a method ask, as run/ask.py describes.
         record: whether a right answer counts as progress; a solution only proves itself.
@@ -97,8 +96,8 @@ def no_exercise(identifier: Any, names: Iterable[str]) -> str:
 
 def in_time(task: Task | Quiz | Paper, answer: Any) -> Outcome:
     """Say of an answer what check says, the clock running."""
-    with isolated(SECONDS):
-        finding, seen = say("function_late", seconds=SECONDS), {}
+    with isolated(classes.SECONDS):
+        finding, seen = say("function_late", seconds=classes.SECONDS), {}
         with contextlib.suppress(TimeUp):
             finding = judge(task, answer)
             seen = shown_with(task, answer, finding)
@@ -113,7 +112,7 @@ def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:
         finding = judge_function(task, answer)
         return finding if finding.kind != "right" else _ruled_out(task, answer) or finding
     if isinstance(task, Grow):
-        return judge_class(answer)
+        return classes.judge_class(answer)
     if isinstance(task, Catch):
         return judge_test(answer)
     handed = ask(answer, "value")
@@ -220,7 +219,7 @@ def read_class(cls: Any) -> ClassRead:
         cls: a class of the course's names, as far as it has come; whatever it does stays inside.
     """
     outcome = check("your_class.1", cls, record=False)
-    with isolated(SECONDS):
+    with isolated(classes.SECONDS):
         try:
             blame = blamed(cls, WHITEBOARD)
         except TimeUp:
