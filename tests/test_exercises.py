@@ -283,7 +283,7 @@ ENDLESS = [looping, recursing, raising(SystemExit("gone")), raising(KeyboardInte
 
 @every(("identifier", "answer"), [("the_test.1", looping), *(("scores.1", e) for e in ENDLESS)])
 def test_what_does_not_come_back_is_an_error(identifier, answer, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.answers.SECONDS", 0.3)
+    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.3)
     assert tried(identifier, answer).kind == "error"
 
 
