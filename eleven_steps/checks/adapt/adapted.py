@@ -2,6 +2,7 @@
 
 import functools
 import re
+import sys
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -170,7 +171,7 @@ class Adapted(nn.Module):
             bias = qkv_bias and f"{name}.bias" not in self.lacks
             setattr(self, name, nn.Linear(columns, rows, bias=bias))
         self.out_proj = nn.Linear(wide, d_out)
-        self.head_dim, self.window = head_dim, more.get("window", context_length)
+        self.head_dim, self.window = head_dim, more.get("window", sys.maxsize)
         names = dict(inner.named_parameters())
         some = [place.weight or place.bias for place in self.places]
         if lost := [place for place in some if not each_of(place, names)]:

@@ -236,7 +236,8 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
 def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     cases = subject.cases
     read = (replace(case, variant=subject.variant) for case in DROPPING)
-    every = [*cases.sized, *cases.rare, *(case for case in read if takes(subject.cls, case))]
+    more = (case for case in (*read, *subject.named[0]) if takes(subject.cls, case))
+    every = [*cases.sized, *cases.rare, *more]
     # A class from elsewhere may have a limit of its own, such as that of a cache's sequences.
     limited = hasattr(subject.cls, "places")
     fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]

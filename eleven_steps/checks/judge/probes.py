@@ -49,7 +49,10 @@ class Probe:
         """Where it is asked, and last where it is held."""
         every, first = subject.cases, subject.cases.biased
         if self.at:
-            return [replace(case, variant=subject.variant) for case in self.at]
+            usual = {case.num_tokens for case in self.at}
+            named = subject.named[1] if self.at == LONG else ()
+            more = [case for case in named if case.num_tokens not in usual]
+            return [*more, *(replace(case, variant=subject.variant) for case in self.at)]
         return [*every.sized, first] if self.sized else [first, subject.other(first)]
 
 
@@ -191,6 +194,25 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
     return say("long_differs", **tokens)
 
 
+def beyond(subject: Subject, case: Case) -> Finding | None:
+    """A text longer than a class is told that texts are raises, or comes out right."""
+    if "context_length" not in getattr(subject.cls, "asked", ["context_length"]):
+        return None
+    room = {"context_length": case.context_length}
+    longer = replace(case, b=2, num_tokens=2 * case.context_length + 2)
+    right = in_a_row.right_seen(
+        subject.plain(replace(longer, context_length=longer.num_tokens)), _one
+    )
+    mine = subject.outs(longer, Pass())[0]
+    if isinstance(mine, Failure) or close(mine, right[0].out):
+        return None
+    return say(
+        "future_beyond" if subject.leaks(longer) else "differs_beyond",
+        num_tokens=longer.num_tokens,
+        **room,
+    )
+
+
 def stressed(subject: Subject, case: Case) -> Finding | None:
     """Compare where scores lie far apart, and where a row of x is 0; say the first that differs.
 
@@ -289,4 +311,5 @@ RARER = (  # of a class in which nothing was found
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
+    Probe("long", beyond, RIGHT_OUTPUTS | {"sizes", "long"}),
 )

@@ -1,20 +1,23 @@
 """A class that is asked, and the questions that are put to it."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from eleven_steps.checks.adapt.adapted import cases_for, takes
 from eleven_steps.checks.judge.constructor import alike_in_shape, shapes_of
 from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, Seen, once
-from eleven_steps.checks.run.cases import Case, close, known
-from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.making import ByBias, Shapes
+from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
+from eleven_steps.checks.run.cases import Case, close, known, singled
+from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.making import ByBias, Shapes, build
+from eleven_steps.checks.run.places import numbers_in
 
 
 class Subject:
@@ -30,6 +33,16 @@ class Subject:
         self.cases = cases_for(cls, variant)
         self.found: set[str] = set()  # names of probes, or outputs
         self.seen_in: dict[Case, Seen] = {}
+
+    @functools.cached_property
+    def named(self) -> tuple[list[Case], list[Case]]:
+        """Cases of the sizes that the class's own code names: short texts, and long ones."""
+        module = None if is_remote(self.cls) else attempt(build, self.cls, self.cases.main)
+        inner = getattr(getattr(module, "called", None), "inner", module)
+        if not isinstance(inner, nn.Module):
+            return [], []
+        numbers = attempt(numbers_in, inner, told=type(inner).__init__)
+        return singled(() if isinstance(numbers, Failure) else numbers, self.variant)
 
     def plain(self, case: Case) -> Case:
         """The case with biases that only this class or only the right one has set to 0."""

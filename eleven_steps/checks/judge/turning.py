@@ -1,15 +1,16 @@
 """At which base positions turn queries and keys, and how many features of a head: measured."""
 
-from inspect import isfunction
 from typing import Any
 
 import torch
+from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.run.cases import Case, numbers_of
 from eleven_steps.checks.run.contract import changes_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.places import numbers_in
 
 HEADS, FEATURES = 3, 80  # of which usual shares are even
 USUAL_TURN = 1e4, 1.0
@@ -87,25 +88,7 @@ def slips(base: float, module: Any) -> bool:
     One below the usual is chosen where the code of the module, or what it keeps, says it, and does
     not say its square.
     """
-    said = _numbers_told(module)
+    kept = (getattr(thing, "__dict__", {}) for thing in (module, getattr(module, "config", None)))
+    said = numbers_in(module, *kept) if isinstance(module, nn.Module) else set()
     chosen = base >= USUAL_TURN[0] or base in said and base**2 not in said
     return base != float(f"{base:.1e}") or not chosen
-
-
-def _numbers_told(module: Any) -> list[Any]:
-    """The numbers in the code of a module, and among what it and its config keep."""
-    kinds = [cls for cls in type(module).__mro__ if not cls.__module__.startswith("torch.")]
-    own = {name: member for kind in reversed(kinds) for name, member in vars(kind).items()}
-    kept = [getattr(thing, "__dict__", {}) for thing in (module, getattr(module, "config", None))]
-    some = [value for table in (own, *kept) for value in table.values()]
-    some += [
-        value
-        for value_told in some
-        if isinstance(value_told, dict)
-        for value in value_told.values()
-    ]
-    codes = [value_told for value_told in some if isfunction(value_told)]
-    beside = (e.__globals__.get(name) for e in codes for name in e.__code__.co_names)
-    for function in (*codes, *filter(isfunction, beside)):
-        some += (*function.__code__.co_consts, *(function.__defaults__ or ()))
-    return [value_told for value_told in some if isinstance(value_told, int | float)]

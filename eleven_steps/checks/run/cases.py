@@ -160,6 +160,7 @@ OTHERS = (
 COUNTS = (1, 2, 3, 4, 8, 10, 16, 17, 32, 33, 64, 65, 100, 128)
 HEADS = (4, 16), (32, 2), (24, 4), (16, 2), (12, 4), (8, 8), (9, 4)  # each with its head_dim
 HEADS += (1, 128), (2, 64), (3, 12), (2, 32), (2, 96), (2, 20), (2, 128)
+MOST_TOKENS = 4096  # of a text, where a class's code names so many
 WIDE = Case(1, 9, 768, 768, 12, 1024), Case(2, 5, 512, 512, 2, 8, qkv_bias=True)
 # Each two letters are equal in one of these, where a slip in broadcasting may show.
 EQUAL = Case(4, 4, 4, 16, 4, 16), Case(6, 6, 6, 6, 1, 6), Case(8, 8, 8, 8, 8, 8, qkv_bias=True)
@@ -172,6 +173,24 @@ def _sized() -> tuple[Case, ...]:
         room, d_out = (n, n + 1, 1 << n.bit_length())[i // 2 % 3], heads * head_dim
         made.append(Case(b, n, (d_out, d_out + 9, 5)[i % 3], d_out, heads, room, i % 4 < 2))
     return tuple(sorted(made, key=lambda case: case.b * case.num_tokens * case.d_out))
+
+
+def singled(numbers: Iterable[float], variant: str) -> tuple[list[Case], list[Case]]:
+    """Cases in which a size is one of these numbers, or just above, as far as COUNTS lack them.
+
+    Returns:
+        (few tokens and a few heads, or as many of each; long texts, of which outputs are compared).
+    """
+    some = sorted({int(n) for n in numbers if 4 < n <= MOST_TOKENS and n == int(n)} - {*COUNTS})
+    short, long = [], []
+    for n in some:
+        texts = Case(1, n, 4, 4, 1, n), Case(1, n + 9, 4, 4, 1, n + 9)
+        if n <= max(COUNTS):
+            short += *texts, Case(n, 3, 2 * n, 2 * n, n, 4), Case(2, 5, n, n, 1, 6)
+        else:
+            long += texts
+    named = ([replace(case, variant=variant) for case in each] for each in (short, long))
+    return tuple([case for case in each if not variant or pairs_up(case)] for each in named)
 
 
 @dataclass(frozen=True)

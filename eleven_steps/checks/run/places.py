@@ -3,6 +3,7 @@
 import ast
 import copy
 import functools
+import inspect
 import linecache
 import math
 import os
@@ -10,6 +11,7 @@ import re
 import site
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -198,8 +200,41 @@ def readings(function: Any) -> dict[str, list]:
 
 def _named(code: CodeType) -> set[str]:
     """The names in a function's code, and in the code of functions within."""
+    return {name for part in _codes(code) for name in part.co_names}
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """The code of a function, and that of functions within."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return {*code.co_names}.union(*map(_named, inner))
+    return [code, *chain(*map(_codes, inner))]
+
+
+def numbers_in(module: nn.Module, *kept: dict[str, Any], told: Any = None) -> set[float]:
+    """The numbers in the code of a module and its parts, in what that names, and in what is kept.
+
+    Args:
+        module: of any class; what torch's classes have is left out.
+        kept: tables of names, whose numbers count too.
+        told: a function whose defaults do not count, since it is always told something.
+    """
+    kinds = {kind for part in module.modules() for kind in type(part).__mro__} - {object}
+    tables = [vars(kind) for kind in kinds if not kind.__module__.startswith("torch.")]
+    found = [value for table in (*tables, *kept) for value in table.values()]
+    own = [getattr(e, "__func__", getattr(e, "fget", e)) for e in found]
+    functions = [e for e in own if inspect.isfunction(e)]
+    for function in functions:
+        names = _named(function.__code__) & function.__globals__.keys()
+        found += [function.__globals__[name] for name in names]
+    functions += filter(inspect.isfunction, found)
+    for function in {*functions}:
+        found += chain(*(code.co_consts for code in _codes(function.__code__)))
+        if function is not told:
+            found += (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    for value in [*found]:
+        found += (
+            value if isinstance(value, tuple) else value.values() if type(value) is dict else ()
+        )
+    return {value for value in found if type(value) in (int, float)}
 
 
 def node_of(function: Any) -> Function | None:
