@@ -20,12 +20,12 @@ def legal_sizes(draw):
     return b, num_tokens, d_in, num_heads * head_dim, num_heads
 
 
-def build(sizes, dtype=torch.float32, spare=2, **options):
-    """Return a seeded module and an x for sizes; context_length is num_tokens + spare."""
+def build(sizes, dtype=torch.float32, cls=MultiHeadAttention, **options):
+    """Return a seeded module and an x for sizes; context_length is num_tokens + 2."""
     b, num_tokens, d_in, d_out, num_heads = sizes
     torch.manual_seed(0)
     options = {"dropout": 0.0} | options
-    mha = MultiHeadAttention(d_in, d_out, num_tokens + spare, num_heads=num_heads, **options)
+    mha = cls(d_in, d_out, num_tokens + 2, num_heads=num_heads, **options)
     return mha.to(dtype), torch.randn(b, num_tokens, d_in, dtype=dtype)
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from sizes import TELLING
+from sizes import TELLING, build
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -30,10 +30,8 @@ old_things = pytest.mark.filterwarnings("ignore")  # what torch says of its own 
 
 def made(cls, dtype=torch.float32, **options):
     """Return a seeded module of telling sizes, and an x that needs its gradient."""
-    b, num_tokens, d_in, d_out, num_heads = TELLING
-    torch.manual_seed(0)
-    mha = cls(d_in, d_out, num_tokens + 2, 0.0, num_heads, **options).to(dtype)
-    return mha, torch.randn(b, num_tokens, d_in, dtype=dtype, requires_grad=True)
+    mha, x = build(TELLING, dtype, cls, **options)
+    return mha, x.requires_grad_()
 
 
 def gradients(out, x, mha):
@@ -66,14 +64,65 @@ class Wrapped(nn.Module):
         return self.layer(x)
 
 
-@three
-def test_a_wrapped_layer_is_asked_for_nothing_it_has_not(cls):
-    mha, x = made(cls)
-    right = mha(x)
+def wrapped(mha, x):
     mha.W_query = Wrapped(mha.W_query)
-    assert torch.equal(mha(x), right)
     with pytest.raises(ValueError, match="10 tokens, but context_length is 9"):
         mha(torch.zeros(1, 10, 5))
+    return mha(x)
+
+
+def saved(mha, x):
+    torch.save(mha, stored := io.BytesIO())
+    stored.seek(0)
+    return torch.load(stored, weights_only=False)(x)
+
+
+def traced(mha, x):
+    with pytest.raises((RuntimeError, torch.jit.Error, TypeError)):
+        torch.jit.script(mha)
+    return torch.jit.trace(mha.eval(), 2 * x)(x)
+
+
+def exported(mha, x):
+    open_sizes = {"x": dict.fromkeys((0, 1), torch.export.Dim.AUTO)}
+    program = torch.export.export(mha.eval(), (x,), dynamic_shapes=open_sizes).module()
+    longer = torch.randn(3, 8, 5)
+    torch.testing.assert_close(program(longer), mha(longer), rtol=1e-4, atol=1e-5)
+    return program(x)
+
+
+def as_onnx(mha, x):
+    from onnx.reference import ReferenceEvaluator  # it comes with requirements-nightly.txt
+
+    torch.onnx.export(mha.eval(), (x,), stored := io.BytesIO(), dynamo=True, verbose=False)
+    evaluator = ReferenceEvaluator(stored.getvalue())
+    return torch.from_numpy(evaluator.run(None, {evaluator.input_names[0]: x.numpy()})[0])
+
+
+WAYS = {
+    "a wrapped layer": wrapped,
+    "scattered memory": lambda mha, x: mha(x.permute(2, 1, 0).contiguous().permute(2, 1, 0)),
+    "token by token": lambda mha, x: torch.cat([mha(x[:, : n + 1])[:, n:] for n in range(7)], 1),
+    "deepcopy": lambda mha, x: copy.deepcopy(mha)(x),
+    "pickle": lambda mha, x: pickle.loads(pickle.dumps(mha))(x),
+    "torch.save": saved,
+    "jit.trace": traced,
+    "vmap": lambda mha, x: torch.vmap(mha)(torch.stack([2 * x, x]))[1],
+    "export": exported,
+    "onnx": as_onnx,
+}
+LONG = "export", "onnx"  # what waits for the night
+
+
+@old_things
+@pytest.mark.parametrize(
+    "way", [pytest.param(w, marks=[pytest.mark.nightly] * (w in LONG)) for w in WAYS]
+)
+@three
+def test_the_same_comes_out(cls, way):
+    mha, x = made(cls)
+    right = mha(x).detach()
+    torch.testing.assert_close(WAYS[way](mha, x.detach()).detach(), right, rtol=1e-4, atol=1e-5)
 
 
 # The meta device
@@ -171,15 +220,6 @@ def test_a_batch_of_no_sequences_comes_out_as_it_came(cls):
         assert made(cls, parts=parts)[0](x).shape == (0, 7, 12)
 
 
-@both
-def test_one_token_and_scattered_memory(cls):
-    mha, x = made(cls)
-    scattered = x.detach().permute(2, 1, 0).contiguous().permute(2, 1, 0)
-    assert not scattered.is_contiguous()
-    torch.testing.assert_close(mha(scattered), mha(x))
-    torch.testing.assert_close(mha(x[:, :1]), mha(x)[:, :1])
-
-
 @three
 def test_a_nested_x_gets_a_sentence_that_helps(cls):
     mha, x = made(cls)
@@ -223,8 +263,6 @@ def test_functions_of_a_module(cls):
     found = torch.func.grad(loss)(weights, x.detach())
     for one, other in zip(found.values(), gradients(mha(x), x, mha)[1:], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-    many = torch.stack([x.detach(), 2 * x.detach()])
-    torch.testing.assert_close(torch.vmap(mha)(many), torch.stack([mha(batch) for batch in many]))
     rows = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x.detach()[:, None])
     torch.testing.assert_close(rows["W_key.weight"].sum(0), found["W_key.weight"])
     rows = torch.func.jacrev(mha)(x.detach())
@@ -248,33 +286,6 @@ def test_second_derivatives_need_the_explicit_class():
         torch.func.jvp(fused, (x.detach(),), (torch.ones_like(x),))
 
 
-# Copies
-
-
-@both
-def test_copies_compute_the_same(cls):
-    mha, x = made(cls)
-    stored = io.BytesIO()
-    torch.save(mha, stored)
-    stored.seek(0)
-    loaded = torch.load(stored, weights_only=False)
-    for twin in (copy.deepcopy(mha), pickle.loads(pickle.dumps(mha)), loaded):
-        assert torch.equal(twin(x), mha(x))
-
-
-# Compilers
-
-
-@old_things
-@both
-def test_what_torch_can_no_longer_script_is_traced(cls):
-    mha, x = made(cls)
-    with pytest.raises((RuntimeError, torch.jit.Error, TypeError)):
-        torch.jit.script(mha)
-    traced = torch.jit.trace(mha.eval(), x.detach())
-    torch.testing.assert_close(traced(2 * x.detach()), mha(2 * x.detach()))
-
-
 @old_things
 @pytest.mark.nightly
 @both
@@ -288,32 +299,6 @@ def test_inductor_compiles_it_into_one_graph_with_its_gradients(cls):
         strict=True,
     ):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.nightly
-@both
-def test_it_exports_with_sizes_left_open(cls):
-    mha, x = made(cls)
-    auto = torch.export.Dim.AUTO
-    program = torch.export.export(
-        mha.eval(), (x.detach(),), dynamic_shapes={"x": {0: auto, 1: auto}}
-    )
-    for shape in ((2, 7, 5), (3, 8, 5)):
-        other = torch.randn(shape)
-        torch.testing.assert_close(program.module()(other), mha(other), rtol=1e-4, atol=1e-5)
-
-
-@old_things
-@pytest.mark.nightly
-@both
-def test_onnx_computes_the_same(cls, tmp_path):
-    mha, x = made(cls)
-    torch.onnx.export(mha.eval(), (x.detach(),), tmp_path / "mha.onnx", dynamo=True, verbose=False)
-    from onnx.reference import ReferenceEvaluator  # it comes with requirements-nightly.txt
-
-    evaluator = ReferenceEvaluator(str(tmp_path / "mha.onnx"))
-    (out,) = evaluator.run(None, {evaluator.input_names[0]: x.detach().numpy()})
-    torch.testing.assert_close(torch.from_numpy(out), mha(x).detach(), rtol=1e-4, atol=1e-5)
 
 
 # Several processes

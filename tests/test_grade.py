@@ -1,5 +1,7 @@
 """The grader finds right answers right and wrong ones wrong, whatever a submission tries."""
 
+# ruff: noqa: F403, F405 - what is handed in
+
 import contextlib
 import csv
 import json
@@ -16,27 +18,7 @@ import sandbox
 import torch
 from handed_in import Submission
 from said import typed
-from submissions import (
-    ANSWERS,
-    BREAKING_OFF,
-    BROKEN,
-    CLASSES,
-    MAKE_CLASS,
-    NONE,
-    ORPHAN,
-    RIGHT,
-    ROGUES,
-    SET_UP_ANSWERS,
-    SETUP,
-    STUDENTS,
-    UNREADABLE,
-    attempts,
-    cells,
-    checks,
-    hand_in,
-    hand_in_unreadable,
-    solutions,
-)
+from submissions import *
 
 from eleven_steps.checks import check
 from helpers.attention import MultiHeadAttention

@@ -1,5 +1,7 @@
 """Pictures say what the tensors hold, the same every time, to every reader."""
 
+# ruff: noqa: F403, F405 - what pictures are made of
+
 import base64
 import functools
 import itertools
@@ -35,17 +37,7 @@ from eleven_steps.pictures import (
     tell_words,
 )
 from eleven_steps.pictures.stored import hint
-from eleven_steps.pictures.svg import (
-    FAINT,
-    GROUND,
-    INK,
-    LINE,
-    NEUTRAL,
-    STEP,
-    TINT,
-    head_colour,
-    number,
-)
+from eleven_steps.pictures.svg import *
 from helpers.trace import trace
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -1,5 +1,7 @@
 """The models since the lecture: what is said of them follows from their numbers."""
 
+# ruff: noqa: F403, F405 - every part there is
+
 import re
 
 import pytest
@@ -7,16 +9,7 @@ import renew
 import torch
 
 from eleven_steps.beyond.since import load_since, show_change
-from eleven_steps.beyond.variants import (
-    Alibi,
-    Cache,
-    GroupedHeads,
-    LatentCache,
-    Padding,
-    Sinks,
-    VariantAttention,
-    Window,
-)
+from eleven_steps.beyond.variants import *
 from eleven_steps.sliders import explore_cache
 from helpers.trace import trace
 

@@ -1,5 +1,7 @@
 """The parts: none changes nothing, each changes its step alone, a cache changes nothing."""
 
+# ruff: noqa: F403, F405 - every part there is
+
 import itertools
 
 import pytest
@@ -9,28 +11,7 @@ from parts import D_IN, D_OUT, HEADS, LEFT, OTHER, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
 
 from eleven_steps.beyond import variants
-from eleven_steps.beyond.variants import (
-    Alibi,
-    BorrowedChoice,
-    BorrowedKeys,
-    Cache,
-    Call,
-    Delta,
-    Gate,
-    GroupedHeads,
-    Latent,
-    LatentCache,
-    Lends,
-    OtherSequence,
-    Padding,
-    Rope,
-    Sinks,
-    State,
-    TopKeys,
-    VariantAttention,
-    Window,
-    alibi_slopes,
-)
+from eleven_steps.beyond.variants import *
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
 
