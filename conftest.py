@@ -26,6 +26,7 @@ from renew import VIEW, as_shipped, merge_streams, read
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["nbval.plugin"]
+pytest.register_assert_rewrite("sampled")
 nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
 
 shipped = contextlib.ExitStack()

@@ -7,19 +7,6 @@ import bench
 pytestmark = pytest.mark.nightly
 
 
-def test_the_page_gets_what_is_printed_between_its_marks(tmp_path):
-    page, (begin, end) = tmp_path / "page.md", bench.MARKS
-    page.write_text(f"above\n{begin}\nold\n{end}\nbelow")
-    for _ in range(2):
-        bench.into_page(page, "python bench.py", "new")
-        text = page.read_text()
-        assert text.startswith(f"above\n{begin}") and text.endswith(f"{end}\nbelow")
-        assert text.count("new") == text.count("python bench.py") == 1 and "old" not in text
-
-
-# The limit
-
-
 def test_the_limit_has_a_spread_as_each_row_has():
     times = {"a": [1.0, 2.0, 3.0], "b": [10.0, 10.0, 40.0], "row": [7.0, 7.0, 7.0]}
     assert bench.limits(times, {"a": 1, "b": 0.5}, backward=False) == [6.0, 7.0, 23.0]

@@ -4,7 +4,6 @@ import functools
 import math
 
 import pytest
-import renew
 import torch
 from said import answers, as_read, typed
 from torch import nn
@@ -13,21 +12,18 @@ from eleven_steps.checks import check, progress
 from eleven_steps.checks.know.exercises.paper import (
     CUT,
     KINDS,
-    NAMES,
     Built,
     Explain,
     Words,
     papers,
     practice,
 )
-from eleven_steps.pictures.blocks import PLACES
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 PAPERS = papers()
-SHEET = renew.COURSE["15_by_hand"]
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
 FRESH = [practice(kind, 1) for kind in KINDS]  # for what asks the checks
 PROBLEMS = [*PAPERS.values(), *FRESH]
@@ -350,28 +346,3 @@ def test_practice_is_no_progress(tmp_path, monkeypatch):
     assert check(FRESH[0].identifier, solved(FRESH[0])).passed and not progress.file().exists()
     assert check("by_hand.2", solved(PAPERS["by_hand.2"])).passed
     assert progress.read(progress.file()) == ["by_hand.2"]
-
-
-# The notebook
-
-
-@every("identifier", PAPERS)
-def test_every_exercise_ships_open_with_two_hints_and_a_solution_that_proves_itself(identifier):
-    cells = renew.read(SHEET).cells
-    asks = f'check("{identifier}", '
-    found = [i for i, c in enumerate(cells) if c.cell_type == "code" and asks in c.source]
-    asked, solution = cells[found[0]], cells[found[1]]
-    assert asked.outputs[0].data["text/plain"] == f"○ {identifier}: not answered yet."
-    assert f'"{next(iter(PAPERS[identifier].parts))}": ...,  # yours' in asked.source
-    assert all(f'"{name}": ...' in asked.source for name in PAPERS[identifier].parts)
-    assert cells[found[0] + 1].source.count("<details>") == 2
-    between = cells[found[0] + 2 : found[1] + 1]
-    assert all(cell.metadata.tags == ["solution"] for cell in between)
-    assert "assert check(" in solution.source and not solution.outputs
-    assert between[0].outputs, "the worked solution shows its numbers"
-
-
-def test_the_diagrams_places_and_names_are_the_exercises():
-    parts = PAPERS["by_hand.2"].parts
-    assert list(parts) == sorted(PLACES)
-    assert {part.answer for part in parts.values()} <= set(NAMES)

@@ -180,6 +180,9 @@ def test_what_does_not_end_is_stopped(where, act, monkeypatch):
     assert not verdict.passed and not said.passed and state() == before
     if act is not call_itself:
         assert "does not end" in verdict.message and "no end" in said.message
+    if act is forever:
+        for name in ("scores.1", "the_test.1"):
+            assert check(name, act, record=False).kind == "error"
 
 
 def test_a_builder_that_does_not_end_is_stopped(monkeypatch):

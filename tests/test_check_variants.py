@@ -1,8 +1,8 @@
 """check_attention on classes with a change since the lecture: right ones pass, slips are named."""
 
 import pytest
-from said import answers, as_read
-from sampled import sampled, sampled_answers
+from said import answers
+from sampled import sampled, whole
 from since_classes import Plain, of_style, with_slip
 from test_grade_parts import Elsewhere
 
@@ -27,10 +27,7 @@ def said(answer):
     return f"{verdict.mistake}: {verdict.message}"
 
 
-@sampled_answers("since")
-def test_a_slip_in_a_learners_class_gets_its_message(asked):
-    told = {answer: said(answer) for answer in asked}
-    assert told == as_read("since", told)
+test_a_slip_in_a_learners_class_gets_its_message = whole("since", said)
 
 
 def test_each_mistake_of_a_change_has_a_learners_class():

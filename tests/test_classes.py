@@ -7,8 +7,8 @@ import pytest
 import torch
 from attention_variants import *  # noqa: F403 - said/classes.toml names what is in it
 from attention_variants import RIGHT, STYLES, Base, carrier, causal, softmax
-from said import answers, as_read, typed
-from sampled import sampled, sampled_answers
+from said import answers, typed
+from sampled import sampled, whole
 
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.know.catalogue import MISTAKES, edited_source
@@ -64,10 +64,9 @@ def said(cls):
     return re.sub(r"Line \d\d+, ", "", str(check_attention(cls)))
 
 
-@sampled_answers("classes")
-def test_what_is_said_of_parts_of_a_class_is_what_was_read(asked):
-    told = {answer: said(typed_class(answer)) for answer in asked}
-    assert told == as_read("classes", told)
+test_what_is_said_of_parts_of_a_class_is_what_was_read = whole(
+    "classes", lambda answer: said(typed_class(answer))
+)
 
 
 WRONG = [answer for answer, told in answers("classes").items() if told.startswith("not yet")]

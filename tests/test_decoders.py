@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from said import as_read, verdict_on
-from sampled import sampled_answers
+from said import verdict_on
+from sampled import whole
 from torch import nn
 
 from eleven_steps.checks import check_attention
@@ -222,10 +222,9 @@ class Quarter(nn.Module):
         return self.dense((weights @ v).transpose(1, 2).flatten(2))
 
 
-@sampled_answers("decoders")
-def test_a_decoder_of_today_is_right_and_a_slip_in_it_is_found(asked):
-    told = {answer: verdict_on(answer, globals()) for answer in asked}
-    assert told == as_read("decoders", told)
+test_a_decoder_of_today_is_right_and_a_slip_in_it_is_found = whole(
+    "decoders", lambda answer: verdict_on(answer, globals())
+)
 
 
 class DeepSeek(nn.Module):

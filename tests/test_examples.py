@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from sizes import assert_prints_as
 
 from helpers import examples
 from helpers.examples import load_example, load_second, load_whiteboard
@@ -36,14 +35,6 @@ def test_loading_works_from_any_folder_and_gives_fresh_tensors(tmp_path, monkeyp
     assert examples.DATA.is_absolute()
     load_whiteboard().zero_()
     assert load_whiteboard().any()
-
-
-def test_batched_product_is_each_head_times_its_own_transpose():
-    example = load_example("batched_product")
-    a, product = example["a"], example["product"]
-    assert_prints_as(a @ a.transpose(2, 3), product)
-    for head in range(2):
-        assert_prints_as(a[0, head] @ a[0, head].T, product[0, head])
 
 
 def test_the_smallest_gpt2_has_its_published_counts():

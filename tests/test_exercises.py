@@ -71,14 +71,15 @@ def run(source):
 # The notebooks
 
 
-@every("identifier", [*TASKS, *QUIZZES])
+@every("identifier", [*TASKS, *QUIZZES, *papers()])
 def test_every_exercise_ships_open_and_its_solution_proves_itself(identifier):
     asked, solved = cells(identifier)
     (output,) = asked.outputs
     assert output.data["text/plain"].startswith(f"○ {identifier}: not ")
     assert f'assert check("{identifier}", ' in solved.source and "record=False)" in solved.source
     assert solved.source.startswith("# ") and not solved.outputs
-    if identifier != "your_class.1":  # that cell's own run in the notebook is proof enough
+    # The run of the notebook is proof enough of a cell that needs those above.
+    if identifier in {*TASKS, *QUIZZES} - {"your_class.1"}:
         assert tried(identifier, run(solved.source)).passed
 
 
@@ -244,22 +245,6 @@ def test_no_slip_is_right_or_hides_behind_another(identifier):
 # What else an answer may do
 
 
-def looping(*arguments):
-    while True:
-        pass
-
-
-def recursing(*arguments):
-    return recursing(*arguments)
-
-
-def raising(error):
-    def raised(*arguments):
-        raise error
-
-    return raised
-
-
 def overwriting(queries, keys):
     scores = queries @ keys.transpose(2, 3)
     print("here", queries.zero_(), keys.zero_())
@@ -276,15 +261,6 @@ def test_what_an_answer_does_stays_inside(capsys):
     assert torch.equal(torch.rand(3), expected)
     assert torch.get_default_dtype() == torch.float32
     assert capsys.readouterr() == ("", "")
-
-
-ENDLESS = [looping, recursing, raising(SystemExit("gone")), raising(KeyboardInterrupt)]
-
-
-@every(("identifier", "answer"), [("the_test.1", looping), *(("scores.1", e) for e in ENDLESS)])
-def test_what_does_not_come_back_is_an_error(identifier, answer, monkeypatch):
-    monkeypatch.setattr("eleven_steps.checks.judge.classes.SECONDS", 0.3)
-    assert tried(identifier, answer).kind == "error"
 
 
 class Hostile:
@@ -364,6 +340,6 @@ def test_the_display_says_it_without_colour_and_escapes_what_came():
     shown = outcome._repr_mimebundle_()
     assert shown["text/plain"] == "✗ scores.2: one number is expected; this is of type bytes."
     assert "✗ <strong>scores.2:</strong>" in shown["text/html"]
-    wrong = raising(ValueError("<script>alert(1)</script>"))
-    assert "<script>" not in tried("scores.1", wrong)._repr_mimebundle_()["text/html"]
+    wrong = type("<script>", (), {})
+    assert "<script>" not in tried("scores.2", wrong())._repr_mimebundle_()["text/html"]
     assert bool(tried("scores.2", 43)) and not tried("scores.2", 44)

@@ -6,8 +6,8 @@ what check_attention is told besides; what is said of it stands there whole.
 
 import pytest
 import torch
-from said import as_read, verdict_on
-from sampled import sampled_answers
+from said import verdict_on
+from sampled import whole
 from torch import nn
 
 from eleven_steps.checks import check_attention, wrong_class
@@ -259,10 +259,9 @@ class NormedTogether(Fused):
         return super().cut(torch.cat([self.q_norm(q), self.k_norm(k), v], -1))
 
 
-@sampled_answers("foreign")
-def test_what_is_read_and_what_is_said_of_it_is_what_was_read(asked):
-    told = {answer: verdict_on(answer, globals()) for answer in asked}
-    assert told == as_read("foreign", told)
+test_what_is_read_and_what_is_said_of_it_is_what_was_read = whole(
+    "foreign", lambda answer: verdict_on(answer, globals())
+)
 
 
 def test_a_layer_that_has_no_such_name_is_refused():

@@ -10,8 +10,8 @@ from threading import Lock
 
 import pytest
 import torch
-from said import answers, as_read
-from sampled import sampled, sampled_answers
+from said import answers
+from sampled import sampled, whole
 from torch import nn
 from torch.nn import functional as F
 
@@ -73,10 +73,7 @@ def said(answer):
     return str(check("your_class.1", cls, record=False) if grows else check_attention(cls))
 
 
-@sampled_answers("judged", each=3)
-def test_the_whole_message(asked):
-    told = {answer: said(answer) for answer in asked}
-    assert told == as_read("judged", told)
+test_the_whole_message = whole("judged", said, each=3)
 
 
 RAISING = [edits for edits, told in answers("judged").items() if "The constructor raises" in told]

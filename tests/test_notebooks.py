@@ -19,7 +19,6 @@ read = functools.cache(renew.read)
 PATHS = list(renew.COURSE.values())
 NAMES = [path.name for path in PATHS]
 LONGEST = 15  # lines of a code cell, but for a solution that is a whole class
-TITLE = "# Solution"  # its first line, which does not count
 LONGEST_SET_UP = 14  # statements
 LARGEST = 1_500_000  # bytes; a notebook opens and shows on a code host without delay
 TAGS = {"deeper", "lab", "nbval-ignore-output", "picture", "raises-exception", "set-up"}
@@ -66,12 +65,6 @@ def test_links_lead_somewhere_and_to_the_neighbours(path):
     assert last[:1] == (NAMES[place + 1 : place + 2] or last[:1]), "Next leads on"
 
 
-def test_a_notebook_begins_with_a_question_and_ends_with_what_was_learned():
-    for path in PATHS[2:]:
-        headings = [text for marks, text in HEADING.findall(prose(path)) if marks == "##"]
-        assert headings[0] == "Predict" and "Recap" in headings[-3:], path.name
-
-
 @every_notebook
 def test_one_title_and_no_level_skipped(path):
     levels = [len(marks) for marks, _ in HEADING.findall(prose(path))]
@@ -89,16 +82,13 @@ def test_the_first_code_cell_sets_up_and_no_other_imports(path):
     assert ";" not in first and not re.search(r"\), \w", first), "one statement a line"
     assert "import torch\n" in first and "torch.set_num_threads(1)" in first
     assert "errors.show_short()" in first, "errors of torch end at the learner's own line"
+    where = [line for line in first.splitlines() if re.match("from (eleven|helpers)", line)]
+    assert where[0].endswith("  # not found? see docs/teaching.md")  # a traceback shows this line
+    off = any("set_grad_enabled(False)" in source for source in (first, *others))
+    assert off is not (path.stem in ("13_your_own_class", "18_heads_learn"))  # these need gradients
     for source in others:
         nodes = ast.walk(ast.parse(source))
         assert not [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)], source
-
-
-def test_gradients_stay_on_where_a_class_of_ones_own_is_tested():
-    for path in PATHS:
-        off = any("set_grad_enabled(False)" in cell.source for cell in code_cells(path))
-        trains = path.name in ("13_your_own_class.ipynb", "18_heads_learn.ipynb")
-        assert off is not trains
 
 
 @every_notebook
@@ -110,28 +100,11 @@ def test_code_cells_are_short_and_take_turns_with_prose(path):
         folded = is_solution or {"set-up", "picture"} & {*tags}  # to a line
         run = run + 1 if is_code and not folded else 0
         assert run < 3, f"three code cells in a row: {cell.source}"
-        if (
-            is_code
-            and "set-up" not in tags
-            and not (is_solution and re.search("^class ", cell.source, re.MULTILINE))
-        ):
+        whole = is_solution and re.search("^class ", cell.source, re.MULTILINE)
+        if is_code and "set-up" not in tags and not whole:
             assert len(cell.source.splitlines()) <= LONGEST + is_solution, cell.source
-
-
-@every_notebook
-def test_a_solution_is_folded_to_a_line_that_says_so_as_a_hint_is(path):
-    """JupyterLab shows a folded cell's first line; a click on it unfolds it."""
-    before = False
-    for cell in read(path).cells:
-        solution = "solution" in cell.metadata.get("tags", [])
-        if solution:
-            assert cell.cell_type == "code", cell.source
-            first, second, *_ = cell.source.splitlines()
-            assert first == TITLE + ", checked" * before
-            assert second.startswith("# "), "it says in words what it does"
-        if "picture" in cell.metadata.get("tags", []):
-            assert cell.source.startswith("# Code of the picture\n"), cell.source
-        before = solution
+        said = {"solution": "# Solution", "picture": "# Code of the picture"}  # in the folded line
+        assert all(cell.source.startswith(said[tag]) for tag in said.keys() & {*tags}), cell.source
 
 
 STEP_NOTEBOOKS = [path for path in PATHS if re.match(r"0[1-9]_|1[01]_", path.name)]
@@ -242,12 +215,3 @@ def test_nothing_escapes_the_comparison(path):
         assert set(cell.metadata.get("tags", [])) <= TAGS, cell.source
         assert "NBVAL_" not in cell.source, "nbval would obey this comment"
         assert not [output for output in cell.outputs if output.get("name") == "stderr"]
-
-
-@every_notebook
-def test_the_error_where_the_course_is_missing_says_what_to_read(path):
-    """A traceback shows the line that raised, with its comment."""
-    first, *_ = code_cells(path)
-    lines = [line for line in first.source.splitlines() if re.match("from (eleven|helpers)", line)]
-    assert lines[0].endswith("  # not found? see docs/teaching.md")
-    assert "Colab" in (renew.NOTEBOOKS.parent / "docs" / "teaching.md").read_text("utf-8")

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from said import answers, as_read, typed
-from sampled import sampled_answers
+from said import answers, typed
+from sampled import whole
 from test_exercises import WRITE, Hostile, cells, run, tried
 from test_more_exercises import compare, future, same_seed, shape_alone
 from torch import nn
@@ -177,10 +177,7 @@ def said(answer):
     return f"{outcome.mistake or outcome.kind}{reached}: {outcome.message}"
 
 
-@sampled_answers("answers", each=6)
-def test_what_is_said_is_what_was_read(asked):
-    told = {answer: said(answer) for answer in asked}
-    assert told == as_read("answers", told)
+test_what_is_said_is_what_was_read = whole("answers", said, each=6)
 
 
 def test_each_slip_of_the_catalogue_is_tried_with_real_code():

@@ -5,8 +5,8 @@ import re
 import pytest
 import torch
 from attention_variants import Base, causal, mixing, softmax, weighing  # noqa: F401 - said/tried.toml
-from said import as_read, typed
-from sampled import sampled_answers
+from said import typed
+from sampled import whole
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -154,10 +154,7 @@ def said(parts):
     return re.sub(r"Line \d\d+, ", "", check_attention(cls).message)  # this file's lines
 
 
-@sampled_answers("tried")
-def test_what_is_said_of_it_was_tried(asked):
-    told = {parts: said(parts) for parts in asked}
-    assert told == as_read("tried", told)
+test_what_is_said_of_it_was_tried = whole("tried", said)
 
 
 def test_what_is_compiled_or_slow_in_long_texts_is_right():

@@ -76,18 +76,10 @@ def test_what_is_said_is_known_and_what_is_known_is_said():
     assert not list(misfilled(calls)), "these are not given what stands in their braces"
 
 
-# The files
-
-
-def test_no_name_stands_twice():
+def test_no_name_and_no_sentence_stands_twice():
     kinds = tomllib.loads((CHECKS / "know" / "sentences.toml").read_text("utf-8")).values()
-    sentences = [name for table in kinds for names in table.values() for name in names]
-    names = [*sentences, *MISTAKES, *VARIANT_MISTAKES]
-    assert len(names) == len({*names}), sorted(n for n in names if names.count(n) > 1)
-    assert {*names} == KNOWN.keys()
-
-
-def test_no_sentence_stands_twice():
+    names = [name for table in kinds for names in table.values() for name in names]
+    assert len([*names, *MISTAKES, *VARIANT_MISTAKES]) == len(KNOWN)
     texts = [each.text for each in SENTENCES.values()]
     texts += [each.sentence for each in (*MISTAKES.values(), *VARIANT_MISTAKES.values())]
     assert len(texts) == len({*texts})
@@ -105,9 +97,3 @@ def test_every_named_line_is_used_and_every_edit_fits(file, lines, mistakes):
         source = edited_source(variant=mistake.variant)
         places = {lines.get(old, old): new for old, new in mistake.edits.items()}
         assert all(source.count(old) == 1 and new != old for old, new in places.items()), name
-
-
-def test_what_the_sheet_shares_is_said():
-    shared = tomllib.loads((CHECKS / "know" / "exercises" / "sheet.toml").read_text("utf-8"))
-    used = set(re.findall(r"\$(\w+)", str(shared)))
-    assert shared["shared"].keys() == used
