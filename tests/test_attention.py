@@ -72,10 +72,7 @@ def assert_same(ours, reference, inputs, theirs=None):
 def build_both(sizes, dtype=torch.float32, **options):
     """Return an explicit and a fused module with the same weights, and an x that needs grad."""
     mha, x = build(sizes, dtype, **options)
-    options = {"dropout": 0.0} | options
-    fused = FusedMultiHeadAttention(
-        *sizes[2:4], mha.context_length, num_heads=sizes[4], **options
-    ).to(dtype)
+    fused, _ = build(sizes, dtype, FusedMultiHeadAttention, **options)
     fused.load_state_dict(mha.state_dict())
     return mha, fused, x.requires_grad_()
 

@@ -1,6 +1,10 @@
 """What the benchmark prints: its limit, a run under load, rows that are level."""
 
+from types import SimpleNamespace
+
+import bench_rows
 import pytest
+import torch
 
 import bench
 
@@ -34,3 +38,12 @@ def test_a_run_under_load_says_so(high, load, words):
 def test_rows_are_level_where_their_rounds_overlap(low, ms, high, word):
     ours = {"low": 9.0, "ms": 10.0, "high": 11.0}
     assert bench.beside({"low": low, "ms": ms, "high": high}, ours) == word
+
+
+def test_a_row_that_computes_something_else_is_refused(monkeypatch):
+    options = SimpleNamespace(device="cpu", dtype=torch.float32)
+    assert bench.proven([bench_rows.FUSED], (1, 4, bench.D), False, options)
+    slow = bench_rows.ROWS | {"wrong": lambda source: torch.nn.Sequential(source, torch.nn.ReLU())}
+    monkeypatch.setattr(bench, "ROWS", slow)
+    with pytest.raises(AssertionError):
+        bench.proven([bench_rows.FUSED, "wrong"], (1, 4, bench.D), False, options)

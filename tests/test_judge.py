@@ -4,13 +4,11 @@ Each line of said/judged.toml changes lines of one right class; of one that grow
 how far it is.
 """
 
-import itertools
-import linecache
 from threading import Lock
 
 import pytest
 import torch
-from said import answers
+from said import answers, typed
 from sampled import sampled, whole
 from torch import nn
 from torch.nn import functional as F
@@ -50,7 +48,6 @@ class Mine(nn.Module):
         return out
 """
 SCOPE = {"nn": nn, "torch": torch, "F": F, "Lock": Lock}
-numbers = itertools.count()
 
 
 def edited(edits, filed=True):
@@ -59,10 +56,7 @@ def edited(edits, filed=True):
     for old, new in edits:
         assert source.count(old) == 1, (old, source.count(old))
         source = source.replace(old, new)
-    name = f"<cell {next(numbers)} of {__name__}>"
-    if filed:
-        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-    exec(compile(source, name, "exec"), scope := SCOPE | {})
+    (typed if filed else exec)(source, scope := SCOPE | {})
     return scope["Mine"]
 
 

@@ -25,11 +25,6 @@ FORWARD = QUIZZES["the_order.1"]
 # The notebooks
 
 
-@every("identifier", QUIZZES)
-def test_nothing_is_not_answered(identifier):
-    assert check(identifier).kind == tried(identifier, None).kind == "unfinished"
-
-
 def test_the_numbers_are_true_and_what_is_usually_said_instead_is_a_slip():
     hidden, mha = MultiHeadAttention(6, 6, 6, 0.0, 1).mask, MultiHeadAttention(6, 8, 6, 0.0, 4)
     still = [h for h in (1, 2, 3, 4, 6, 12) if swapped(12, h).is_contiguous()]
@@ -52,6 +47,7 @@ def test_the_numbers_are_true_and_what_is_usually_said_instead_is_a_slip():
         "tensors.5": [scores.numel() / 49, scores.numel(), 49, *scores.shape[:2]],
     }  # fmt: skip
     assert {n for n in QUIZZES if n.startswith("tensors.")} <= said.keys()
+    assert {check(name).kind for name in QUIZZES} == {"unfinished"}
     for name, (right, *wrong) in said.items():
         assert tried(name, right).passed, name
         assert {tried(name, answer).kind for answer in wrong} <= {"mistake"}, name
@@ -97,29 +93,20 @@ def asked_about(identifier):
     raise AssertionError(identifier)
 
 
-def test_the_weights_to_be_explained_come_of_one_line_alone():
+def test_what_is_to_be_explained_comes_of_one_line_alone():
     shown, lines = asked_about("find.1")
     numbers = torch.tensor([list(map(float, line.split())) for line in shown.strip().splitlines()])
-    scene = play(TASK_CASES[0])
-    scope = {"torch": torch, "head_dim": 3, "masked": scene["mask"]["masked"][0, 0]}
+    scope = {"torch": torch, "head_dim": 3, "masked": play(TASK_CASES[0])["mask"]["masked"][0, 0]}
     made = {letter: eval(line, scope) for letter, line in lines.items()}
-    alike = [
-        letter for letter, weights in made.items() if torch.allclose(weights, numbers, atol=5e-4)
-    ]
+    alike = [letter for letter, each in made.items() if torch.allclose(each, numbers, atol=5e-4)]
     assert alike == [QUIZZES["find.1"].answer]
-
-
-def test_the_row_to_be_explained_comes_of_one_line_alone():
-    shown, lines = asked_about("find.2")
-    heads, tokens, features = 2, 3, 4
-    names = [[[f"{h}{t}{f}" for f in range(features)] for t in range(tokens)] for h in range(heads)]
-    context = torch.tensor([[int(n) for n in row] for head in names for row in head])
-    context = context.view(1, heads, tokens, features)
-    scope = {"context": context, "b": 1, "num_tokens": tokens, "d_out": heads * features}
+    shown, lines = asked_about("find.2")  # digits: head, token, feature
+    heads, tokens, features = torch.arange(2), torch.arange(3), torch.arange(4)
+    context = 100 * heads[:, None, None] + 10 * tokens[:, None] + features
+    scope = {"context": context[None], "b": 1, "num_tokens": 3, "d_out": 8}
     made = {letter: eval(line, scope)[0, 0].tolist() for letter, line in lines.items()}
-    row = list(map(int, shown.split()))
-    assert [letter for letter, each in made.items() if each == row] == [QUIZZES["find.2"].answer]
-    assert len(set(map(tuple, made.values()))) == 4
+    alike = [letter for letter, row in made.items() if row == [*map(int, shown.split())]]
+    assert alike == [QUIZZES["find.2"].answer] and len({*map(tuple, made.values())}) == 4
 
 
 # To put in order

@@ -7,6 +7,7 @@ from prove_models import MODEL_PROOFS, MODELS, RELEASED
 from prove_rows import CHANGES
 
 from eleven_steps.beyond.since import load_since
+from eleven_steps.beyond.variants import Cap, Norm, Window
 
 PROOFS = [*CHANGES, *MODEL_PROOFS]
 pytestmark = pytest.mark.nightly  # all of it needs transformers
@@ -28,6 +29,13 @@ def test_what_is_no_number_is_not_equal(prove, monkeypatch):
     monkeypatch.setattr(prove, "difference", lambda *_: float("nan"))
     ((line, equal),) = prove.rows(PROOFS[:1])
     assert not equal and line.endswith("NOT EQUAL")
+
+
+@pytest.mark.parametrize(("part", "does"), [(Window, "mask"), (Cap, "scores"), (Norm, "transpose")])
+def test_a_part_that_does_nothing_makes_its_row_red(prove, monkeypatch, part, does):
+    monkeypatch.delattr(part, does)
+    proofs = [each for each in CHANGES if each.change == part.__name__.lower()]
+    assert proofs and not any(equal for _, equal in prove.rows(proofs))
 
 
 # The table of models

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 from hypothesis import given, settings
-from parts import D_IN, D_OUT, HEADS, LEFT, OTHER, PARTS, TOKENS, B, make
+from parts import D_IN, D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
 
 from eleven_steps.beyond import variants
@@ -18,6 +18,12 @@ from helpers.trace import STEPS, trace
 # Without parts
 
 
+def seeded(act, *given):
+    """What is done, its dropout the same each time."""
+    torch.manual_seed(1)
+    return act(*given)
+
+
 @pytest.mark.parametrize(("dtype", "qkv_bias"), [(torch.float32, True), (torch.float64, False)])
 @given(sizes=legal_sizes())
 @settings(steady, max_examples=8)
@@ -26,26 +32,18 @@ def test_without_parts_it_is_the_lectures_class_to_the_bit(dtype, qkv_bias, size
     modules = []
     for cls in (MultiHeadAttention, VariantAttention):
         torch.manual_seed(0)
-        modules.append(cls(d_in, d_out, num_tokens + 1, 0.0, num_heads, qkv_bias).to(dtype))
+        modules.append(cls(d_in, d_out, num_tokens + 1, 0.5, num_heads, qkv_bias).to(dtype))
     x = torch.randn(b, num_tokens, d_in, dtype=dtype, requires_grad=True)
-    lecture, variant = (trace(module, x) for module in modules)
+    lecture, variant = (seeded(trace, module, x) for module in modules)
     for one, other in zip(lecture, variant, strict=True):
         assert (one.number, one.name) == (other.number, other.name)
         for (name, tensor), (twin, ours) in zip(
             one.tensors.items(), other.tensors.items(), strict=True
         ):
             assert name == twin and torch.equal(tensor, ours) and tensor.stride() == ours.stride()
-    grads = [torch.autograd.grad(m(x).sum(), [x, *m.parameters()]) for m in modules]
+    grads = [torch.autograd.grad(seeded(m, x).sum(), [x, *m.parameters()]) for m in modules]
     assert all(itertools.starmap(torch.equal, zip(*grads, strict=True)))
     modules[1].load_state_dict(modules[0].state_dict())
-
-
-def test_dropout_falls_on_the_same_weights():
-    outs = []
-    for cls in (MultiHeadAttention, VariantAttention):
-        torch.manual_seed(0)
-        outs.append(cls(6, 6, 6, 0.5, 2)(torch.ones(2, 4, 6)))
-    assert torch.equal(*outs)
 
 
 # Each part
@@ -152,15 +150,6 @@ def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
     assert kept.nbytes == B * TOKENS * numbers * 4
 
 
-def test_a_twin_shares_weights_and_leaves_the_module_as_it_was():
-    mha, x = make([Rope()])
-    twin = mha.plus(Window(2))
-    assert all(a is b for a, b in zip(mha.parameters(), twin.parameters(), strict=True))
-    assert mha.part(Window) is None
-    assert torch.equal(mha(x)[:, :2], twin(x)[:, :2])
-    assert not torch.equal(mha(x), twin(x))
-
-
 # Widths
 
 
@@ -191,18 +180,6 @@ def test_compiles_into_one_graph(name):
 # Errors
 
 
-def test_head_dim_is_d_out_over_heads_unless_given():
-    states = []
-    for options in ({}, {"head_dim": 3}):
-        torch.manual_seed(0)
-        states.append(VariantAttention(5, 6, 6, 0.0, 2, **options).state_dict())
-    assert states[0].keys() == states[1].keys()
-    assert all(torch.equal(weight, states[1][name]) for name, weight in states[0].items())
-    for head_dim, error in ((0, ValueError), (2.0, TypeError)):
-        with pytest.raises(error, match=f"head_dim is {head_dim}"):
-            VariantAttention(6, 5, 6, 0.0, 2, head_dim=head_dim)
-
-
 def test_bad_calls_are_refused():
     mha, x = make([])
     cached = mha.plus(kept := Cache())
@@ -212,16 +189,6 @@ def test_bad_calls_are_refused():
     assert kept.past == TOKENS  # a refused piece leaves it as it was
     with pytest.raises(ValueError, match="b = 1 sequences, but the cache holds 2"):
         cached(x[:1, :1])
-    with pytest.raises(ValueError, match=r"shape \(2, 7\), but there are b = 1 .* 7 keys"):
-        mha.plus(Padding(LEFT))(x[:1])
-    with pytest.raises(ValueError, match="x has b = 1 sequences and other 2"):
-        mha.plus(OtherSequence(OTHER))(x[:1])
-    with pytest.raises(TypeError, match="other torch.float64"):
-        mha.plus(OtherSequence(OTHER.double()))(x)
-    with pytest.raises(ValueError, match="x has 10 tokens"):
-        mha(torch.zeros(1, 10, D_IN))
-    with pytest.raises(ValueError, match="Gate.* has weights of its own"):
-        mha.plus(Gate())
     for borrowed in (BorrowedKeys(Lends()), BorrowedChoice(Lends())):
         with pytest.raises(ValueError, match="0 were lent"):
             make([borrowed])[0](x)
