@@ -16,7 +16,6 @@ import torch
 from eleven_steps.checks.adapt.adapted import lacking, takes
 from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.differ import Blame, blamed
-from eleven_steps.checks.judge.dropping import DROPPING, dropping_of_step
 from eleven_steps.checks.judge.likeness import (
     exchanged,
     hidden_by,
@@ -36,6 +35,7 @@ from eleven_steps.checks.judge.say import (
 )
 from eleven_steps.checks.judge.subject import Subject, decided, no_part
 from eleven_steps.checks.judge.tell import tell
+from eleven_steps.checks.judge.training import DROPPING, dropping_of_step
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording

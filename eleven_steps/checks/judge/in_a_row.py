@@ -8,26 +8,14 @@ from typing import Any, NamedTuple
 import torch
 
 from eleven_steps.checks.adapt.calls import begins
-from eleven_steps.checks.judge.dropping import training
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Subject
-from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.judge.training import gradients, same_gradients, training
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
-from eleven_steps.checks.run.cases import LAYERS, LOOSE, SAME, Case, close, known
+from eleven_steps.checks.run.cases import LAYERS, SAME, Case, close, known
 from eleven_steps.checks.run.isolate import Failure
-
-# What is known when just these layers get no gradient.
-DETACHED = {
-    ("W_query",): "queries_detached",
-    ("W_key",): "keys_detached",
-    ("W_value",): "values_detached",
-    ("W_query", "W_key"): "weights_detached",
-    ("W_query", "W_key", "W_value"): "context_detached",
-    LAYERS: "no_grad",
-}
-
 
 # Calls in a row
 
@@ -145,7 +133,7 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
         if not told and not close(mine.out, right.out):
             return _of_state(subject, case, way, mine, right)
     learns = all(
-        _alike(mine.gradients, right.gradients, _asked(subject, case, mine, right))
+        same_gradients(subject, case, mine, right)
         for mine, right in pairs
         if right.gradients and mine.gradients
     )
@@ -167,10 +155,6 @@ def _of_state(subject: Subject, case: Case, wrong: Pass, mine: Seen, right: Seen
     return next(some, say("kept_of_same"))
 
 
-def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:
-    return all(mine[n] is not None and close(mine[n], right[n], LOOSE) for n in names)
-
-
 def draws(subject: Subject, case: Case) -> Finding | None:
     """Whether what differs the second time is drawn: with the same draws it does not."""
     finding = CALLS[0](subject, case)
@@ -187,78 +171,3 @@ def written(subject: Subject, case: Case) -> Finding | None:
     changed = {name for seen in (*subject.seen_in.values(), *again) for name in seen.changed}
     names = {"x": "input_changed", "weights": "weights_changed", "out": "output_changed"}
     return next((say(said) for name, said in names.items() if name in changed), None)
-
-
-# Gradients
-
-
-def gradients(subject: Subject, case: Case, train: bool = False) -> Finding | None:
-    """Every weight that changes the output must learn, and as fast as the right one."""
-    case, wrong = subject.plain(case), "outputs" in subject.found
-    seen = once(subject.cls, case, Pass(gradients=True, train=train))[0]
-    mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
-    right = right_seen(case, _backward)[0]
-    if isinstance(mine, Failure):
-        step = 7 if "Softmax" in mine.text else 2
-        return None if wrong else say("backward_raises", step, error=mine.told)
-    names, right = _asked(subject, case, seen, right), right.gradients
-    cut = [
-        name
-        for name in names
-        if (mine[name] is None or not wrong and not mine[name].any())
-        and right[name].abs().max() > 1e-4
-        and _counts(subject, case, name)
-    ]
-    if cut:
-        return _cut(cut, case, seen.cut)
-    learns = [name for name in names if mine[name] is not None]  # others change no output
-    return None if wrong or _alike(mine, right, learns) else say("other_gradients")
-
-
-def _backward(case: Case) -> list[Pass]:
-    return [Pass(gradients=True)]
-
-
-def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:
-    """The parameters whose gradients are compared; a choice has none."""
-    frozen = {*subject.built[True].frozen, *case.without}
-    names = (name for name, gradient in right.gradients.items() if gradient is not None)
-    return [name for name in names if name in mine.gradients and name not in frozen]
-
-
-def _counts(subject: Subject, case: Case, name: str) -> bool:
-    """Whether a parameter, or x, changes the output."""
-    other = _x(case)
-    if name != "x":
-        shape = play(case).module.get_parameter(name).shape
-        other = Pass(weights={name: known(f"other {name}", shape)})
-    return not close(*subject.outs(case, Pass(), other))
-
-
-def _cut(cut: list[str], case: Case, tensor: torch.Tensor | None) -> Finding:
-    """Say which weights get no gradient, and at which step the first tensor is cut off."""
-    those = {"cut": ", ".join(cut)}
-    name = DETACHED.get(tuple(layer for layer in LAYERS if f"{layer}.weight" in cut), "")
-    steps = enumerate(play(case).steps.values(), start=1) if tensor is not None else ()
-    made = (n for n, step in steps if any(_is(tensor, right) for right in step.values()))
-    step = next(made, None)
-    if not name or step not in MISTAKES[name].steps:
-        return say("no_gradient", step or name and MISTAKES[name].step, **those)
-    finding = say("detached", step, fault=MISTAKES[name].sentence, **those)
-    return replace(finding, mistake=name, kind="mistake")
-
-
-def _is(tensor: torch.Tensor, right: Any) -> bool:
-    """Whether a tensor holds the numbers of another one, however they are laid out."""
-    if not isinstance(right, torch.Tensor) or right.numel() != tensor.numel():
-        return False
-    return close(*(one.flatten().sort().values for one in (tensor, right)))
-
-
-def mask_learns(subject: Subject, case: Case) -> Finding | None:
-    """Whether the mask is a parameter, which an optimizer would change."""
-    if subject.built[True].mask != "trained":
-        return None
-    moved = once(subject.cls, subject.plain(case), Pass(gradients=True))[0].gradients
-    learns = isinstance(moved, dict) and moved.get("mask") is not None and moved["mask"].any()
-    return say("mask_learns" if learns else "mask_trained")

@@ -15,10 +15,17 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import takes
 from eleven_steps.checks.judge import in_a_row
-from eleven_steps.checks.judge.dropping import DROPPING, dropout, rate_of, training
 from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
+from eleven_steps.checks.judge.training import (
+    DROPPING,
+    dropout,
+    gradients,
+    mask_learns,
+    rate_of,
+    training,
+)
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, is_remote, once
 from eleven_steps.checks.run.cases import Case, close, known, split, turning_of
@@ -295,8 +302,8 @@ PROBES = (
     Probe("extremes", stressed, at=STRESSED),
     Probe("state", in_a_row.draws, RIGHT_OUTPUTS | {"written"}),
     *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in in_a_row.CALLS[1:]),
-    Probe("gradients", in_a_row.gradients, frozenset({"state"}), "other_gradients"),
-    Probe("mask", in_a_row.mask_learns),
+    Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
+    Probe("mask", mask_learns),
     Probe("training", training, AT_REST),
     Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
     Probe("dtypes", dtypes, IN_TRAINING),
