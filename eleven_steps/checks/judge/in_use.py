@@ -21,7 +21,7 @@ from eleven_steps.checks.judge.turning import measured
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, is_remote, once
-from eleven_steps.checks.run.cases import Case, cases_of, close, known, split
+from eleven_steps.checks.run.cases import Case, cases_of, close, known, split, turning_of
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build, construct
@@ -207,15 +207,30 @@ def _turns_by_shape(module: nn.Module) -> bool:
 
 def another_base(callee: Callee) -> Iterator[Finding | None]:
     """Positions turn at the base that a module is told, and so they do in a copy of it."""
-    reading = callee.reading
-    if reading.call.turns or "rope" not in split(reading.variant) or not _told_as(reading, "base"):
+    reading, variant = callee.reading, callee.reading.variant
+    told_by = base_of(reading)
+    if reading.call.turns or "rope" not in split(variant) or not told_by:
         return
-    other, told = _told(reading, base=OTHER_BASE), {"base": OTHER_BASE}
+    other, told = _told(reading, **{told_by: OTHER_BASE}), {"base": OTHER_BASE}
     one, two = (seen.out for seen in once(other, callee.case, Pass(), Pass(how="copied")))
     yield unlike(two, one, "copy_of_base", 5, **told)
     first = measured(reading)
     if first and measured(other) == first:
         yield Finding(5, wording("another_base", first=first[0], **told))
+    turned = f"rope:{OTHER_BASE:.0f}:{turning_of(variant)[1]}"
+    changes = (turned if split(change) == ("rope",) else change for change in variant.split(","))
+    if not isinstance(one, Failure):
+        right = play(replace(callee.case, variant=",".join(changes))).out
+        yield unlike(one, right, "base_in_part", 5, **told)
+
+
+def base_of(reading: type[Adapted]) -> str:
+    """By what a constructor is told the base of its angles: our name, or that of its parameter."""
+    if _told_as(reading, "base"):
+        return "base"
+    usual, signature = turning_of(reading.variant)[0], attempt(inspect.signature, reading.build)
+    every = () if isinstance(signature, Failure) else signature.parameters.values()
+    return next((e.name for e in every if e.name not in SIZE_OF and e.default == usual), "")
 
 
 def base_unused(reading: type[Adapted]) -> str:
