@@ -14,8 +14,8 @@ from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import in_other_order
-from eleven_steps.checks.judge.in_use import base_unused
 from eleven_steps.checks.judge.other_calls import called_otherwise
+from eleven_steps.checks.judge.other_sizes import base_unused
 from eleven_steps.checks.judge.right_as import in_turn
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.sentences import wording

@@ -31,7 +31,7 @@ from eleven_steps.checks.adapt.calls import (
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import added, each_text, padded
 from eleven_steps.checks.judge.foreign import Asked, best, every_reading
-from eleven_steps.checks.judge.in_use import another_base, another_window, wider_heads
+from eleven_steps.checks.judge.other_sizes import another_base, another_window, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording

@@ -15,7 +15,6 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import takes
 from eleven_steps.checks.judge import in_a_row
-from eleven_steps.checks.judge.in_use import unlike_itself
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
 from eleven_steps.checks.judge.training import (
@@ -313,7 +312,7 @@ PROBES = (
 RARER = (  # of a class in which nothing was found
     Probe("written", in_a_row.written, frozenset()),
     Probe("sizes", in_a_row.in_any_state, sized=True),
-    Probe("in_use", unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
+    Probe("in_use", in_a_row.unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),

@@ -24,8 +24,8 @@ from eleven_steps.checks.judge.foreign import (
     every_reading,
     fitting,
 )
+from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, slips, turns_unsaid
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
-from eleven_steps.checks.judge.turning import USUAL_TURN, measured, slips, turns_unsaid
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import ADDED, close, known, numbers_of, split, turning_of
