@@ -60,17 +60,6 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
-@pytest.fixture(scope="module")
-def one_thread():
-    """Tiny tensors are slower on several threads."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
     collectors = yield

@@ -5,33 +5,14 @@ import os
 
 import handed_in
 from renew import COURSE, read
+from test_judge import SOURCE
 
 SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom eleven_steps.checks import check"
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
 WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
 
-CLASS = """
-class Mine(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.num_heads = num_heads
-        for name in ("W_query", "W_key", "W_value"):
-            setattr(self, name, nn.Linear(d_in, d_out, bias=qkv_bias))
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.dropout = nn.Dropout(dropout)
-        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
-
-    def forward(self, x):
-        q, k, v = (
-            each(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for each in (self.W_query, self.W_key, self.W_value)
-        )
-        scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
-        scores = scores.masked_fill(self.mask[: x.shape[1], : x.shape[1]], -torch.inf)
-        weights = self.dropout(scores.softmax(-1))
-        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
-"""
-UNMASKED = CLASS.replace("scores.masked_fill", "(lambda *_: scores)")
+CLASS = SOURCE
+UNMASKED = CLASS.replace("hidden, -torch.inf", "hidden & False, -torch.inf")
 TEST = (
     "lambda cls: (torch.manual_seed(1), mha := cls(5, 12, 9, 0.5, 3).eval(), x := "
     "torch.randn(2, 7, 5), h := mha.W_query.out_features // 4, torch.allclose(mha(x), "

@@ -32,9 +32,6 @@ every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], i
 either = pytest.mark.parametrize("with_mask", [False, True])
 
 
-# Published tables
-
-
 @pytest.mark.parametrize(
     ("cls", "sizes", "name", "given_key", "out_key"),
     [
@@ -52,9 +49,6 @@ def test_published_tables_come_out_digit_for_digit(cls, sizes, name, given_key, 
     assert out.shape == (2, *table[out_key].shape)
     for item in out:
         assert_prints_as(item, table[out_key])
-
-
-# torch's own attention
 
 
 def assert_same(ours, reference, inputs, theirs=None):
@@ -95,9 +89,6 @@ def test_explicit_and_fused_equal_scaled_dot_product_attention(dtype, qkv_bias, 
     assert_same(fused(x), mha(x), [x, *fused.parameters()], inputs)
 
 
-# The record
-
-
 @pytest.mark.parametrize("training", [False, True])
 def test_the_fused_class_records_the_eleven_steps_too(training):
     mha, fused, x = build_both(TELLING, dropout=0.5)
@@ -115,9 +106,6 @@ def test_the_fused_class_records_the_eleven_steps_too(training):
     with pytest.raises(ZeroDivisionError):
         fused(x, record=lambda name, **tensors: 1 / 0)
     assert fused.mask is None
-
-
-# Checkpoints
 
 
 def lecture_state_dict(context_length=6):
@@ -231,9 +219,6 @@ def test_a_checkpoint_with_missing_or_unknown_weights_is_still_refused(cls):
         mha.load_state_dict(state_dict | {"W_key.weight": weight, "W_kee.weight": weight})
 
 
-# The module as a citizen of torch: more in test_edges.py
-
-
 @every_kind
 def test_dynamo_sees_one_graph(kind):
     torch.manual_seed(0)
@@ -288,9 +273,6 @@ def test_computes_the_same_on_a_gpu(dtype):
     mha, fused, x = build_both((2, 64, 32, 32, 2))
     out = fused.to("cuda", dtype)(x.to("cuda", dtype))
     torch.testing.assert_close(out.cpu().float(), mha(x), rtol=0.1, atol=0.05)
-
-
-# Shape comments
 
 
 def test_every_shape_comment_of_forward_is_true():

@@ -21,8 +21,6 @@ from eleven_steps.checks.know.exercises.paper import (
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 PAPERS = papers()
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
 FRESH = [practice(kind, 1) for kind in KINDS]  # for what asks the checks
@@ -58,9 +56,6 @@ def solved(paper):
 
 def value(part):
     return torch.tensor(part.answer, dtype=torch.float64)
-
-
-# What is right
 
 
 def test_the_sheet_has_seven_exercises_with_their_published_numbers():
@@ -180,9 +175,6 @@ def test_cut_off_is_not_rounded_and_fewer_digits_are_no_excuse():
     assert "The scale is missing" in tried("by_hand.3", unscaled).message
     for weights in ([[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]], [[0.9, 0.1], [0.5, 0.5]]):
         assert not tried("by_hand.3", right | {"weights": weights}).passed
-
-
-# What is wrong
 
 
 def slips(paper):
@@ -306,9 +298,6 @@ def test_a_dictionary_with_these_names_is_expected():
         outcome = tried("by_hand.3", answer)
         assert outcome.kind == "type" and "the names Q, K, V" in outcome.message
     assert tried("by_hand.3", {}).kind == "unfinished"
-
-
-# Practice
 
 
 @every("kind", KINDS)

@@ -18,7 +18,6 @@ from torch import nn
 from eleven_steps.checks import __main__ as shell
 from eleven_steps.checks import check_attention
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 OPEN = 10**6  # so far ahead every mask hides nothing
 
 

@@ -311,9 +311,6 @@ def test_an_exception_of_ours_that_the_class_raises_stays_inside(error, where):
     assert check("scores.1", raising(error), record=False).kind == "error"
 
 
-# The clock
-
-
 def work(seconds):
     until = time.process_time() + seconds
     while time.process_time() < until:

@@ -1,6 +1,5 @@
 """check_attention on classes with a change since the lecture: right ones pass, slips are named."""
 
-import pytest
 from said import answers
 from sampled import sampled, whole
 from since_classes import Plain, of_style, with_slip
@@ -9,8 +8,6 @@ from test_grade_parts import Elsewhere
 from eleven_steps.checks import check_attention, wrong_class
 from eleven_steps.checks.know.catalogue import VARIANT_MISTAKES
 from eleven_steps.checks.run.contract import VARIANTS
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @sampled(("style", "variant"), [(style, each) for each in VARIANTS for style in ("Plain", "Fused")])

@@ -15,8 +15,6 @@ from eleven_steps.checks.know.catalogue import MISTAKES, edited_source
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.cases import MAIN
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 every = pytest.mark.parametrize
 
 
@@ -120,9 +118,6 @@ def test_two_mistakes_are_both_named_the_first_first(pair):
     assert verdict.mistakes == pair, verdict
     assert verdict.step == MISTAKES[pair[0]].step
     assert verdict.message.startswith(f"Step {verdict.step} (")
-
-
-# The verdict
 
 
 def test_a_verdict_is_shown_as_a_box_and_as_text():

@@ -1,5 +1,6 @@
 """worst: what is NaN, or was never compared, is not equal."""
 
+import itertools
 import math
 
 import pytest
@@ -17,12 +18,9 @@ def test_the_largest_difference_of_all_pairs():
     assert worst([SAME, (torch.tensor([1.0, -2.0]), torch.tensor([1.5, 1.0])), SAME]) == 3
 
 
-@pytest.mark.parametrize(
-    "pairs", [[NAN], [NAN, SAME], [SAME, NAN], [SAME, NAN, SAME], [NAN[::-1]], [(NAN[0], NAN[0])]]
-)
+@pytest.mark.parametrize("pairs", [*itertools.permutations([SAME, NAN, SAME]), [(NAN[0], NAN[0])]])
 def test_nan_is_not_lost_wherever_it_stands(pairs):
     assert math.isnan(worst(pairs))
-    assert not worst(pairs) <= 1e9
 
 
 @pytest.mark.parametrize("number", [0.0, 2.0, -1.0, math.inf, torch.finfo(torch.float32).max])
@@ -32,7 +30,6 @@ def test_no_number_is_as_good_as_nan_to_the_checks(number):
     assert not close(one, nan) and not close(nan, one)
 
 
-@pytest.mark.parametrize("number", [math.inf, -math.inf])
-def test_inf_is_not_equal(number):
-    assert not worst([(torch.tensor([number]), torch.tensor([number]))]) <= 1e9
-    assert not worst([(torch.tensor([number]), torch.zeros(1))]) <= 1e9
+@pytest.mark.parametrize("other", [torch.full((1,), math.inf), torch.zeros(1)])
+def test_inf_is_not_equal(other):
+    assert not worst([(torch.full((1,), math.inf), other)]) <= 1e9

@@ -12,10 +12,7 @@ from said import verdict_on
 from sampled import whole
 from torch import nn
 
-from eleven_steps.checks import check_attention
 from eleven_steps.checks.adapt.built import built
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @dataclass
@@ -222,11 +219,6 @@ class Quarter(nn.Module):
         return self.dense((weights @ v).transpose(1, 2).flatten(2))
 
 
-test_a_decoder_of_today_is_right_and_a_slip_in_it_is_found = whole(
-    "decoders", lambda answer: verdict_on(answer, globals())
-)
-
-
 class DeepSeek(nn.Module):
     """Keys and values come from a latent; the last features turn, all heads' keys share theirs."""
 
@@ -264,25 +256,9 @@ class DeepSeek(nn.Module):
         return self.o_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
-class DeepSeekUnnormed(DeepSeek):
-    def normed(self, latents):
-        return latents
-
-
-class DeepSeekScale(DeepSeek):
-    """Divided as if nothing turned."""
-
-    def scaled(self, scores):
-        return scores / self.widths[0] ** 0.5
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("build", [DeepSeek, DeepSeekUnnormed, DeepSeekScale])
-def test_keys_and_values_made_from_a_latent_are_read(build):
-    assert check_attention(build, "latent").passed is (build is DeepSeek)
-    assert ('ask again with `variant="latent"`' in check_attention(build).message) is (
-        build is DeepSeek
-    )
+test_a_decoder_of_today_is_right_and_a_slip_in_it_is_found = whole(
+    "decoders", lambda answer: verdict_on(answer, globals())
+)
 
 
 WIDTHS = """hid_dim h_dim dim_model num_hidden hidden feats features d n_units d_hid dmodel

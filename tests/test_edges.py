@@ -38,9 +38,6 @@ def gradients(out, x, mha):
     return torch.autograd.grad(out.square().sum(), [x, *mha.parameters()])
 
 
-# Layers that were swapped
-
-
 @old_things
 @three
 def test_quantized_layers_are_used(cls):
@@ -125,9 +122,6 @@ def test_the_same_comes_out(cls, way):
     torch.testing.assert_close(WAYS[way](mha, x.detach()).detach(), right, rtol=1e-4, atol=1e-5)
 
 
-# The meta device
-
-
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("cls", [*THREE, CausalAttention, MultiHeadAttentionWrapper])
 def test_memory_given_later_gets_the_right_mask(cls, inside):
@@ -153,9 +147,6 @@ def test_a_mask_of_ones_own_stays_when_the_module_is_moved():
     assert not mha.to(torch.float64).mask.any()
 
 
-# Threads
-
-
 @both
 def test_threads_may_trace_and_run_at_once(cls):
     mha, x = made(cls)
@@ -171,9 +162,6 @@ def test_threads_may_trace_and_run_at_once(cls):
                 assert all(torch.equal(t, other.tensors[n]) for n, t in one.tensors.items())
         else:
             torch.testing.assert_close(found, right)
-
-
-# Number formats
 
 
 @both
@@ -205,9 +193,6 @@ def test_a_large_score_in_float16_is_finite_in_the_fused_class_only():
     assert found == {MultiHeadAttention: False, FusedMultiHeadAttention: True}
 
 
-# Shapes
-
-
 @three
 def test_a_batch_of_no_sequences_comes_out_as_it_came(cls):
     mha, _ = made(cls)
@@ -229,9 +214,6 @@ def test_a_nested_x_gets_a_sentence_that_helps(cls):
         mha(jagged)
     out = mha(torch.nested.to_padded_tensor(jagged, 0.0))
     torch.testing.assert_close(out[0, :3], mha(x)[0, :3])
-
-
-# Gradients
 
 
 @both
@@ -299,9 +281,6 @@ def test_inductor_compiles_it_into_one_graph_with_its_gradients(cls):
         strict=True,
     ):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-# Several processes
 
 
 def train(x, mha, how):

@@ -25,8 +25,6 @@ from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 WRITE = [name for name, task in TASKS.items() if isinstance(task, Write)]
 EXPLAIN = [name for name, task in TASKS.items() if isinstance(task, Explain)]
 REPAIR = [name for name in WRITE if TASKS[name].planted]
@@ -68,9 +66,6 @@ def run(source):
     return eval(re.search(r'check\("[\w.]+", (.+?)(, record=False)?\)$', source, re.M)[1], scope)
 
 
-# The notebooks
-
-
 @every("identifier", [*TASKS, *QUIZZES, *papers()])
 def test_every_exercise_ships_open_and_its_solution_proves_itself(identifier):
     asked, solved = cells(identifier)
@@ -93,9 +88,6 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     scenes = [play(case) for case in task.cases]
     slip = task.slips[0]
     assert any(repr(task.slipped(slip, s)) != repr(task.answer(s)) for s in scenes)
-
-
-# Numbers
 
 
 def count(d_in=768, d_out=768, heads=12, **bias):
@@ -217,9 +209,6 @@ def test_other_wrong_numbers_are_told_apart_and_never_get_the_answer(identifier)
     assert messages["unfinished"] == "not answered yet."
 
 
-# Functions
-
-
 @every("identifier", WRITE)
 def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     right = run(cells(identifier)[1].source)
@@ -240,9 +229,6 @@ def test_no_slip_is_right_or_hides_behind_another(identifier):
         assert not same_everywhere(parts, map(task.answer, scenes)), slip.sentence
     for (one, parts), (other, others) in combinations(made, 2):
         assert one.sentence == other.sentence or not same_everywhere(others, parts), one.sentence
-
-
-# What else an answer may do
 
 
 def overwriting(queries, keys):

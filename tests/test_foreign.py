@@ -12,8 +12,6 @@ from torch import nn
 
 from eleven_steps.checks import check_attention, wrong_class
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def attend(q, k, v, hidden, drop=lambda weights: weights):
     """(b, num_heads, num_tokens, head_dim) each; hidden True where a key must not be seen."""

@@ -102,17 +102,12 @@ def test_the_wide_matrix_is_cut_and_transposed(save):
     assert all(parameter.requires_grad for parameter in mha.parameters())
 
 
-def test_dtype_and_sizes_are_those_of_the_checkpoint(save):
-    mha = load_attention(save(checkpoint(d=192, dtype=torch.bfloat16)), 0)
-    assert {parameter.dtype for parameter in mha.parameters()} == {torch.bfloat16}
-    assert mha(torch.randn(1, 3, 192, dtype=torch.bfloat16)).isfinite().all()
-    assert (mha.num_heads, mha.head_dim, mha.context_length) == (3, 64, 1024)
-
-
-def test_loading_draws_no_random_numbers_and_lets_go_of_the_file(save):
-    tensors = checkpoint()
+def test_loading_draws_no_random_numbers_lets_go_of_the_file_and_keeps_its_form(save):
+    tensors = checkpoint(d=192, dtype=torch.bfloat16)
     path, before = save(tensors), torch.get_rng_state()
     mha = load_attention(path, 0)
     assert torch.equal(torch.get_rng_state(), before)
     path.write_bytes(bytes(path.stat().st_size))
     assert torch.equal(mha.out_proj.bias, tensors["h.0.attn.c_proj.bias"])
+    assert {parameter.dtype for parameter in mha.parameters()} == {torch.bfloat16}
+    assert (mha.num_heads, mha.head_dim, mha.context_length) == (3, 64, 1024)

@@ -6,7 +6,6 @@ how far it is.
 
 from threading import Lock
 
-import pytest
 import torch
 from said import answers, typed
 from sampled import sampled, whole
@@ -16,8 +15,6 @@ from torch.nn import functional as F
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge import classes, probes
 from eleven_steps.checks.judge.say import say
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 SOURCE = """
 class Mine(nn.Module):
@@ -79,9 +76,6 @@ def test_without_its_source_a_constructor_is_put_at_the_same_step(edits):
     bare, known = (check_attention(edited(edits, filed)) for filed in (False, True))
     assert bare.step == known.step
     assert "in the line" not in bare.message
-
-
-# The table
 
 
 def test_what_is_not_found_again_elsewhere_is_told_as_seen_once(monkeypatch):

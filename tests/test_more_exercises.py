@@ -22,9 +22,6 @@ ORDER = "IGMDBPKOLAF"
 FORWARD = QUIZZES["the_order.1"]
 
 
-# The notebooks
-
-
 def test_the_numbers_are_true_and_what_is_usually_said_instead_is_a_slip():
     hidden, mha = MultiHeadAttention(6, 6, 6, 0.0, 1).mask, MultiHeadAttention(6, 8, 6, 0.0, 4)
     still = [h for h in (1, 2, 3, 4, 6, 12) if swapped(12, h).is_contiguous()]
@@ -76,9 +73,6 @@ def test_a_fresh_problem_does_not_show_its_answers(kind):
     assert str(problem) == f"○ {said}" and said in re.sub("<[^>]+>", "", problem.display)
 
 
-# To choose
-
-
 def asked_about(identifier):
     """The Markdown above an exercise: its numbers as texts, and its lines by letter."""
 
@@ -107,9 +101,6 @@ def test_what_is_to_be_explained_comes_of_one_line_alone():
     made = {letter: eval(line, scope)[0, 0].tolist() for letter, line in lines.items()}
     alike = [letter for letter, row in made.items() if row == [*map(int, shown.split())]]
     assert alike == [QUIZZES["find.2"].answer] and len({*map(tuple, made.values())}) == 4
-
-
-# To put in order
 
 
 def forward(letters):
@@ -159,9 +150,6 @@ def test_the_notebook_shows_the_lines_that_are_judged():
     texts = [c.source for c in renew.read(renew.NOTEBOOKS / "12_the_class.ipynb").cells]
     lines = [f"{letter}  {line.code}" for letter, line in FORWARD.lines.items()]
     assert any("\n".join(lines) in text for text in texts)
-
-
-# To write a test
 
 
 def compare(cls):

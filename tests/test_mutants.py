@@ -14,8 +14,6 @@ from torch.nn import functional as F
 
 from eleven_steps.checks import check_attention, wrong_class
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 HEAD = """
 class Mine(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):

@@ -81,7 +81,7 @@ def states(reading):
         (FusedMultiHeadAttention, "###########"),
     ],
 )
-def test_it_is_read_as_far_as_it_is_right(cls, seen, one_thread):
+def test_it_is_read_as_far_as_it_is_right(cls, seen):
     reading = read_class(cls)
     assert states(reading) == seen and reading.says
     view = sliders.explore_class(reading)  # nothing of it may stop Run All
@@ -89,7 +89,7 @@ def test_it_is_read_as_far_as_it_is_right(cls, seen, one_thread):
     assert "hash over" in repr(view)
 
 
-def test_the_tensors_are_its_own(one_thread):
+def test_the_tensors_are_its_own():
     reading, (_, right) = read_class(wrong_class("softmax_over_queries")), run()
     for step in reading.steps[:6]:
         assert step.tensors.keys() == right[step.name].keys()
@@ -105,7 +105,7 @@ def test_the_tensors_are_its_own(one_thread):
     assert own["code"].startswith("def forward(") and not own["shapes"]
 
 
-def test_what_has_another_shape_is_laid_out_in_that_shape(one_thread):
+def test_what_has_another_shape_is_laid_out_in_that_shape():
     reading = read_class(wrong_class("view_straight"))
     view = sliders.explore_class(reading)
     own = view.data["stage"]["own"]
@@ -115,7 +115,7 @@ def test_what_has_another_shape_is_laid_out_in_that_shape(one_thread):
         assert torch.equal(unpacked(own["tensors"][name]["numbers"]), tensor.flatten())
 
 
-def test_what_has_no_place_stands_in_tables(one_thread):
+def test_what_has_no_place_stands_in_tables():
     reading = read_class(wrong_class("view_straight"))
     cut = {name: tensor[:, :1] for name, tensor in reading.steps[2].tensors.items()}
     reading.steps[2].tensors.clear()
@@ -141,7 +141,7 @@ def next_shares(model, tokens, off):
     return model.unembedding(x)[0, -1].softmax(dim=-1)
 
 
-def test_it_says_what_the_trained_model_says(one_thread):
+def test_it_says_what_the_trained_model_says():
     spoken = sliders.explore_class(read_class(MultiHeadAttention)).data["voice"]
     model = load_moments()[-1].model
     assert len(spoken) == 6 and all(len(each["states"]) == 6 for each in spoken)
@@ -159,12 +159,12 @@ def test_it_says_what_the_trained_model_says(one_thread):
     assert whole["next"][0] == ["Bert", 0.99] and last["next"][0][1] < 0.2
 
 
-def test_a_class_keeps_its_own_mask(one_thread):
+def test_a_class_keeps_its_own_mask():
     spoken = sliders.explore_class(read_class(KeepsThePast)).data["voice"]
     assert spoken[0]["states"][0]["next"][0] == ["Bert", 0.99]
 
 
-def test_a_class_that_fails_at_a_sentence_says_so(one_thread):
+def test_a_class_that_fails_at_a_sentence_says_so():
     view = sliders.explore_class(read_class(otherwise(only_three)))
     assert view.data["voice"] is None and "cannot read a sentence: KeyError" in repr(view)
 

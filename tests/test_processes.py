@@ -90,9 +90,6 @@ def near(ours, right):
     assert (ours - right).abs().max() <= 1e-6
 
 
-# Equal to one process
-
-
 @pytest.mark.parametrize("num_kv_heads", [1, 2])
 def test_copied_heads_of_keys_equal_one_forward_and_back(group, num_kv_heads):
     (mha, x, right), places = made(num_kv_heads), group.num_processes
@@ -138,9 +135,6 @@ def here():
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
-# Memory
-
-
 def hold(x, mha, forward):
     """Return the most bytes that a pass and its way back hold at once, weights not counted."""
     x = x.clone().requires_grad_()
@@ -169,9 +163,6 @@ def test_a_function_of_a_notebook_travels_with_what_it_names(tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), cells)
     luggage = pack(cells["told"])
     assert set(luggage.values) == {"factor"} and luggage.unpack()(5.0) == [7.5, 5]
-
-
-# Their end
 
 
 def dies(how, where):

@@ -57,9 +57,6 @@ def imports_of(path):
     return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
 
 
-# Rooms
-
-
 def test_a_name_of_a_file_stands_for_one_thing():
     named = [*FILES.values(), *TOOLS]
     names = Counter(path.stem for path in named if path.stem != "__init__")
@@ -82,9 +79,6 @@ def test_notebooks_and_tools_import_the_public_face():
             inside = re.match(r"eleven_steps\.(checks|pictures|sliders)\.", module)
             assert not inside or module.startswith(own), (path, name)
             assert module not in FILES or "._" not in name, (path, name)
-
-
-# Dependencies
 
 
 def requirements(name):
@@ -145,9 +139,6 @@ def test_every_package_is_installed():
     }
     inside = {f"eleven_steps.helpers{each}" for each in ("", ".data")}
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | inside
-
-
-# Commands
 
 
 def test_a_second_run_does_not_install_again(tmp_path):

@@ -38,9 +38,6 @@ def test_a_part_that_does_nothing_makes_its_row_red(prove, monkeypatch, part, do
     assert proofs and not any(equal for _, equal in prove.rows(proofs))
 
 
-# The table of models
-
-
 def test_every_model_of_the_table_has_its_rows():
     proven = [(proof.change, proof.kind) for proof in MODEL_PROOFS]
     wanted = []
@@ -53,6 +50,16 @@ def test_every_model_of_the_table_has_its_rows():
         wanted += [(name, kind) for kind, layers in kinds.items() if layers]
     assert sorted(proven) == sorted(wanted)
     assert len(PROOFS) >= 75
+
+
+NAMED = {"chunk": "attention_chunk_size", "temperature": "floor_scale"}
+NAMED |= {
+    "block": "index_block_size",
+    "top_blocks": "index_topk_blocks",
+    "index_pool": "index_kpool",
+}
+NAMED |= {"borrowing": "num_kv_shared_layers", "out_rank": "o_lora_rank"}
+NAMED |= {"rope_base": "compress_rope_theta", "out_groups": "o_groups"}
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -84,12 +91,7 @@ def test_the_table_says_what_the_configuration_says(name):
         index = config.index_topk, config.index_n_heads, config.index_head_dim
         assert index == (model.top_keys, model.index_heads, model.index_dim)
     assert model.cap == (getattr(config, "attn_logit_softcapping", None) or 0)
-    named = {"chunk": "attention_chunk_size", "temperature": "floor_scale"}
-    named |= {"block": "index_block_size", "top_blocks": "index_topk_blocks"}
-    named |= {"borrowing": "num_kv_shared_layers", "out_groups": "o_groups"}
-    named |= {"out_rank": "o_lora_rank", "rope_base": "compress_rope_theta"}
-    named |= {"index_pool": "index_kpool"}
-    for ours, theirs in named.items():
+    for ours, theirs in NAMED.items():
         if hasattr(config, theirs):
             assert getattr(model, ours) == getattr(config, theirs)
     assert model.sharing == (getattr(config, "indexer_types", None) or []).count("shared")

@@ -72,19 +72,6 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     assert path.read_text("utf-8") == before
 
 
-@pytest.mark.parametrize("before", [None, "somewhere/progress.json"])
-def test_nothing_is_done_only_meanwhile(monkeypatch, before):
-    for name in ("PYTHONPATH", renew.PROGRESS):
-        monkeypatch.delenv(name)
-        if before is not None:
-            monkeypatch.setenv(name, before)
-    with renew.as_shipped():
-        assert not os.path.exists(os.environ[renew.PROGRESS])
-        assert os.environ[renew.PROGRESS] != before
-        assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == str(renew.NOTEBOOKS.parent)
-    assert os.environ.get(renew.PROGRESS) == os.environ.get("PYTHONPATH") == before
-
-
 @pytest.mark.nightly
 def test_another_checkout_renews_and_tests_its_own_code(tmp_path):
     """Two checkouts, one environment, in which one of them is installed."""

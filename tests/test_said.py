@@ -26,8 +26,6 @@ from eleven_steps.checks.run.cases import BIASED, MAIN, TASK_CASES
 from eleven_steps.checks.run.copies import as_data
 from helpers.attention import MultiHeadAttention
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 every = pytest.mark.parametrize
 inf = math.inf
 
@@ -194,9 +192,6 @@ def test_each_slip_of_the_catalogue_is_tried_with_real_code():
     assert not listed - real, "said/answers.toml has no code that makes these slips"
 
 
-# The sizes of a case
-
-
 @every("case", [MAIN, BIASED])
 def test_the_sizes_of_a_message_can_be_told_apart(case):
     sizes = list(case.letters.values())
@@ -237,9 +232,6 @@ def test_each_size_that_could_be_typed_differs_between_cases(identifier):
             assert len(shares) > 1 or max(shares) <= 1, f"{one} by {other}"
 
 
-# A slip of ours
-
-
 class Broken(nn.Module):
     def __init__(self, *sizes, qkv_bias=False):
         super().__init__()
@@ -276,9 +268,6 @@ def test_a_slip_of_ours_is_no_verdict(place, monkeypatch):
     )
 
 
-# What is shown beside a message
-
-
 def test_what_an_answer_prints_is_shown_and_is_short():
     def scores_of(queries, keys):
         print("<b>", queries.shape, "x" * 5000)
@@ -300,9 +289,6 @@ def test_the_lines_beside_a_message_make_what_it_speaks_of():
     number = eval(last, scope)[1, 0, 0, 0]
     assert f"scores[1, 0, 0, 0] is {number:.4f}, and" in outcome.message
     assert "right on the whiteboard, but not everywhere" in outcome.message
-
-
-# What comes back is looked at without running any of it
 
 
 class Liar(torch.Tensor):

@@ -8,7 +8,7 @@ import pytest
 import renew
 import torch
 
-from eleven_steps.beyond.since import load_since, show_change
+from eleven_steps.beyond.since import load_since
 from eleven_steps.beyond.variants import *
 from eleven_steps.sliders import explore_cache
 from helpers.trace import trace
@@ -64,15 +64,6 @@ def test_a_model_keeps_what_the_table_says(name):
     built = small.build(6).plus(cache)
     built(torch.randn(1, 6, small.d_model))
     assert cache.nbytes == 4 * 6 * small.kept_in(in_window=small.window_layers == small.num_layers)
-
-
-def test_a_change_is_shown_beside_the_lectures_lines():
-    added, replaced = show_change("scores", Alibi), show_change("softmax", Sinks)
-    assert added.splitlines()[0] == "  scores = queries @ keys.transpose(2, 3)"
-    assert all(line.startswith("+ ") for line in added.splitlines()[1:])
-    assert replaced.splitlines()[0] == "- return torch.softmax(scaled, dim=-1)"
-    assert "+ hidden = hidden | " in show_change("mask", Padding)
-    assert "check_padding" not in show_change("mask", Padding)
 
 
 def test_the_film_of_the_cache_shows_what_the_whole_pass_computes():

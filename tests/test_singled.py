@@ -7,7 +7,6 @@ functions below.
 import itertools
 import time
 
-import pytest
 import torch
 from attention_variants import Base
 from said import as_read
@@ -16,8 +15,6 @@ from test_judge import edited
 
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.run.cases import COUNTS, cases_of
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 BEGIN = "b, num_tokens, d_in = x.shape"
 SCORES = "scores = queries @"
@@ -94,9 +91,6 @@ def test_scores_from_distances_are_right():
     product = "scores = queries @ keys.transpose(2, 3)"
     verdict = check_attention(edited([(product, f"scores = ({squares} - {distance}) / 2")]))
     assert verdict.passed, verdict
-
-
-# The rule
 
 
 def test_the_cases_have_what_programs_single_out_and_stay_cheap():

@@ -44,17 +44,6 @@ def test_tensors_are_detached_copies_with_their_strides():
     assert steps[9].tensors["context"].is_contiguous()
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_mode_gradients_and_grad_mode_are_left_alone(training):
-    mha, x = build(TELLING)
-    mha.train(training)
-    trace(mha, x)
-    assert {module.training for module in mha.modules()} == {training}
-    assert all(parameter.requires_grad for parameter in mha.parameters())
-    assert all(parameter.grad is None for parameter in mha.parameters())
-    assert torch.is_grad_enabled()
-
-
 @pytest.mark.parametrize(
     ("dropout", "training", "moves"), [(0.5, True, True), (0.5, False, False), (0.0, True, False)]
 )
@@ -64,3 +53,5 @@ def test_random_numbers_are_drawn_for_dropout_only(dropout, training, moves):
     before = torch.get_rng_state()
     trace(mha, x)
     assert torch.equal(torch.get_rng_state(), before) is not moves
+    assert {module.training for module in mha.modules()} == {training} and torch.is_grad_enabled()
+    assert all(p.requires_grad and p.grad is None for p in mha.parameters())

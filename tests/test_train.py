@@ -9,8 +9,6 @@ from eleven_steps.beyond.grammar import make_stories, read
 from eleven_steps.beyond.tiny import TinyModel, measure, story_loss
 from helpers import examples
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.mark.nightly
 def test_training_lowers_the_loss_and_is_the_same_for_the_same_seed():

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 import torch
 from attention_variants import Base, causal, mixing, softmax, weighing  # noqa: F401 - said/tried.toml
 from said import typed
@@ -11,8 +10,6 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from eleven_steps.checks import check_attention
-
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def scoring(score):

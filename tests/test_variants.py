@@ -46,9 +46,6 @@ def test_without_parts_it_is_the_lectures_class_to_the_bit(dtype, qkv_bias, size
     modules[1].load_state_dict(modules[0].state_dict())
 
 
-# Each part
-
-
 @pytest.mark.parametrize("parts, first", PARTS.values(), ids=PARTS)
 def test_a_part_changes_its_step_and_none_before(parts, first):
     variant, x = make(parts)
@@ -93,9 +90,6 @@ def test_the_delta_part_reads_as_the_rule_does():
 
 ALONE = "full", "other", "delta", "pools", "pools that overlap"  # no cache can stand beside these
 SELF = [name for name in PARTS if name not in ALONE]
-
-
-# Padding
 
 
 @pytest.mark.parametrize("is_padding", [LEFT, LEFT.flip(1)], ids=["left", "right"])
@@ -150,9 +144,6 @@ def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
     assert kept.nbytes == B * TOKENS * numbers * 4
 
 
-# Widths
-
-
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize(
     ("out_features", "head_dim", "out_bias"), [(5, 7, False), (D_OUT, D_OUT // HEADS, True)]
@@ -175,9 +166,6 @@ def test_compiles_into_one_graph(name):
     torch._dynamo.reset()
     compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)
-
-
-# Errors
 
 
 def test_bad_calls_are_refused():

@@ -19,7 +19,7 @@ from test_notebooks_in_browser import (
 )
 from waits import resize, settle, until
 
-# One with a stage and one with a film; WHOLE_SITE=1 takes all, and minutes.
+# One with a stage and one with a film.
 SOME = ["00_start_here", "00_tensors"]
 MORE = ["01_shape", "00_why_attention"]
 # Without the questions, which take as long as the rest: test_questions_in_browser.py has them.
@@ -32,8 +32,7 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 @pytest.fixture(scope="module", params=[SOME, pytest.param(MORE, marks=pytest.mark.nightly)])
 def site(request, tmp_path_factory):
     """The address of a folder with the pages of some notebooks, and these."""
-    every = "WHOLE_SITE" in os.environ
-    paths = [path for path in NOTEBOOKS if every or path.stem in request.param]
+    paths = [path for path in NOTEBOOKS if path.stem in request.param]
     folder = tmp_path_factory.mktemp("site")
     own = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", BUILD, "--to", folder, *paths]

@@ -1,15 +1,10 @@
-"""Every kind of picture in every viewer of notebooks: seen, legible, with words beside it.
-
-SCREENSHOTS=FOLDER keeps what each viewer shows, for eyes.
-"""
+"""Every kind of picture in every viewer of notebooks: seen, legible, with words beside it."""
 
 import base64
 import io
 import itertools
-import os
 import re
 from html import escape
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -22,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from playwright.sync_api import expect
 from renew import METADATA, VIEW
 from traitlets.config import Config
-from waits import resize, soon
+from waits import soon
 
 from eleven_steps import pictures, sliders
 from eleven_steps.pictures import Shown
@@ -105,15 +100,6 @@ def check_seen(page, gallery, where=".jp-OutputArea-output"):
     text = page.locator("body").inner_text()
     assert not re.search(r"base64|<img|&lt;|Error displaying|model not found", text)
     return images
-
-
-@pytest.fixture
-def page(page, request):
-    """An empty page; SCREENSHOTS keeps what it shows in the end."""
-    yield page
-    if "SCREENSHOTS" in os.environ:
-        resize(page, 1280, 6500)
-        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"{request.node.name}.png")
 
 
 def check_ground(image, scheme):
