@@ -12,14 +12,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.meeting import MEETINGS, of_another
-from eleven_steps.checks.judge.path import (
-    Difference,
-    Walk,
-    makes_nan,
-    op_name,
-    same_numbers,
-    stage_of,
-)
+from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, same_numbers, stage_of
 from eleven_steps.checks.judge.read import FAMILIES, HIDDEN
 from eleven_steps.checks.judge.syntax import (
     CUT,
@@ -30,6 +23,7 @@ from eleven_steps.checks.judge.syntax import (
     around,
     call_name,
     of_self,
+    op_name,
     parsed,
     set_in,
 )

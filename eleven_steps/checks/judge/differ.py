@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.at_fault import at_fault
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, stage_of, step_for, walk
+from eleven_steps.checks.judge.path import Difference, Walk, stage_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import (
     CUT,
@@ -28,7 +28,9 @@ from eleven_steps.checks.judge.syntax import (
     call_name,
     dropped_call,
     of_self,
+    op_name,
     parsed,
+    step_for,
 )
 from eleven_steps.checks.know.catalogue import mistake_named
 from eleven_steps.checks.know.right import play

@@ -4,8 +4,8 @@ import contextlib
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk, op_name, step_for
-from eleven_steps.checks.judge.syntax import MEET, TURN, in_meeting
+from eleven_steps.checks.judge.path import Difference, Walk
+from eleven_steps.checks.judge.syntax import MEET, TURN, in_meeting, op_name, step_for
 from eleven_steps.checks.run.isolate import attempt
 from eleven_steps.checks.run.recording import Op
 

@@ -16,11 +16,11 @@ from eleven_steps.checks.judge.syntax import (
     MEET,
     NORM,
     SCALE,
-    SHUFFLE,
     TURN,
     around,
     call_name,
-    in_meeting,
+    op_name,
+    step_for,
     target_of,
 )
 from eleven_steps.checks.run.cases import LAYERS
@@ -29,7 +29,6 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OVER_KEYS = {"sum": "sum", "max": "amax", "amax": "amax", "logsumexp": "logsumexp"}
-TAKES_APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 
 
 @dataclass(frozen=True)
@@ -340,102 +339,3 @@ def own_text(index: int, walked: Walk, before: int | None = None) -> str:
         if place:
             return place.expression
     return walked.trace.layers.get(index, walked.trace.names.get(index, ""))
-
-
-# The step that a call is for: by what it is, what it gets, and how far forward has come
-
-
-def op_name(op: Op) -> str:
-    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
-    return op.name.strip("_")
-
-
-def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
-    """Return 1 to 11; phase is a number in FAMILIES, normed whether scores have met a softmax."""
-    name, at = op_name(op), FAMILIES[phase]
-    real = [reading for reading in given if reading.family in FAMILIES[1:]]
-    families = [reading.family for reading in given]
-    first = real[0] if real else Reading("none")
-    if name == "linear" or "layer" in families and real and name in MEET | {"add", "mul"}:
-        layer = next((reading.who for reading in given if reading.family == "layer"), "")
-        return _layer_step(layer, name, first, at)
-    if name in MEET and len(real) == 1 and first.stage in (1, 2):
-        return 2  # x, queries, keys or values, not grouped yet, and nothing they meet in any step
-    if name in MEET:
-        return 8 if "scores" in families or phase >= 3 else 5
-    summed = name in ("sum", "mean") and first.part and first.family in ("context", "projected")
-    weighted = name == "mul" and {"scores", "projected"} <= {*families}
-    if phase >= 3 and (summed or weighted):
-        return 8
-    raw = first.family == "scores" and first.state is not None and not first.state.grown
-    if raw and name == "sum" and first.state.hidden == "none":
-        return 5  # over heads
-    joined = first.family == "context" and not first.part and name in ("sum", "amax", "max")
-    if name in NORM and not joined and not (name in ("sum", "max", "min") and phase < 3):
-        return 7
-    if name == "setitem" and real:
-        placed = {"scores": 6 if at == "scores" else 8, "context": 8, "out": 11}
-        return placed.get(real[-1].family, 4)
-    beside = "const" in families and phase >= 3 and name not in CUT | TURN
-    if name in MASK or given and not real or beside:
-        return 6
-    if name in TURN | CUT:
-        return _layout_step(op, name, first, at, phase)
-    if normed and first.family == "scores" and name == "mean":
-        return 8
-    furthest = max(real, key=lambda reading: FAMILIES.index(reading.family), default=first)
-    return _elementwise_step(name, furthest, phase, at)
-
-
-def _layer_step(layer: str, name: str, first: Reading, at: str) -> int:
-    if layer.startswith("W_gate"):
-        return 10
-    of_out = layer.startswith("out_proj")
-    told = (of_out or layer.startswith(LAYERS[:3])) and (name != "linear" or at != "scores")
-    late = of_out if told else at not in ("x", "projected")
-    after = at in ("context", "out") or late
-    own = first.family != "x" or of_out and at not in ("x", "projected")
-    return 11 if after and own else 2
-
-
-def _layout_step(op: Op, name: str, first: Reading, at: str, phase: int) -> int:
-    by_head = first.family == "projected" and (first.stage or 0) >= 4
-    late = by_head or first.family in ("scores", "context")
-    if in_meeting(op.place) and (late or name in TURN and first.family == "none"):
-        return 8 if phase >= 3 else 5
-    if at in ("context", "out") or at == "scores" and first.family == "none":
-        if first.family == "out" or at == "out":
-            return 11
-        if name in TURN:
-            return 9
-        joined = first.family == "context" and first.axes and first.axes[0] in ("bh", "hb")
-        return 9 if joined else 10
-    if first.stage == 4 and name in SHUFFLE:
-        if "g" in "".join(first.axes):  # key heads on their way to each query head
-            return 4
-        return 8 if first.who == "values" else 5
-    grown = first.family == "scores" and first.state and first.state.grown
-    if first.family == "scores" and name not in TURN:
-        return (8 if name in ("cat", "stack") else 7) if grown else 5
-    if grown:  # weights turn for nothing but to meet values
-        return 8
-    if "w" in "".join(first.axes or ()) and name in TAKES_APART:
-        return max(first.stage or 2, 2)
-    if first.family == "x":
-        return 2
-    into = sum(type(number) is int for number in op.numbers)
-    grouped = first.stage in (3, 4) and name in ("view", "reshape", "flatten") and into < 4
-    return 4 if name in TURN or grouped else 3
-
-
-def _elementwise_step(name: str, first: Reading, phase: int, at: str) -> int:
-    stage = first.stage or 0
-    if first.family == "projected" and phase < 3:
-        if name in SCALE | {"pow"} and "values" not in first.who:
-            return 7
-        return 2 if stage <= 3 else 8 if first.who == "values" else 5
-    if first.family == "projected":
-        return 8 if at in ("scores", "context") else 5
-    if first.family == "context":
-        return 8 if stage <= 8 and name not in ("mean", "sum", "amax") else 10
-    return {"x": 2, "out": 11}.get(first.family, 7)

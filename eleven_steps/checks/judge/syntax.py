@@ -1,11 +1,17 @@
-"""What calls are called, and what a place in the learner's source says of one."""
+"""What a call is: what it is called, what its place in the source says, which step it is for.
+
+No tensor is looked at: what one holds is read elsewhere, and comes as a Reading.
+"""
 
 import ast
 import functools
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from eleven_steps.checks.judge.read import FAMILIES, Reading
+from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.places import Place
+from eleven_steps.checks.run.recording import Op
 
 
 def _names(text: str) -> frozenset[str]:
@@ -32,6 +38,8 @@ NORM = _names("amax amin dropout exp log_softmax logsumexp max min sigmoid softm
 SHUFFLE = _names("expand flip getitem index_select narrow pad repeat roll")
 KEEP = _names("clone contiguous detach double dropout float requires_grad to type written")
 SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv")
+REGROUPS, LAYERED = {"view", "reshape", "flatten"}, MEET | {"add", "mul"}
+TAKES_APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 
 
 @functools.lru_cache(4096)
@@ -154,3 +162,136 @@ def target_of(node: ast.Assign | ast.For) -> tuple[ast.expr, ast.expr]:
     if isinstance(node, ast.For):
         return node.iter, node.target
     return node.value, node.targets[0]
+
+
+# The step that a call is for: by what it is, what it gets, and how far forward has come
+
+
+def op_name(op: Op) -> str:
+    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
+    return op.name.strip("_")
+
+
+class _Call:
+    """What tells the step of a call: what it is, what it gets, and how far forward has come."""
+
+    def __init__(self, op: Op, given: list[Reading], phase: int, normed: bool):
+        self.name, self.at, self.normed = op_name(op), FAMILIES[phase], normed
+        self.families = [reading.family for reading in given]
+        self.real = [reading for reading in given if reading.family in FAMILIES[1:]]
+        self.first = first = self.real[0] if self.real else Reading("none")
+        self.furthest = max(self.real, key=lambda e: FAMILIES.index(e.family), default=first)
+        self.layer = next((reading.who for reading in given if reading.family == "layer"), "")
+        self.layered = self.name == "linear" or self.layer and self.real and self.name in LAYERED
+        self.scored = phase >= 3  # whether there are scores
+        self.sizes = sum(type(number) is int for number in op.numbers)  # how many it is told
+        self.family, self.state, self.axes = first.family, first.state, "".join(first.axes or ())
+        self.grown = first.family == "scores" and first.state and first.state.grown
+        self.raw = first.family == "scores" and not self.grown
+        self.shuffles = first.stage == 4 and self.name in SHUFFLE
+        # whether it lays out what meets next, inside of the product or where heads come first
+        by_head = first.family == "projected" and (first.stage or 0) >= 4
+        late = by_head or first.family in ("scores", "context")
+        turns = self.name in TURN and first.family == "none"
+        self.to_meet = in_meeting(op.place) and (late or turns)
+
+
+def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
+    """Return 1 to 11; phase is a number in FAMILIES, normed whether scores have met a softmax."""
+    return _by_table(STEP_OF, _Call(op, given, phase, normed))
+
+
+def _by_table(rows: Sequence, call: _Call) -> int:
+    """The step of the first row that holds, which may be told by a table or function of its own."""
+    step = next(step for holds, step in rows if holds(call))
+    return step if isinstance(step, int) else step(call)
+
+
+def _layer_step(c: _Call) -> int:
+    if c.layer.startswith("W_gate"):
+        return 10
+    of_out = c.layer.startswith("out_proj")
+    told = (of_out or c.layer.startswith(LAYERS[:3])) and (c.name != "linear" or c.at != "scores")
+    late = of_out if told else c.at not in ("x", "projected")
+    after = c.at in ("context", "out") or late
+    own = c.first.family != "x" or of_out and c.at not in ("x", "projected")
+    return 11 if after and own else 2
+
+
+def _made_of_products(c: _Call) -> bool:
+    """Whether scores and values meet number by number, or their products are summed."""
+    products = c.first.part and c.first.family in ("context", "projected")
+    summed = c.name in ("sum", "mean") and products
+    return c.scored and (summed or c.name == "mul" and {"scores", "projected"} <= {*c.families})
+
+
+def _over_heads(c: _Call) -> bool:
+    """Whether heads, or numbers of no scores yet, are joined: that is no part of a softmax."""
+    context = c.first.family == "context" and not c.first.part
+    joins = context and c.name in ("sum", "amax", "max")
+    return joins or c.name in ("sum", "max", "min") and not c.scored
+
+
+def _numbers_step(c: _Call) -> int:
+    """What works number by number: the step of the tensor that has come furthest."""
+    family, who, stage = c.furthest.family, c.furthest.who, c.furthest.stage or 0
+    if family == "projected" and not c.scored:
+        if c.name in SCALE | {"pow"} and "values" not in who:
+            return 7
+        return 2 if stage <= 3 else 8 if who == "values" else 5
+    if family == "projected":
+        return 8 if c.at in ("scores", "context") else 5
+    if family == "context":
+        return 8 if stage <= 8 and c.name not in ("mean", "sum", "amax") else 10
+    return {"x": 2, "out": 11}.get(family, 7)
+
+
+def _written_step(c: _Call) -> int:
+    """The step of what is written into a part of a tensor."""
+    scores = 6 if c.at == "scores" else 8
+    return {"scores": scores, "context": 8, "out": 11}.get(c.real[-1].family, 4)
+
+
+def _meets_step(c: _Call) -> int:
+    return 8 if "scores" in c.families or c.scored else 5
+
+
+# The tables. A row holds once those above it do not: what is surer to tell comes first.
+LAID_EARLY = (  # before there is a context
+    (lambda c: c.shuffles and "g" in c.axes, 4),  # key heads on their way to each query head
+    (lambda c: c.shuffles, lambda c: 8 if c.first.who == "values" else 5),
+    (lambda c: c.raw and c.name not in TURN, 5),
+    (lambda c: c.grown and c.name not in TURN | {"cat", "stack"}, 7),
+    (lambda c: c.grown, 8),  # weights turn for nothing but to meet values
+    (lambda c: "w" in c.axes and c.name in TAKES_APART, lambda c: max(c.first.stage or 2, 2)),
+    (lambda c: c.family == "x", 2),
+    (lambda c: c.name in TURN, 4),
+    (lambda c: c.first.stage in (3, 4) and c.name in REGROUPS and c.sizes < 4, 4),
+    (lambda c: True, 3),
+)
+LAID = (
+    (lambda c: c.to_meet, lambda c: 8 if c.scored else 5),
+    (lambda c: c.at == "out" or c.at == "context" and c.family == "out", 11),
+    (
+        lambda c: c.at != "context" and (c.at != "scores" or c.real),
+        lambda c: _by_table(LAID_EARLY, c),
+    ),
+    (lambda c: c.name in TURN, 9),
+    (lambda c: c.family == "context" and c.first.axes and c.first.axes[0] in ("bh", "hb"), 9),
+    (lambda c: True, 10),
+)
+STEP_OF = (
+    (lambda c: c.layered, _layer_step),
+    # x, queries, keys or values, not grouped yet, and nothing they meet in any step
+    (lambda c: c.name in MEET and len(c.real) == 1 and c.first.stage in (1, 2), 2),
+    (lambda c: c.name in MEET, _meets_step),
+    (_made_of_products, 8),
+    (lambda c: c.name == "sum" and c.raw and c.state and c.state.hidden == "none", 5),  # over heads
+    (lambda c: c.name in NORM and not _over_heads(c), 7),
+    (lambda c: c.name == "setitem" and c.real, _written_step),
+    (lambda c: c.name in MASK or c.families and not c.real, 6),
+    (lambda c: "const" in c.families and c.scored and c.name not in CUT | TURN, 6),
+    (lambda c: c.name in TURN | CUT, lambda c: _by_table(LAID, c)),
+    (lambda c: c.normed and c.family == "scores" and c.name == "mean", 8),
+    (lambda c: True, _numbers_step),
+)

@@ -9,7 +9,7 @@ import torch
 
 from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.likeness import hides_other
-from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, op_name, own_text
+from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, own_text
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.judge.syntax import (
@@ -24,6 +24,7 @@ from eleven_steps.checks.judge.syntax import (
     around,
     call_name,
     in_meeting,
+    op_name,
     operands,
     parsed,
     set_in,
