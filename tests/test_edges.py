@@ -50,19 +50,8 @@ def test_quantized_layers_are_used(cls):
         quantized(x[..., :4])
 
 
-class Wrapped(nn.Module):
-    """A layer around a layer, as adapters put one: it has neither in_features nor a weight."""
-
-    def __init__(self, layer):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x):
-        return self.layer(x)
-
-
 def wrapped(mha, x):
-    mha.W_query = Wrapped(mha.W_query)
+    mha.W_query = nn.Sequential(mha.W_query)  # as an adapter: no in_features, and no weight
     with pytest.raises(ValueError, match="10 tokens, but context_length is 9"):
         mha(torch.zeros(1, 10, 5))
     return mha(x)

@@ -1,37 +1,19 @@
 """The page that a student gets back says what is theirs, and nothing that is not."""
 
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
 from feedback import pages
 from handed_in import Submission
 from judging import Said
 from named import Person
+from page_read import Page
 from renew import COURSE, read
 from results import course_exercises, results
 
 SITE = "https://example.org/course"
 EVIL = 'score = 42  # <script src="x.js"></script> & "quotes" `ticks`\ncheck("scores.2", score)'
 SOLUTION = 'check("scores.2", 3 * 5 + 4 * 7, record=False)'
-
-
-class Page(HTMLParser):
-    """A page as it was read: every tag with its attributes, the answers, and all text."""
-
-    def __init__(self, content):
-        super().__init__()
-        self.tags, self.answers, self.text = [], [], ""
-        self.feed(content)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        self.answers += [""] * (tag == "pre")
-
-    def handle_data(self, data):
-        self.text += data
-        if self.answers and self.get_starttag_text() == "<code>" and self.tags[-2][0] == "pre":
-            self.answers[-1] += data
 
 
 def page_of(cells, said, exercises=None, late="", student="ada", site=SITE):
@@ -50,36 +32,35 @@ def test_answers_stand_there_as_text_and_the_last_that_was_handed_in_counts():
     page, _ = page_of(['score = 1\ncheck("scores.2", score)', EVIL, SOLUTION], said)
     assert [each.rstrip() for each in page.answers] == [EVIL]
     assert not {"script", "b", "img"} & {tag for tag, _ in page.tags}
-    assert "not 42<b>." in page.text and "0 of 1 point" in page.text
-    assert "Lovelace, Ada" in page.text and "3 * 5" not in page.text
+    assert "not 42<b>." in page.said and "0 of 1 point" in page.said
+    assert "Lovelace, Ada" in page.said and "3 * 5" not in page.said
 
 
 def test_a_page_loads_nothing_and_links_the_notebooks_and_the_step():
     said = {"your_class.1": Said("mistake", "step 6: No score is masked.", False, "no_mask", 5)}
     cells = ['check("your_class.1", Mine)']
     page, _ = page_of(cells, said)
-    links = [given["href"] for tag, given in page.tags if tag == "a"]
-    assert links == [f"{SITE}/13_your_own_class.html", f"{SITE}/06_mask.html"]
+    assert page.links == [f"{SITE}/13_your_own_class.html", f"{SITE}/06_mask.html"]
     assert not {"src", "srcset", "data"} & {name for _, given in page.tags for name in given}
-    assert "link" not in dict(page.tags) and "5 of 11 points" in page.text
+    assert "link" not in dict(page.tags) and "5 of 11 points" in page.said
     alone, _ = page_of(cells, said, site="")
-    assert "a" not in dict(alone.tags) and "06_mask" in alone.text
+    assert "a" not in dict(alone.tags) and "06_mask" in alone.said
 
 
 def test_what_was_never_handed_in_is_one_line():
     said = {"scores.1": Said("right", "right.", True)}
     page, _ = page_of(['check("scores.1", f)'], said, [*course_exercises()])
-    (line,) = [line for line in page.text.splitlines() if "06_mask" in line]
+    (line,) = [line for line in page.said.splitlines() if "06_mask" in line]
     others = {*course_exercises().values()} - {"05_scores"}
-    assert all(name in line and page.text.count(name) == 1 for name in others)
-    assert [tag for tag, _ in page.tags].count("section") == 3 and "mask.1" not in page.text
+    assert all(name in line and page.said.count(name) == 1 for name in others)
+    assert [tag for tag, _ in page.tags].count("section") == 3 and "mask.1" not in page.said
 
 
 @pytest.mark.parametrize("late", ["", "late", "3 mins 31 secs late"])
 def test_what_came_late_is_marked(late):
     said = {"scores.1": Said("right", "right.", True)}
     page, _ = page_of(['check("scores.1", f)'], said, late=late)
-    assert [line for line in page.text.splitlines() if "handed in" in line] == [
+    assert [line for line in page.said.splitlines() if "handed in" in line] == [
         f"This was handed in {late}."
     ] * bool(late)
 
@@ -101,6 +82,6 @@ def test_no_page_has_a_solution_of_the_course_though_the_tags_are_lost():
             continue
         page, _ = page_of([cell.source for cell in code], dict.fromkeys(mine, right))
         solved = [each.source for each in code if "solution" in each.metadata.get("tags", [])]
-        assert not [each for each in solved if each in unescape(page.text)], path.stem
+        assert not [each for each in solved if each in unescape(page.said)], path.stem
         shown += len(page.answers)
     assert shown == len(course_exercises())

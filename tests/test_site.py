@@ -1,7 +1,6 @@
 """The web pages: one for each notebook, linked to each other, loading nothing from elsewhere."""
 
 import re
-from html.parser import HTMLParser
 
 import build_site
 import nbformat
@@ -9,6 +8,7 @@ import pytest
 import renew
 from bank import make
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from page_read import Page
 from question_pages import questions_page
 from site_front import TEXTS, front_page, launch
 from write_bank import by_step
@@ -17,35 +17,6 @@ PATHS = list(renew.COURSE.values())
 TITLES = [renew.read(path).cells[0].source.splitlines()[0][2:] for path in PATHS]
 PAGES = {f"{path.stem}.html" for path in PATHS} | {"index.html", "questions.html", "glossary.html"}
 MATH = re.compile(r"\$|\\[(\[]|\\begin")  # what MathJax would draw
-
-
-class Page(HTMLParser):
-    """Collect a page's links, what it loads, and its prose."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.html = html
-        self.links, self.loads, self.prose, self.said, self.open = [], [], "", "", []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        says = dict(attributes)
-        if tag == "a":
-            self.links.append(says["href"])
-        else:
-            self.loads += [says[key] for key in ("src", "href", "data", "srcset") if key in says]
-        if tag in {"code", "pre", "script", "style", "svg"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if self.open and tag == self.open[-1]:
-            self.open.pop()
-
-    def handle_data(self, text):
-        if not {"script", "style"} & set(self.open):
-            self.said += text
-        if not self.open:
-            self.prose += text
 
 
 def few_questions():
