@@ -110,20 +110,14 @@ def test_there_are_forty_kinds_and_twenty_questions_on_every_step():
 
 def test_both_tests_ask_the_same_of_other_numbers():
     before, after = write_bank.tests(0).values()
-    assert len(before) == 12 and {write_bank.step_of(each.kind) for each in before} == {
-        *STEPS,
-        "class",
-    }
+    assert {write_bank.step_of(each.kind) for each in before} == {*STEPS, "class"}
+    assert len(before) == 12
     for one, other in zip(before, after, strict=True):
         assert one.kind == other.kind and one.tells == other.tells != ""
-        assert not any(
-            "Error" in option.text for option in one.options
-        )  # torch's words diagnose nothing
+        said, others = ({o.text for o in each.options} for each in (one, other))
+        assert "Error" not in "".join(said)  # torch's words diagnose nothing
         assert {o.mistake for o in one.options} == {o.mistake for o in other.options}, one.kind
-        assert (one.text, {o.text for o in one.options}) != (
-            other.text,
-            {o.text for o in other.options},
-        )
+        assert (one.text, said) != (other.text, others)
     told = key("Key", write_bank.tests(0))
     assert all(each.tells in told for each in before)
     assert f"1: pre-test {'ABCD'[before[0].right]}, post-test {'ABCD'[after[0].right]}" in told

@@ -36,6 +36,7 @@ from eleven_steps.pictures import (
     storage,
     tell_words,
 )
+from eleven_steps.pictures.charts import LINES, draw_saturation
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import *
 from helpers.trace import trace
@@ -301,3 +302,16 @@ def test_heads_beyond_the_colours_are_told_by_their_number():
     shown = Shown(tensor(1, 10, 1, 2), "queries", "b num_heads num_tokens head_dim")
     assert {"head 0", "head 8"} <= set(texts(draw_tensors([shown], "Title")))
     assert {"h0", "h8"} <= set(texts(draw_memory([shown], "Title")))
+
+
+def test_a_chart_takes_the_colours_of_the_page():
+    svg = draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 64)}, "It grows").svg
+    assert "#010203" not in svg and "#040506" not in svg
+    assert svg.count("var(--jp-content-font-color1") > 10  # its texts
+    colours = {colour.lower() for colour in re.findall("#[0-9a-fA-F]{6}", svg)}
+    own = {line["color"] for line in LINES.values()}
+    assert colours == {"#212121", "#ffffff", "#757575", *own} and not own & {*HEAD_COLOURS}
+    assert not re.search(r"(?:href|url)[=(]\"?http", svg) and "<script" not in svg
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    assert used == set(re.findall(r' id="([^"]+)"', svg))
+    assert len({line["marker"] for line in LINES.values()}) == len(LINES)

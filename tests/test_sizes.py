@@ -1,4 +1,4 @@
-"""What attention costs, by formula, equals what is counted when it runs."""
+"""What attention costs, by formula, equals what is counted when it runs; how it is timed."""
 
 # ruff: noqa: F403, F405 - every formula there is
 
@@ -7,9 +7,11 @@ import torch
 from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 
+from eleven_steps.beyond import timing
 from eleven_steps.beyond.sizes import *
+from eleven_steps.beyond.timing import time_in_turns, time_steps
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
-from helpers.trace import trace
+from helpers.trace import STEPS, trace
 
 MODELS = load_models()
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -80,3 +82,41 @@ def test_the_explicit_class_holds_its_weights_twice_and_the_fused_never():
     assert 2 * weights <= count_memory(mha, x) < 2.2 * weights
     fused = FusedMultiHeadAttention(64, 64, 512, 0.0, 4)
     assert count_memory(fused, torch.zeros(1, 512, 64)) < weights_memory(1, 4, 512)
+
+
+class Clock:
+    """A clock that moves only when it is told to."""
+
+    now = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(timing, "perf_counter", lambda: Clock.now)
+    return Clock
+
+
+def test_works_take_turns_and_the_shortest_time_counts(clock):
+    order, needs = [], {"a": [3.0, 1.0, 2.0], "b": [4.0, 5.0, 6.0]}
+
+    def work(name):
+        order.append(name)
+        clock.now += needs[name].pop(0)
+
+    found = time_in_turns({name: lambda name=name: work(name) for name in "ab"}, rounds=3)
+    assert "".join(order) == "ababab"
+    assert found == {"a": 1000.0, "b": 4000.0}
+
+
+def test_every_step_gets_its_own_time(clock):
+    costs = dict(zip(STEPS, range(1, 12), strict=True))
+
+    def module(x, record):
+        for name in STEPS:
+            clock.now += costs[name]
+            record(name, x=x)
+        costs["mask"] = 2  # the second round is faster at one step
+
+    found = time_steps(module, None, rounds=2)
+    assert list(found) == list(STEPS)
+    assert found == {name: 1000.0 * cost for name, cost in costs.items()}
