@@ -1,5 +1,7 @@
 """The four classes: published tables, torch's own attention, causality, checkpoints, errors."""
 
+# ruff: noqa: F403, F405 - all its classes
+
 import re
 
 import pytest
@@ -9,12 +11,7 @@ from sizes import TELLING, assert_prints_as, build, legal_sizes, steady
 from torch import nn
 
 from eleven_steps.sliders.source import run_by_line, shown_code
-from helpers.attention import (
-    CausalAttention,
-    FusedMultiHeadAttention,
-    MultiHeadAttention,
-    MultiHeadAttentionWrapper,
-)
+from helpers.attention import *
 from helpers.examples import load_example, load_whiteboard
 from helpers.trace import trace
 

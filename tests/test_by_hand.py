@@ -1,5 +1,7 @@
 """The sheet's numbers are right, every slip gets its sentence, fresh problems are fair."""
 
+# ruff: noqa: F403, F405 - the papers
+
 import functools
 import math
 
@@ -9,15 +11,7 @@ from said import answers, as_read, typed
 from torch import nn
 
 from eleven_steps.checks import check, progress
-from eleven_steps.checks.know.exercises.paper import (
-    CUT,
-    KINDS,
-    Built,
-    Explain,
-    Words,
-    papers,
-    practice,
-)
+from eleven_steps.checks.know.exercises.paper import *
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 

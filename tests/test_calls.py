@@ -388,24 +388,17 @@ def test_what_is_no_attention_is_not_judged(cls):
     assert check_attention(cls, causal=False).kind == "unread"
 
 
-LAYERS = "self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)"
-BETA = "self.beta = nn.Linear(dim, dim)\n        "
 OTHER_ENDS = {
     "Concat": [("proj", "w_concat")],
-    "NoOut": [(LAYERS, "self.qkv = nn.Linear(dim, 3 * dim)"), ("self.proj(", "(")],
-    "Greek": [
-        ("self.proj =", "self.alpha ="),
-        ("self.heads =", f"{BETA}self.heads ="),
-        ("proj", "beta"),
-    ],
-}
+    "Greek": [("self.heads =", "self.beta = nn.Linear(dim, dim)\n        self.heads ="),
+              ("self.proj =", "self.alpha ="), ("proj", "beta")],
+}  # fmt: skip
 
 
 @sampled(
     ("name", "options", "verdict", "says"),
     [
         ("Concat", ["--full"], "right", ""),
-        ("NoOut", ["--full", "--layers", "out_proj=None"], "right", ""),
         ("Greek", ["--full", "--layers", "out_proj=beta"], "right", ""),
         ("Greek", ["--full"], "not judged", "out_proj is not clear: name them in `--layers LAYER="),
         ("Concat", [], "wrong", "ask again with `--full`"),

@@ -1,5 +1,7 @@
 """Both classes at their edges: what docs/class.md lists works, and what it says cannot, cannot."""
 
+# ruff: noqa: F403, F405 - all its classes
+
 import copy
 import io
 import pickle
@@ -13,12 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from eleven_steps.beyond.processes import Processes
 from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
-from helpers.attention import (
-    CausalAttention,
-    FusedMultiHeadAttention,
-    MultiHeadAttention,
-    MultiHeadAttentionWrapper,
-)
+from helpers.attention import *
 from helpers.trace import trace
 
 BOTH = [MultiHeadAttention, FusedMultiHeadAttention]

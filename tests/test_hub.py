@@ -56,15 +56,6 @@ c.JupyterHub.load_roles = [
 """
 
 
-def free_ports(number):
-    """Return ports that nobody listens on."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     """Start a hub whose learners share the course's folder; return its address and its folder."""
@@ -73,7 +64,10 @@ def hub(tmp_path_factory):
     if not (python.exists() and proxy.exists()):
         pytest.skip(f"JupyterHub and its proxy are not in {CLASS}: make hub installs them")
     folder = tmp_path_factory.mktemp("hub")
-    port, hub_port, api_port = free_ports(3)
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    port, hub_port, api_port = (each.getsockname()[1] for each in held)
+    for each in held:
+        each.close()
     written = CONFIG.format(
         port=port, hub_port=hub_port, api_port=api_port, folder=folder,
         python=python, course=NOTEBOOKS, proxy=proxy, token=TOKEN, wait=WAIT,
@@ -81,12 +75,8 @@ def hub(tmp_path_factory):
     )  # fmt: skip
     (folder / "jupyterhub_config.py").write_text(written)
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [python, "-m", "jupyterhub", "-f", "jupyterhub_config.py"],
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        )
+        command = [python, "-m", "jupyterhub", "-f", "jupyterhub_config.py"]
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
     try:
         await_hub(address, process, folder / "log")
@@ -145,26 +135,18 @@ class Learner:
         content |= {"user_expressions": {}, "stop_on_error": False}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         self.socket.send(json.dumps(message | {"channel": "shell", "buffers": []}))
-        texts, error, ended = [], "", set()
-        while ended < {"reply", "idle"}:
+        texts, error, ended = "", "", set()
+        while ended < {"execute_reply", "idle"}:
             found = self.socket.recv()
-            if isinstance(found, bytes):  # a widget's binary message
-                continue
-            found = json.loads(found)
-            if found["parent_header"].get("msg_id") != header["msg_id"]:
+            found = {} if isinstance(found, bytes) else json.loads(found)  # binary: a widget's
+            if found.get("parent_header", {}).get("msg_id") != header["msg_id"]:
                 continue
             kind, said = found["header"]["msg_type"], found["content"]
-            if kind == "stream":
-                texts.append(said["text"])
-            elif kind in ("execute_result", "display_data"):
-                texts.append(said["data"].get("text/plain", ""))
-            elif kind == "error":
+            ended |= {kind, said.get("execution_state")} & {"execute_reply", "idle"}
+            texts += said.get("text", "") + said.get("data", {}).get("text/plain", "")
+            if kind == "error":
                 error = f"{said['ename']}: {said['evalue']}"
-            elif kind == "execute_reply":
-                ended.add("reply")
-            elif kind == "status" and said["execution_state"] == "idle":
-                ended.add("idle")
-        return "".join(texts), error
+        return texts, error
 
     def run_all(self):
         """Open the notebook and run it; return errors that no cell is tagged with."""

@@ -59,25 +59,13 @@ def test_deleting_the_file_begins_anew_and_another_editions_exercise_is_kept(pat
     assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond")
 
 
+BROKEN = [b"", b"{", b"\xff\xfe\x00", b"null", b"[]", b'["scores.1"]', b"[" * 100_000]
+BROKEN += [b'{"done": ["scores.1"]}', b'{"course": "another", "done": []}']
 UNLIKE = {}, {"done": {"scores.1": 1}}, {"done": ["scores.1", 1]}
+BROKEN += [json.dumps({"course": progress.COURSE} | done).encode() for done in UNLIKE]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe\x00",
-        b"null",
-        b"[]",
-        b'["scores.1"]',
-        b'{"done": ["scores.1"]}',
-        b'{"course": "another", "done": []}',
-        *(json.dumps({"course": progress.COURSE} | done).encode() for done in UNLIKE),
-        b"[" * 100_000,
-    ],
-    ids=range(12),
-)
+@pytest.mark.parametrize("content", BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_or_foreign_file_is_set_aside(path, content):
     path.parent.mkdir()
     path.write_bytes(content)

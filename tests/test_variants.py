@@ -127,23 +127,6 @@ def test_pieces_give_what_all_at_once_gives(name, cache, sizes):
     torch.testing.assert_close(pieces[real], mha(x)[real], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "parts, cache, numbers",
-    [
-        ([], Cache, 2 * D_OUT),
-        ([GroupedHeads(1)], Cache, 2 * D_OUT // HEADS),
-        ([Latent(4, 2), Rope(width=2)], LatentCache, 4 + 2),
-        ([TopKeys(2, 3, 5)], Cache, 2 * D_OUT + 5),
-    ],
-)
-def test_a_cache_keeps_what_its_parts_leave(parts, cache, numbers):
-    mha, x = make(parts)
-    kept = cache()
-    mha.plus(kept)(x)
-    assert kept.past == TOKENS
-    assert kept.nbytes == B * TOKENS * numbers * 4
-
-
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize(
     ("out_features", "head_dim", "out_bias"), [(5, 7, False), (D_OUT, D_OUT // HEADS, True)]
