@@ -7,7 +7,6 @@ what is established, in numbers where it is a guess; sentences are made elsewher
 import ast
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -37,17 +36,15 @@ NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scor
 NEEDED |= dict.fromkeys((9, 10, 11), "context")
 
 
-def at_fault(walked: Walk, number: int, start: list[int]) -> Difference:
-    """Say what is wrong at a call on the way to start, as much as can be established."""
-    op = walked.ops[number]
-    step = walked.steps[number]
-    if found := of_another(walked, number, op, step, start):
-        return found
-    for question in (*MEETINGS, *GUESSES, _weighed, _of_another_family):
-        if found := question(walked, number, op, step):
-            return found
-    if step == 2 and (found := projected_otherwise(walked, number, op)):
-        return found
+def at_fault(walked: Walk, number: int) -> Difference:
+    """Say what is wrong at a call on the way to what came, as much as can be established."""
+    op, step = walked.ops[number], walked.steps[number]
+    answers = (question(walked, number, op, step) for question in QUESTIONS)
+    return next(filter(None, answers), None) or _made_otherwise(walked, number, op, step)
+
+
+def _made_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference:
+    """The call itself, of which no more is known than that it raises, or what it makes."""
     gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
@@ -63,53 +60,61 @@ def at_fault(walked: Walk, number: int, start: list[int]) -> Difference:
     return walked.differs(number, step, "torch" if op.failed else "made", gave)
 
 
-def _weighed(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """Scores on their way to weights: the scale, what is hidden, the sums of the rows."""
-    given = [(i, walked.readings[i]) for i in op.given if walked.readings[i].family == "scores"]
+# Scores on their way to weights
+
+
+def some_keys_alone(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """A softmax, or what else works on scores, that lacks some keys: in blocks, or for good.
+
+    In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
+    """
+    given = [i for i in op.given if walked.readings[i].family == "scores"]
     if not given:
         return None
-    index, before = given[0]
-    root = walked.case.head_dim**-0.5
-    hides = bool(walked.right.hidden.any())
-
-    def found(step: int, reason: str, *tensors: int, **values: Any) -> Difference:
-        return walked.differs(number, step, reason, *tensors, **values)
-
-    # In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
-    lost = "softmax" in op_name(op) and "j" in (before.axes or ()) and lacks_keys(walked, index)
+    before, softmax = walked.readings[given[0]], "softmax" in op_name(op)
+    lost = softmax and "j" in (before.axes or ()) and lacks_keys(walked, given[0])
     unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
-    own = op_name(op) in MASK or "softmax" in op_name(op)  # wrong by itself, whatever comes later
+    own = op_name(op) in MASK or softmax  # wrong by itself, whatever comes later
     unread = unread and not own and (before.tokens or not before.state)
-    if (lost or unread) and (blocks := in_blocks(walked)):
-        return blocks
-    if step == 8 and op_name(op) in MEET and (state := before.state):
-        if not state.grown:
-            masked = state.hidden == "right" or not hides
-            return found(7 if masked else 6, "skipped", index, for_step=8)
-        if not state.whole and not op.failed:
-            return found(7, "rows", index)
+    return in_blocks(walked) if lost or unread else None
+
+
+def not_weights_yet(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Scores that meet the values before they are weights, or whose rows do not sum to 1."""
+    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
+    if step != 8 or op_name(op) not in MEET or index is None:
         return None
-    if op.failed or not op.gave:
+    state = walked.readings[index].state
+    if state and not state.grown:
+        masked = state.hidden == "right" or not walked.right.hidden.any()
+        return walked.differs(number, 7 if masked else 6, "skipped", index, for_step=8)
+    rows = state and not state.whole and not op.failed
+    return walked.differs(number, 7, "rows", index) if rows else None
+
+
+def left_the_way(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Scores that a call scales, hides or grows otherwise than on their way to weights."""
+    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
+    before = None if index is None else walked.readings[index].state
+    if before is None or op.failed or not op.gave or step == 8 and op_name(op) in MEET:
         return None
-    after = walked.readings[op.gave[0]]
-    if before.state is None:
-        return None
-    state = after.state
+    after, hides = walked.readings[op.gave[0]], bool(walked.right.hidden.any())
+    root, state = walked.case.head_dim**-0.5, after.state
     if state is None and step == 6 and _mask_seen(walked, number):
-        return found(6, "hidden", op.gave[0], crossed=False)
+        return walked.differs(number, 6, "hidden", op.gave[0], crossed=False)
     if state is None:
-        unscaled = not before.state.grown and (before.state.hidden == "none" or not hides)
+        unscaled = not before.grown and (before.hidden == "none" or not hides)
         plain = op_name(op) not in NORM | SCALE | MASK | {"pow"} and step == 7
-        return found(5, "made", op.gave[0]) if unscaled and plain else None
+        return walked.differs(number, 5, "made", op.gave[0]) if unscaled and plain else None
     if state.hidden == "none" and hides and state.grown:
-        return found(6, "skipped", index, for_step=7)
+        return walked.differs(number, 6, "skipped", index, for_step=7)
     if state.hidden == "other":
-        crossed = after.axes and [a for a in after.axes if a][-2:] == ["j", "i"]
-        return found(5 if crossed else 6, "hidden", op.gave[0], crossed=bool(crossed))
+        crossed = bool(after.axes) and [a for a in after.axes if a][-2:] == ["j", "i"]
+        return walked.differs(number, 5 if crossed else 6, "hidden", op.gave[0], crossed=crossed)
     if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
         scales = [n for n in range(number + 1) if _scales(walked, n)]
-        number = scales[-1] if scales else number
-        return found(7, "scale", op.gave[0], factor=state.scale, before=not scales)
+        values = {"factor": state.scale, "before": not scales}
+        return walked.differs(max(scales, default=number), 7, "scale", op.gave[0], **values)
     return None
 
 
@@ -132,7 +137,8 @@ def _scales(walked: Walk, number: int) -> bool:
     return op_name(op) in SCALE and walked.steps[number] == 7 and len(real) == 1
 
 
-def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+def of_another_family(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """An operand of another family than the step takes."""
     if op_name(op) == "setitem" or step == 11 and op_name(op) != "linear":
         return None
     if step == 2 and op_name(op) != "linear":  # what is made of a projection is what is wrong
@@ -166,11 +172,11 @@ def _of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differen
     return None
 
 
-def projected_otherwise(walked: Walk, number: int, op: Op) -> Difference | None:
+def projected_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Whether a call made x times a weight as it is stored, or something of x alone."""
     made = [walked.tensors[index] for index in op.gave]
     x, module = walked.right.scene["shape"]["x"], walked.right.scene.module
-    if not made:
+    if not made or step != 2:
         return None
     for name in LAYERS[:3]:
         weight, bias = (getattr(getattr(module, name), part) for part in ("weight", "bias"))
@@ -336,4 +342,15 @@ def _set_at(walked: Walk, text: str) -> Place | None:
     return None
 
 
-GUESSES = capped_late, wrong_size
+# The first that finds something is told.
+QUESTIONS = (
+    of_another,
+    *MEETINGS,
+    capped_late,
+    wrong_size,
+    some_keys_alone,
+    not_weights_yet,
+    left_the_way,
+    of_another_family,
+    projected_otherwise,
+)

@@ -120,9 +120,7 @@ def differ(walked: Walk) -> Difference | None:
     trace = walked.trace
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
         return _unreached(walked)
-    last = len(trace.ops) - 1
-    start = trace.ops[last].given if trace.stop else trace.returned
-    start = [index for index in start if index is not None]
+    last, start = len(trace.ops) - 1, walked.came
     if not start and not trace.stop:
         return None
     if not trace.stop and walked.fits(start[0]) and walked.readings[start[0]].family == "out":
@@ -143,10 +141,10 @@ def differ(walked: Walk) -> Difference | None:
         return made and op_name(op) != "written" and all(map(walked.known, op.given))
 
     every = [n for n in sorted(visited) if deviates(trace.ops[n])] or [max(visited)]
-    first = at_fault(walked, every[0], start)
+    first = at_fault(walked, every[0])
     if first.reason != "blocks":
         return first
-    later = (at_fault(walked, number, start) for number in every[1:])
+    later = (at_fault(walked, number) for number in every[1:])
     return next((difference for difference in later if difference.reason in BEFORE_BLOCKS), first)
 
 

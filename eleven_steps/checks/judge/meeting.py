@@ -12,7 +12,7 @@ from eleven_steps.checks.run.recording import Op
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
 
 
-def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -> Difference | None:
+def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Where two projections meet, one of which is not the one that its step takes."""
     if op_name(op) not in MEET or step not in (5, 8):
         return None
@@ -28,7 +28,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int, start: list[int]) -
     wrong = [i for i, reading in three if reading.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
     fixed = walked.readings[wrong[0]].fixed  # of the head that a turn of a loop is for
-    idle = _unused(walked, lost, [*start, *op.given], {*dict(fixed)})
+    idle = _unused(walked, lost, [*walked.came, *op.given], {*dict(fixed)})
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
@@ -97,7 +97,7 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
     product = next((n for n, e in every if n > number and {*op.gave} & {*e.given}), None)
     if first.stage != 3 or product is None:
         return None
-    other = of_another(walked, product, walked.ops[product], 5, [])
+    other = of_another(walked, product, walked.ops[product], 5)
     return other or walked.differs(number, 4, "skipped", op.given[0], for_step=5)
 
 

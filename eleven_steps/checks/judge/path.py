@@ -71,6 +71,12 @@ class Walk:
         """What a call was given."""
         return [self.readings[index] for index in op.given]
 
+    @property
+    def came(self) -> list[int]:
+        """The tensors that are returned, or else those that the call that raised was given."""
+        last = self.ops[-1].given if self.stop and self.ops else self.trace.returned
+        return [index for index in last if index is not None]
+
     @functools.cached_property
     def makers(self) -> dict[int, list[int]]:
         """The calls that made each tensor, or wrote into it."""
