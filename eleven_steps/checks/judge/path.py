@@ -209,6 +209,8 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         given = [*given[:1], *[Reading("const")] * len(given[1:])]
     if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
         return given[0]
+    if tensor.dtype == torch.bool:  # of whatever it compares, a mask is no more than a mask
+        return Reading("const")
     if under_way := _under_way(walked, op, name, given, index):
         return under_way
     layers = [reading for reading in given if reading.family == "layer"]
@@ -327,6 +329,7 @@ def stage_of(reading: Reading, walked: Walk) -> int:
 def own_text(index: int, walked: Walk, before: int | None = None) -> str:
     """A tensor in the learner's words: the name it was given before a call, else what made it."""
     makers = [n for n in walked.makers.get(index, []) if before is None or n < before]
+    makers = [n for n in makers if op_name(walked.ops[n]) != "setitem"]  # which names what it fills
     for number in reversed(makers):
         if walked.inside(number):
             return ""
