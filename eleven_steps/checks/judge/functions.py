@@ -1,7 +1,6 @@
 """Judge a function that an exercise asks for: what it returns, case by case, and why."""
 
 import itertools
-import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -36,8 +35,6 @@ from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
 from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
-
-EXPONENTS = {int: (1,), float: (0.5, -0.5)}  # of a size, as it may be typed in
 
 
 def judge_function(task: Write, answer: Any) -> Finding:
@@ -198,9 +195,13 @@ def _why(
             blame = _followed(task, answer, scenes[at], returned[at])
         if look and (said := _in_its_line(task, blame, returned[at], faults[at].kind)):
             text = said if raised else together(text, said)
+        elif look and not raised:
+            text = together(text, _like(task, returned, scenes, at, last=True))
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
-            names = ", ".join(name for name, _, _ in given_of(task.gets(scenes[at]), scenes[at]))
-            text = together(text, wording("is_handed", names=names))
+            gets = task.gets(scenes[at])
+            names = [name for name, _, _ in given_of(gets, scenes[at])]
+            handed = wording("is_handed", names=", ".join(names))
+            text = together(text, handed if len(names) == len(gets) else "")
         if faults[FIRST] is None:
             text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
         elif faults[at].kind != faults[FIRST].kind == "value":
@@ -239,7 +240,8 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     outside = not before < found.step <= task.number
     if outside and (kind == "value" or found.reason != "made"):
         return ""  # the step that a call alone looks like is no part of the exercise
-    return tell(blame).text
+    step = task.number if outside else found.step
+    return tell(replace(blame, found=replace(found, step=step))).text
 
 
 def _slip(
@@ -300,27 +302,31 @@ def _from_outside(
 ) -> Finding | None:
     if used["names"]:
         return say("function_reads", names=of_notebook(used))
-    if faults[FIRST] or not faults[SIZED]:  # a size that belongs there is right on the whiteboard
+    # Where it is right, a size may be typed in; it is one if with it the answer is right anywhere.
+    at = SIZED if faults[SIZED] else next(i for i, found in enumerate(faults) if found)
+    rights = (scene.case for scene, found in zip(scenes, faults, strict=True) if not found)
+    if not (here := next(rights, None)):
         return None
-    board, other = scenes[FIRST].case, scenes[SIZED].case
-    for typed, (letter, size) in itertools.product(used["constants"], board.letters.items()):
-        for power in EXPONENTS.get(type(typed), ()):
-            there = other.letters[letter]
-            if not math.isclose(typed, size**power):
-                continue
-            (swapped,) = _returned(task, answer, [scenes[SIZED]], {typed: there**power})
-            if fault(task, scenes[SIZED], swapped) is None:
-                values = {"size": size, "first": board.where, "other": there, "where": other.where}
-                finding = say("typed_in", letter=letter, **values)
-                return replace(finding, case=other)
+    for typed, (letter, size) in itertools.product(used["constants"], here.letters.items()):
+
+        def wanted(scene: Scene, typed: int = typed, letter: str = letter) -> bool:
+            (parts,) = _returned(task, answer, [scene], {typed: scene.case.letters[letter]})
+            return fault(task, scene, parts) is None
+
+        if typed == size and all(map(wanted, scenes)):
+            other = scenes[at].case
+            values = {"first": here.where, "other": other.letters[letter], "where": other.where}
+            return replace(say("typed_in", letter=letter, size=size, **values), case=other)
     return None
 
 
-def _like(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> str:
+def _like(
+    task: Write, returned: list[Parts], scenes: list[Scene], at: int, last: bool = False
+) -> str:
     """How the first wrong tensor of a case is related to what is right, and to what was given."""
     pairs = [_pair(task, *both) for both in zip(returned, scenes, strict=False)]
     others = tuple(pair for i, pair in enumerate(pairs) if pair and i != at)
-    return related(replace(pairs[at], others=others)) if pairs[at] else ""
+    return related(replace(pairs[at], others=others), last) if pairs[at] else ""
 
 
 def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:

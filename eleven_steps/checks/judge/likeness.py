@@ -1,5 +1,6 @@
 """Lay an answer beside another: whether they agree, and if not, how they are related."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ from eleven_steps.helpers.trace import SHAPES, STEPS
 
 POWERS = {1: "times", -1: "divided", 0.5: "times_root", -0.5: "divided_by_root"}  # as words
 MANY = 100_000  # numbers: an expanded tensor may claim any
+MOST = 12  # places that a sentence lists
 Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
 
 
@@ -116,8 +118,11 @@ class Pair:
         return self.part.shape == self.right.shape
 
 
-def related(pair: Pair) -> str:
-    """Say in a sentence how a wrong tensor is related, the first of RELATIONS; "" if none is."""
+def related(pair: Pair, last: bool = False) -> str:
+    """Say in a sentence how a wrong tensor is related, the first of RELATIONS; "" if none is.
+
+    With last, the first of AT_LAST.
+    """
     part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
         return hides_other(part, right) if pair.shaped else ""
@@ -126,7 +131,8 @@ def related(pair: Pair) -> str:
     if part.isnan().any():  # is as far from one number as from another
         return ""
     with clock_paused():
-        return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
+        relations = AT_LAST if last else RELATIONS
+        return next(filter(None, (relation(pair) for relation in relations)), "")
 
 
 def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
@@ -179,7 +185,7 @@ def _factor(pair: Pair) -> float:
         return 0.0
     mine, wanted = part[shown], right[shown]
     factor = float(mine @ wanted / wanted.square().sum())
-    return factor if abs(factor) > 1e-6 and close(mine, factor * wanted) else 0.0
+    return factor if abs(factor) > 1e-6 and close(mine, factor * wanted, 1e-5) else 0.0
 
 
 def _divided_otherwise(pair: Pair) -> str:
@@ -193,7 +199,7 @@ def _divided_otherwise(pair: Pair) -> str:
     if not math.isfinite(divisor) or not close(pair.part, (masked / divisor).softmax(-1)):
         return ""
     values = {"divisor": divisor, "head_dim": head_dim, "root": head_dim**0.5}
-    return say("scaled_otherwise", **values).text
+    return say("as_if_scaled", **values).text
 
 
 def _off_alike(pair: Pair) -> str:
@@ -261,18 +267,24 @@ def _one_axis_less(pair: Pair) -> str:
     return ""
 
 
-def _right_in_part(pair: Pair) -> str:
-    """The right numbers in some texts or heads, and other ones in the rest."""
+def _by_places(pair: Pair, last: bool = False) -> str:
+    """Right numbers at other places along an axis, or in some texts or heads; at last, on any."""
     axes = pair.letters.strip("(),").split(", ")
-    if not pair.shaped or len(axes) != pair.right.dim():
+    if not pair.part.dim() == len(axes) == pair.right.dim():
         return ""
-    for dim, axis in enumerate(axes):
-        if axis in ("b", "num_heads"):
-            both = zip(pair.part.unbind(dim), pair.right.unbind(dim), strict=True)
-            alike = [i for i, two in enumerate(both) if close(*two)]
-            if 0 < len(alike) < pair.right.shape[dim]:
-                places = ", ".join(map(str, alike))
-                return say("right_in_part", axis=axis, places=places).text
+    for dim, letter in enumerate(axes):
+        axis = letter if axes.count(letter) == 1 else wording("axis_number", dim=dim)
+        mine, right = pair.part.unbind(dim), pair.right.unbind(dim)
+        if max(len(mine), len(right)) > MOST:
+            continue
+        there = [[i for i, other in enumerate(right) if close(one, other)] for one in mine]
+        alike = [str(i) for i, places in enumerate(there) if pair.shaped and i in places]
+        if alike and (last or letter in ("b", "num_heads")):
+            return say("right_in_part", axis=axis, places=", ".join(alike)).text
+        found = [str(*places) if places else "none" for places in there if len(places) < 2]
+        each = not alike and len(found) == len(mine) and len({*found} - {"none"}) > 1
+        if each and (last or "none" not in found):
+            return say("placed_otherwise", axis=axis, places=", ".join(found)).text
     return ""
 
 
@@ -290,6 +302,16 @@ def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
 
 
+def _rows_multiplied(pair: Pair) -> str:
+    """The right rows, each times a number of its own."""
+    mine, right = pair.part, pair.right
+    if not pair.shaped or right.dim() < 2 or right.shape[-1] < 3 or not right.isfinite().all():
+        return ""
+    factors = (mine * right).sum(-1, keepdim=True) / right.square().sum(-1, keepdim=True)
+    alike = factors.isfinite().all() and factors.all() and close(mine, factors * right, 1e-5)
+    return say("rows_multiplied").text if alike else ""
+
+
 def _rows_summed(pair: Pair) -> str:
     mine, right = (numbers.sum(-1).flatten() for numbers in (pair.part, pair.right))
     ones, due = (close(sums, torch.ones_like(sums)) for sums in (mine, right))
@@ -301,8 +323,9 @@ def _rows_summed(pair: Pair) -> str:
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
     *(_only_reshaped, _rounded, _multiplied, _divided_otherwise, _off_alike, _moved, _turned),
-    *(_one_axis_less, _product, _hidden_finite, _right_in_part, _left_at_zero, _rows_summed),
+    *(_one_axis_less, _product, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
 )
+AT_LAST = functools.partial(_by_places, last=True), _rows_multiplied  # which tell less than a line
 
 
 def given_of(arguments: Sequence[object], scene: Scene) -> Given:

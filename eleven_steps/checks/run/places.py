@@ -191,10 +191,9 @@ def readings(function: Any) -> dict[str, list]:
     node = node_of(function)
     if node is None:
         return found
-    inside = [inner for part in _body(node) for inner in ast.walk(part)]
     scope = function.__globals__
     names = sorted(scope.keys() & _read(node, function.__code__))
-    constants = sorted({inner.value for inner in inside if _is_size(inner)})
+    constants = sorted({size.value for size in _sizes(node)})
     return found | {"names": [n for n in names if _is_own(scope[n])], "constants": constants}
 
 
@@ -256,9 +255,8 @@ def with_constants(function: Any, constants: dict[float, float]) -> Callable[...
     node = node_of(function)
     if node is None:
         raise TypeError("without source no number can be replaced")
-    for part in _body(node):
-        for size in filter(_is_size, ast.walk(part)):
-            size.value = constants.get(size.value, size.value)
+    for size in _sizes(node):
+        size.value = constants.get(size.value, size.value)
     # What surrounds the function is handed to another one, in which it is made anew.
     surrounding = ", ".join(function.__code__.co_freevars)
     tree = ast.parse(f"def make_anew({surrounding}): return")
@@ -304,9 +302,12 @@ def _read(node: Function, code: CodeType) -> set[str]:
     return {name.id for name in names} - own
 
 
-def _is_size(node: ast.AST) -> bool:
-    number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
-    return number and 0 < node.value < math.inf
+def _sizes(node: Function) -> list[ast.Constant]:
+    """The numbers above 0 in a function's code; the 1 in -1 is none."""
+    inside = [inner for part in _body(node) for inner in ast.walk(part)]
+    below = [e.operand for e in inside if isinstance(e, ast.UnaryOp)]
+    numbers = [e for e in inside if isinstance(e, ast.Constant) and e not in below]
+    return [e for e in numbers if type(e.value) in (int, float) and 0 < e.value < math.inf]
 
 
 def _is_own(value: Any) -> bool:
