@@ -79,6 +79,17 @@ def some_keys_alone(walked: Walk, number: int, op: Op, step: int) -> Difference 
     return in_blocks(walked) if lost or unread else None
 
 
+def not_grown(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Scores, or logarithms of weights, that stand where their exponentials belong."""
+    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
+    state = None if index is None else walked.readings[index].state
+    if state is None or state.grown:
+        return None
+    logs = (walked.tensors[index].exp().sum(-1) - 1).abs().max() < 1e-6
+    over_sums = op_name(op) in SCALE and any(reading.part for reading in walked.of(op))
+    return walked.differs(number, 7, "ungrown", index) if logs or over_sums else None
+
+
 def not_weights_yet(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Scores that meet the values before they are weights, or whose rows do not sum to 1."""
     index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
@@ -278,8 +289,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     while todo:
         for node in ast.walk(todo.pop()):
             if found := _stored(walked, node):
-                values = {"name": f"self.{node.attr}", "size": found, "for_step": step}
-                place = _set_at(walked, values["name"]) or op.place
+                values = {"name": f"self.{node.attr}", "size": found, "needs": ""}
+                place = set_at(walked, values["name"]) or op.place
                 return Difference(1, "size", number, place, values=values)
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
@@ -290,7 +301,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                 if node.id in known and read and step != 5 and size not in needed and op.failed:
                     text = ast.unparse(value)
                     place = Place(line + walked.trace.first - 1, text, text)
-                    values = {"name": node.id, "size": size, "for_step": step}
+                    needs = "num_tokens" if step == 6 else ""
+                    values = {"name": node.id, "size": size, "needs": needs}
                     fitting = {n for n in known if known[n] in needed - {*op.numbers}}
                     if _another_meant(tree, value, fitting):
                         return walked.differs(number, step, "size", **values)
@@ -328,11 +340,12 @@ def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
     odd = [n for n in op.numbers if type(n) is int and n not in there]
     if not op.failed or not odd or op_name(op) not in ("view", "reshape"):
         return None
-    values = {"name": str(odd[0]), "size": odd[0], "for_step": 3}
+    values = {"name": str(odd[0]), "size": odd[0], "needs": ""}
     return Difference(1, "size", number, values=values)
 
 
-def _set_at(walked: Walk, text: str) -> Place | None:
+def set_at(walked: Walk, text: str) -> Place | None:
+    """The line of the class that sets a name or an attribute; None where its source has none."""
     for node in ast.walk(parsed(walked.trace.source)):
         if isinstance(node, ast.Assign):
             targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
@@ -349,6 +362,7 @@ QUESTIONS = (
     capped_late,
     wrong_size,
     some_keys_alone,
+    not_grown,
     not_weights_yet,
     left_the_way,
     of_another_family,

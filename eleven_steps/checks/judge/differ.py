@@ -72,7 +72,10 @@ class Blame:
         wrong, right = play(case, name).steps.get(step, {}), play(case)[step]
         spoilt = [n for n, t in right.items() if n not in wrong or not close(wrong[n], t)]
         ours = self.walked.right.scene[step]
-        return bool(spoilt) and all(self.walked.own(ours[n]) is not None for n in spoilt)
+        own = {e.who for e in self.walked.readings if number == 2 and e.right}  # all three in one
+        return bool(spoilt) and all(
+            name in own or self.walked.own(ours[name]) is not None for name in spoilt
+        )
 
 
 def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> Blame | None:
@@ -181,8 +184,9 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     if best is None or progress(best) <= reached:
         return None
     maker, step = walked.makers[best][0], progress(best)
-    if dropped_call(trace.ops[maker].place):
-        return walked.differs(maker, step, "idle", None, best)
+    op = trace.ops[maker]
+    if dropped := next(filter(dropped_call, (op.place, *op.calls)), None):
+        return Difference(step, "idle", maker, dropped, None, best)
     for number in sorted(n for n in full if n > maker and walked.steps[n] >= step):
         op = trace.ops[number]
         real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
@@ -213,7 +217,10 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
 
 def _unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
-    stop = walked.stop
+    stop, lost = walked.stop, "'NoneType'" in walked.stop.failure.text
+    for number, op in enumerate(walked.ops):  # what is right, and no name was given to
+        if lost and dropped_call(op.place) and op.gave and walked.fits(op.gave[0]):
+            return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])
     if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
         todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
         return Difference(next(todo, len(STEPS)), "name", None, stop.place)
@@ -223,11 +230,15 @@ def _unreached(walked: Walk) -> Difference:
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     """The step of a place in the source where no torch call was reached."""
     stop, trace = walked.stop, walked.trace
+    last = walked.ops[-1].place if walked.ops else None
+    if "to unpack" in stop.failure.text and last and last.line == place.line:
+        return walked.steps[-1]
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     for name, several in stop.several.items():  # a tuple where a tensor belongs
         if name in names and several and (numbers := walked.makers.get(several[-1])):
-            return walked.steps[numbers[0]]
+            joins = walked.readings[several[-1]].family == "context"
+            return 10 if joins else walked.steps[numbers[0]]
     if not path:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}

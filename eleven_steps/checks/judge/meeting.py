@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
-from eleven_steps.checks.judge.syntax import MEET, TURN, in_meeting, op_name, step_for
+from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
 from eleven_steps.checks.run.isolate import attempt
 from eleven_steps.checks.run.recording import Op
 
@@ -180,18 +180,24 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     projected, context = reading.family == "projected", reading.family == "context"
     if step == 8 and "scores" not in families:
         return 0
-    cut = step == 2 and op.failed and name in JOINING
+    flat = stage == 2 or reading.part and "hd" in axes  # and some tokens or sequences of them
+    helped = {*op.calls} - walked.whole  # what is right for others is given x
+    cut = step == 2 and (op.failed and name in JOINING or helped and name in CUT | TURN)
     if reading.family == "x" and (cut or step in (3, 4, 5, 8)):
         return 2
-    if projected and step in (4, 5, 8) and stage == 2 and (step != 4 or name in TURN):
+    if projected and step in (4, 5, 8) and flat and (step != 4 or name in TURN):
         return 3
     if projected and step in (5, 8) and stage == 3 and name != "einsum":
         return 4
     if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
+    first = next((i for i in op.given if walked.readings[i].family == "projected"), None)
+    if step == 5 and name in MEET - {"einsum"} and own == first and axes[-2:] == [*"dn"]:
+        return 4  # tokens last, where the product sums over features
     if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4
-    if projected and name == "einsum" and stage == 3 and _replayed(walked, op, step):
+    laid = axes[-3:] == [*"hnd"]
+    if projected and name == "einsum" and not (flat or laid) and _replayed(walked, op, step):
         return 4
     if context and step == 10 and stage == 8 and name in JOINING:
         return 9

@@ -92,7 +92,8 @@ def one_mistake(played: Played, blame: Blame | None = None) -> str | None:
     done = {number for number in passed if blame.walked.reached(STEPS[number - 1])}
     names = [name for name, mistake in mistakes.items() if not done.issuperset(mistake.steps)]
     names.sort(key=lambda mistake: not raised and step not in mistakes[mistake].steps)
-    dark = blank(played.mine(played.cases[0]))
+    mine = played.mine(played.cases[0])
+    dark = any(isinstance(part, torch.Tensor) and part.isnan().any() for part in mine)
     for name in names:
         how, here = makes(played, name), step in (None, *mistakes[name].steps)
         if not how or not played.fits(name) or dark and not _same_nan(name, blame):
@@ -126,11 +127,11 @@ def _nan_alone(played: Played, name: str) -> bool:
 def _same_nan(name: str, blame: Blame | None) -> bool:
     """Whether NaN begins at the same step as with a mistake; where all is NaN, no number tells."""
     both = blame and (blame, _planted(name, blame.walked.case))
-    at = [
-        followed and (makes_nan(followed.walked), followed.walked.steps) for followed in both or ()
-    ]
-    steps = {of_calls[number] for number, of_calls in filter(None, at) if number is not None}
-    return len(steps) < 2
+    walks = [followed.walked for followed in both or () if followed]
+    first = [(walked, makes_nan(walked)) for walked in walks]
+    endless = [any((t == torch.inf).any() for t in walked.tensors) for walked in walks]
+    steps = {walked.steps[number] for walked, number in first if number is not None}
+    return len(steps) < 2 and len({*endless}) < 2
 
 
 def _fails_alike(blame: Blame, name: str) -> bool:
@@ -286,8 +287,9 @@ def unknown(
 
 def result_dropped(blame: Blame | None) -> str:
     """Say which result the code makes and drops."""
-    ops = blame.walked.ops if blame else ()
-    name = next(filter(None, (dropped_call(op.place) for op in ops)), "")
+    places = [op.place for op in blame.walked.ops] if blame else []
+    places += [blame.found.place] if blame and blame.found else []
+    name = next(filter(None, map(dropped_call, places)), "")
     return wording("result_dropped", name=name) if name else ""
 
 

@@ -1,6 +1,5 @@
 """Walk a trace: what each tensor is, which step each call is for, and where what came came from."""
 
-import ast
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from eleven_steps.checks.judge.syntax import (
     call_name,
     op_name,
     step_for,
-    target_of,
 )
 from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.places import Place
@@ -29,6 +27,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OVER_KEYS = {"sum": "sum", "max": "amax", "amax": "amax", "logsumexp": "logsumexp"}
+OF_GIVEN = ("idle", "skipped", "family", "other")  # what a call is given is at fault
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,17 @@ class Walk:
     def differs(
         self, number: int, step: int, reason: str, *tensors: int | None, **values: Any
     ) -> Difference:
-        """A difference at a call; tensors are index and wanted, in this order."""
-        return Difference(step, reason, number, self.ops[number].place, *tensors, values=values)
+        """A difference at a call; tensors are index and wanted, in this order.
+
+        What a helper was given, and is at fault, is at fault where the helper was called.
+        """
+        op = self.ops[number]
+        place, makers = op.place, self.makers.get(tensors[0] if tensors else None, ())
+        for call in op.calls if reason in OF_GIVEN and tensors[0] in op.given else ():
+            if call in self.whole or any(call in self.ops[maker].calls for maker in makers):
+                break
+            place = call
+        return Difference(step, reason, number, place, *tensors, values=values)
 
     def of(self, op: Op) -> list[Reading]:
         """What a call was given."""
@@ -85,6 +93,14 @@ class Walk:
             for index in op.gave:
                 makers.setdefault(index, []).append(number)
         return makers
+
+    @functools.cached_property
+    def whole(self) -> set[Place]:
+        """The calls of helpers in which all layers are called, and so most of forward is."""
+        own = (op for op in self.ops if op.place and "layer" in {e.family for e in self.of(op)})
+        return set.intersection(
+            *[{*op.calls} for op in own] or [{c for e in self.ops for c in e.calls}]
+        )
 
     def back(self, start: Iterable[int], stop_at_right: bool = False) -> set[int]:
         """The calls that some tensors came from, as far back as what is right, or all of them."""
@@ -189,7 +205,7 @@ def walk(trace: Trace, right: Right) -> Walk:
         readings, name = walked.of(op), op_name(op)
         nodes = around(op.place)
         if nodes and call_name(nodes[0]) == name:  # and not inside of what torch takes together
-            where = op.place.line, op.place.expression, name
+            where = op.place.line, op.place.expression, name, op.calls
             step, at = by_place.setdefault(where, (step_for(op, readings, phase, normed), phase))
         else:
             step, at = step_for(op, readings, phase, normed), phase
@@ -222,7 +238,7 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     pairs = ((walked.tensors[i], e) for i, e in zip(op.given, given, strict=True))
     alike = [pair for other, pair in pairs if pair.axes and other.shape == tensor.shape]
     scores = (reading for reading in alike if reading.family == "scores")
-    like = None if name in CUT | TURN | MEET else next(scores, None)
+    like = None if name in CUT - {"setitem"} | TURN | MEET else next(scores, None)
     if like and like.tokens:
         return replace(like, stage=None, part=False, state=right.state(tensor, like))
     meant = {5: "scores", 8: "context"}.get(step, "") if name in MEET else ""
@@ -326,25 +342,16 @@ def stage_of(reading: Reading, walked: Walk) -> int:
 # The source
 
 
-def own_text(index: int, walked: Walk, before: int | None = None) -> str:
-    """A tensor in the learner's words: the name it was given before a call, else what made it."""
-    makers = [n for n in walked.makers.get(index, []) if before is None or n < before]
+def own_text(index: int, walked: Walk) -> str:
+    """A tensor in the learner's words: the name it was given, else what made it."""
+    if index in walked.trace.names:
+        return walked.trace.names[index]
+    makers = walked.makers.get(index, [])
     makers = [n for n in makers if op_name(walked.ops[n]) != "setitem"]  # which names what it fills
     for number in reversed(makers):
+        place = walked.ops[number].place
         if walked.inside(number):
             return ""
-        place = walked.ops[number].place
-        nodes = around(place)
-        loops = nodes and isinstance(nodes[-1], ast.For) and len(walked.trace.ops[number].gave) > 1
-        if loops or nodes and isinstance(nodes[-1], ast.Assign):
-            value, target = target_of(nodes[-1])
-            other = ast.Tuple if loops else ast.Subscript  # which names more than a tensor, or less
-            if value is nodes[0] and not isinstance(target, other):
-                return ast.unparse(target)
-            made = getattr(value, "args" if loops and call_name(value) == "zip" else "elts", ())
-            sides = zip(made, getattr(target, "elts", ()), strict=False)
-            if name := next((name for made, name in sides if made is nodes[0]), None):
-                return ast.unparse(name)
         if place:
             return place.expression
-    return walked.trace.layers.get(index, walked.trace.names.get(index, ""))
+    return walked.trace.layers.get(index, "")

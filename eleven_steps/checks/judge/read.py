@@ -89,7 +89,7 @@ def laid_out(
     free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}
     ordered = _axes_in_order(shape, at, found, axes, table)
     whole = same.sum() == len(found) and held == free and ordered
-    whole &= all(table.letters[k] in "hgw" for k in fixed)
+    whole &= all(table.letters[k] in "bhgw" for k in fixed)
     fixed = tuple((table.letters[k], int(found[0, k])) for k in fixed)
     part = ordered and "?" not in axes and same.sum() != len(found)
     one = {letter for letter, _ in fixed} - {"w"}  # one head of several, say
@@ -302,7 +302,8 @@ class Right:
                 one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
                 every = len(values) == tensor.numel() or one
                 whole, ordered = whole and full, ordered and every
-                stage = self.stages[table.family].get("|".join(filter(None, axes)))
+                laid = (*["b"] * ("b" in dict(fixed)), *filter(None, axes))  # of one sequence
+                stage = self.stages[table.family].get("|".join(laid))
                 three = np.unique(found[:, table.letters.index("w")]) if not table.who else ()
                 who = table.who or " and ".join(THREE[k] for k in three)
                 scaled = scale > 0 and (scale == 1 or table.family in ("projected", "scores"))

@@ -60,7 +60,8 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
     parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(statement):
         stored = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store)
-        if isinstance(node, ast.expr) and not stored and ast.unparse(node) == place.expression:
+        call = isinstance(node, ast.expr | ast.AugAssign) and not stored
+        if call and ast.unparse(node) == place.expression:
             every = [node]
             while every[-1] in parents:
                 every.append(parents[every[-1]])
@@ -70,7 +71,7 @@ def around(place: Place | None) -> tuple[ast.AST, ...]:
 
 def call_name(node: ast.AST) -> str:
     """The call that a node of the source stands for, as far as its text says."""
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp | ast.AugAssign):
         names = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul"}
         return names.get(type(node.op).__name__, type(node.op).__name__.lower())
     if isinstance(node, ast.Compare):
@@ -98,7 +99,7 @@ def dropped_call(place: Place | None) -> str:
     if not nodes or not isinstance(nodes[-1], ast.Expr) or nodes[-1].value is not nodes[0]:
         return ""
     function = getattr(nodes[0], "func", None)
-    name = getattr(function, "attr", getattr(function, "id", ""))
+    name = getattr(function, "attr", getattr(function, "id", call_name(nodes[0])))
     return "" if name.endswith("_") else name  # which works in place
 
 
@@ -108,6 +109,8 @@ def operands(place: Place | None) -> Iterator[str]:
     node = nodes[0] if nodes else None
     if isinstance(node, ast.BinOp):
         yield from map(ast.unparse, (node.left, node.right))
+    elif isinstance(node, ast.AugAssign):
+        yield from map(ast.unparse, (node.target, node.value))
     elif isinstance(node, ast.Compare):
         yield from map(ast.unparse, (node.left, *node.comparators))
     elif isinstance(node, ast.Call):
@@ -191,9 +194,12 @@ class _Call:
         self.shuffles = first.stage == 4 and self.name in SHUFFLE
         # whether it lays out what meets next, inside of the product or where heads come first
         by_head = first.family == "projected" and (first.stage or 0) >= 4
-        late = by_head or first.family in ("scores", "context")
         turns = self.name in TURN and first.family == "none"
-        self.to_meet = in_meeting(op.place) and (late or turns)
+        late = by_head or first.family == "scores" or turns
+        self.to_meet = in_meeting(op.place) and late
+        self.pair = self.name == "mul" and {"queries", "keys"} <= {e.who for e in self.real}
+        # the heads whose contexts meet
+        self.heads = {dict(e.fixed).get("h") for e in self.real if e.family == "context"}
 
 
 def step_for(op: Op, given: list[Reading], phase: int, normed: bool) -> int:
@@ -284,8 +290,9 @@ STEP_OF = (
     (lambda c: c.layered, _layer_step),
     # x, queries, keys or values, not grouped yet, and nothing they meet in any step
     (lambda c: c.name in MEET and len(c.real) == 1 and c.first.stage in (1, 2), 2),
-    (lambda c: c.name in MEET, _meets_step),
+    (lambda c: c.name in MEET or c.pair, _meets_step),
     (_made_of_products, 8),
+    (lambda c: "add" in c.name and len(c.heads) > 1, 10),
     (lambda c: c.name == "sum" and c.raw and c.state and c.state.hidden == "none", 5),  # over heads
     (lambda c: c.name in NORM and not _over_heads(c), 7),
     (lambda c: c.name == "setitem" and c.real, _written_step),

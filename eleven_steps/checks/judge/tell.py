@@ -130,8 +130,10 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     values = dict(found.values)
     if found.index is not None:
         reading = walked.readings[found.index]
-        values["came"] = quoted(found.index, walked, found.op)
-        values["operand"] = operand(found.index, walked, found.op)
+        outside = found.op is not None and found.place != walked.ops[found.op].place
+        op = None if outside else found.op
+        values["came"] = quoted(found.index, walked, op)
+        values["operand"] = operand(found.index, walked, op)
         whole = walked.known(found.index)
         name = "holds_nothing" if reading.family == "const" else "holds" if whole else "made_of"
         values["is_what"] = wording(name, what=noun(reading))
@@ -140,7 +142,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
     if found.wanted is not None:
         values["wanted"] = quoted(found.wanted, walked)
         what = noun(walked.readings[found.wanted])
-        name = own_text(found.wanted, walked, found.op)
+        name = own_text(found.wanted, walked)
         values["what"], values["called"] = what, "" if name in ("", what) else f" `{name}`"
         values["are"] = "are" if what in PLURAL else "is"
         maker = walked.makers.get(found.wanted)
@@ -170,11 +172,11 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         sums = walked.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
     if reason == "size":
-        one = values["for_step"] == 6
+        needs = values["needs"]
         letters = (n for n, size in case.letters.items() if size == values["size"])
         letter = "" if values["name"].startswith("self.") else next(letters, "")
         return {
-            "needs": f"num_tokens, {case.num_tokens}," if one else "Another size",
+            "needs": f"{needs}, {case.letters[needs]}," if needs else "Another size",
             "letter": f", which is {letter}" if letter else "",
         }
     layers = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
@@ -194,10 +196,12 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     turned = op and op_name(op) in TURN and in_meeting(op.place)  # for its product
     flat = any((reading.axes or ("",))[0] in ("bh", "hb") for reading in walked.readings)
     said = usual and mine != shape and not turned and not flat
-    first = found.step == 4 and next(filter(None, walked.readings[found.index].axes or ()), "")
+    axes = [*filter(None, walked.readings[found.index].axes or ())] if found.step == 4 else []
+    cause = "heads_stand_first" if axes[:2] == [*"hb"] else f"not_{found.step}"
+    cause = "tokens_stand_last" if axes[-2:] == [*"dn"] else cause
     return {
         "needed": wording("is_needed", shape=shape) if said else "",
-        "cause": wording("heads_stand_first" if first == "h" else f"not_{found.step}"),
+        "cause": wording(cause),
     }
 
 
@@ -208,7 +212,8 @@ def _given(found: Difference, walked: Walk) -> str:
         family, named = walked.readings[i].family, name_of(i, walked, found.op)
         if i not in walked.trace.layers and (named or family != "const"):
             own.append(operand(i, walked, found.op))
-    return "; ".join([*dict.fromkeys(own)][:3])
+    once = {re.sub(r"\[\d\]", "", text): text for text in reversed(own)}  # of a list, each shape
+    return "; ".join([*reversed(once.values())][:3])
 
 
 def _what_came_out(found: Difference, walked: Walk) -> str:
@@ -311,9 +316,9 @@ def name_of(index: int, walked: Walk, op: int | None = None) -> str:
         op = op if index in call.given else None
         alone = len(texts) == 1 and (len(call.given) == 1 or not same)
         alone = alone or first and call.place.expression.startswith((f"{first}.", f"{first} / "))
-        if first and alone and own_text(index, walked, op) not in call.place.statement:
+        if first and alone and own_text(index, walked) not in call.place.statement:
             return first  # another function gave it another name
-    return own_text(index, walked, op)
+    return own_text(index, walked)
 
 
 def quoted(index: int, walked: Walk, op: int | None = None) -> str:

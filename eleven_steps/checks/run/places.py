@@ -152,15 +152,16 @@ def placed(file: str, position: tuple) -> Place:
         line or 0,
         text,
         ast.unparse(statement) if statement else text,
-        ast.unparse(node) if isinstance(node, ast.expr) else text,
+        ast.unparse(node) if isinstance(node, ast.expr | ast.AugAssign) else text,
     )
 
 
 def source_around(answer: Any) -> tuple[str, int]:
     """The source of a class or function and its first line's number; "" where there is none."""
-    code = getattr(answer, "__code__", None)
-    for cls in getattr(answer, "__mro__", ()):
-        code = code or getattr(vars(cls).get("forward"), "__code__", None)
+    forwards = (vars(cls).get("forward") for cls in getattr(answer, "__mro__", ()))
+    plain = (inspect.unwrap(function) for function in (answer, *forwards) if function is not None)
+    codes = (getattr(function, "__code__", None) for function in plain)
+    code = next(filter(None, codes), None)
     if isinstance(code, CodeType):
         for node in tree_of(code.co_filename).body:
             first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -42,6 +42,7 @@ class Op:
     place: places.Place | None = None
     numbers: tuple[Any, ...] = ()  # and texts, that it was given
     failed: bool = False
+    calls: tuple[places.Place, ...] = ()  # that led to it, where it stands in a helper, inner first
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Trace:
     first: int = 1  # the number of its first line
     sizes: dict[str, int] = field(default_factory=dict)  # whole numbers the module keeps
     parts: dict[str, str] = field(default_factory=dict)  # modules within, and their types
-    names: dict[int, str] = field(default_factory=dict)  # what was handed in, by the parameters
+    names: dict[int, str] = field(default_factory=dict)  # of tensors, where they were first seen
     # Parameters whose tensors the call has changed, and their shapes before and after.
     changed: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
@@ -115,6 +116,7 @@ def traced(
         names[number], before = name, trace.tensors[number].shape
         if version_of(tensor) != version or tensor.shape != before:
             changed[name] = tuple(before), tuple(tensor.shape)
+    names |= {number: name for number, (_, name) in recorder.names.items()}
     return replace(trace, names=names, changed=changed), came
 
 
@@ -153,6 +155,7 @@ class Recorder(TorchFunctionMode):
         self.tensors: list[torch.Tensor] = []
         self.ops: list[Op] = []
         self.stop: Stop | None = None
+        self.names: dict[int, tuple[int, str]] = {}  # and how deep in helpers
         self.known: dict[int, tuple[int, int, torch.Tensor]] = {}  # by id: number, version, itself
         self.module = module
         weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
@@ -194,14 +197,16 @@ class Recorder(TorchFunctionMode):
         if name == "__get__":  # an attribute, as .T
             name = getattr(getattr(function, "__self__", None), "__name__", name)
         with clock_paused():
-            frame = self._own(sys._getframe(1))
+            frame, *outer = [*self._own(sys._getframe(1))] or [None]
+            calls = tuple(map(self.place, outer))
+            self._named(frame, *outer)
             given = tuple(self.number(tensor) for tensor in tensors_in((args, kwargs)))
             numbers = tuple(e for e in flat((args, kwargs)) if type(e) in (int, float, str, bool))
         try:
             result = function(*args, **kwargs)
         except Exception:
             with clock_paused():
-                self.ops.append(Op(name, given, (), self.place(frame), numbers, True))
+                self.ops.append(Op(name, given, (), self.place(frame), numbers, True, calls))
             raise
         with clock_paused():
             gave = list(tensors_in([result]))
@@ -219,8 +224,19 @@ class Recorder(TorchFunctionMode):
                 self.number(t, id(t) not in same or version_of(t) != self.known[id(t)][1])
                 for t in gave
             )
-            self.ops.append(Op(name, given, made, self.place(frame), numbers))
+            self.ops.append(Op(name, given, made, self.place(frame), numbers, False, calls))
         return result
+
+    def _named(self, *frames: FrameType | None) -> None:
+        """Note what tensors are called here: where a helper was called rather than in it."""
+        for depth, frame in enumerate(reversed(frames)):
+            for name, value in frame.f_locals.items() if frame else ():
+                several = value[:9] if type(value) in (list, tuple) else ()
+                every = [(name, value), *((f"{name}[{i}]", e) for i, e in enumerate(several))]
+                for called, tensor in every:
+                    number, _, known = self.known.get(id(tensor), (0, 0, self))
+                    if known is tensor and depth < self.names.get(number, (9, ""))[0]:
+                        self.names[number] = depth, called
 
     def _taken_apart(self, function: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
         """Run a function of torch that is written in Python, and write down its own calls."""
@@ -234,19 +250,21 @@ class Recorder(TorchFunctionMode):
 
     # Where it stands
 
-    def _own(self, frame: FrameType | None) -> FrameType | None:
-        """The nearest frame of the learner's; of a package's where there is no other."""
-        packaged = None
+    def _own(self, frame: FrameType | None) -> Iterator[FrameType]:
+        """The frames of the learner's, nearest first; of a package's where there is no other."""
+        packaged, own = None, False
         while frame:
             name = frame.f_code.co_filename
             if name.startswith(CHECKS if packaged else f"{CHECKS}adapt/"):  # behind it is who asked
                 break
             if places.is_theirs(name):
                 if not name.startswith(places.PACKAGES):
-                    return frame
+                    own = True
+                    yield frame
                 packaged = packaged or frame
             frame = frame.f_back
-        return packaged
+        if packaged and not own:
+            yield packaged
 
     def place(self, frame: FrameType | None, lasti: int | None = None) -> places.Place | None:
         """Where in its source a frame is."""
