@@ -238,7 +238,7 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
         return ""
     before = max((stage_of(walked.readings[i], walked) for i in walked.trace.inputs), default=0)
     outside = not before < found.step <= task.number
-    if outside and (kind == "value" or found.reason != "made"):
+    if outside and (kind == "value" and task.variant or found.reason != "made"):
         return ""  # the step that a call alone looks like is no part of the exercise
     step = task.number if outside else found.step
     return tell(replace(blame, found=replace(found, step=step))).text
