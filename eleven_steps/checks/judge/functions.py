@@ -313,7 +313,7 @@ def _from_outside(
             (parts,) = _returned(task, answer, [scene], {typed: scene.case.letters[letter]})
             return fault(task, scene, parts) is None
 
-        if typed == size and all(map(wanted, scenes)):
+        if typed == size > 1 and all(map(wanted, scenes)):  # 1 is an axis or a step more often
             other = scenes[at].case
             values = {"first": here.where, "other": other.letters[letter], "where": other.where}
             return replace(say("typed_in", letter=letter, size=size, **values), case=other)

@@ -203,11 +203,13 @@ def _divided_otherwise(pair: Pair) -> str:
 
 
 def _off_alike(pair: Pair) -> str:
-    if not pair.shaped or not pair.part.dim() or not pair.right.isfinite().all():
-        return ""
-    rows = (pair.part - pair.right).reshape(-1, pair.right.shape[-1])
-    alike = len(rows) > 1 and close(rows, rows[:1].expand_as(rows))
-    return say("rows_off_alike").text if alike else ""
+    for one in (pair, *pair.others):
+        if not one.shaped or not one.part.dim() or not one.right.isfinite().all():
+            return ""
+        rows = (one.part - one.right).reshape(-1, one.right.shape[-1])
+        if len(rows) < 2 or not close(rows, rows[:1].expand_as(rows)):
+            return ""
+    return say("rows_off_alike").text
 
 
 def _moved(pair: Pair) -> str:
