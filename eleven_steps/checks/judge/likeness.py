@@ -281,12 +281,12 @@ def _by_places(pair: Pair, last: bool = False) -> str:
             continue
         there = [[i for i, other in enumerate(right) if close(one, other)] for one in mine]
         alike = [str(i) for i, places in enumerate(there) if pair.shaped and i in places]
+        found = [str(*places) if places else "none" for places in there if len(places) < 2]
+        each = len(found) == len(mine) and len({*found} - {"none"}) > 1
+        if each and ("none" not in found or last and not alike):
+            return say("placed_otherwise", axis=axis, places=", ".join(found)).text
         if alike and (last or letter in ("b", "num_heads")):
             return say("right_in_part", axis=axis, places=", ".join(alike)).text
-        found = [str(*places) if places else "none" for places in there if len(places) < 2]
-        each = not alike and len(found) == len(mine) and len({*found} - {"none"}) > 1
-        if each and (last or "none" not in found):
-            return say("placed_otherwise", axis=axis, places=", ".join(found)).text
     return ""
 
 
