@@ -119,10 +119,7 @@ class Pair:
 
 
 def related(pair: Pair, last: bool = False) -> str:
-    """Say in a sentence how a wrong tensor is related, the first of RELATIONS; "" if none is.
-
-    With last, the first of AT_LAST.
-    """
+    """Say how a wrong tensor is related, the first of RELATIONS, at last of AT_LAST, or nothing."""
     part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
         return hides_other(part, right) if pair.shaped else ""
