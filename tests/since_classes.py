@@ -13,6 +13,8 @@ from torch.nn import functional as F
 
 
 class Plain(nn.Module):
+    scale = None  # of torch's own function
+
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
         self.width = d_out // num_heads
@@ -51,7 +53,8 @@ class Fused(Plain):
 
     def attend(self, q, k, v):
         p = self.drop.p if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, self.seen(q, k), p, enable_gqa=True)
+        how = {"scale": self.scale, "enable_gqa": True}
+        return F.scaled_dot_product_attention(q, k, v, self.seen(q, k), p, **how)
 
 
 class PlainGqa(Plain):
@@ -238,14 +241,10 @@ class FusedSinks(PlainSinks):
 
 
 class PlainUnscaled(Plain):
+    scale = 1
+
     def scores(self, q, k):
         return q @ k.mT
-
-
-class FusedUnscaled(Fused):
-    def attend(self, q, k, v):
-        p = self.drop.p if self.training else 0.0
-        return F.scaled_dot_product_attention(q, k, v, self.seen(q, k), p, scale=1)
 
 
 class PlainGate(Plain):

@@ -247,13 +247,6 @@ def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier
         assert len(messages) == len(wrong)
 
 
-def test_a_dictionary_with_these_names_is_expected():
-    for answer in (3, [1], "Q", {"Z": 1}, {3: 1}, torch.ones(2)):
-        outcome = tried("by_hand.3", answer)
-        assert outcome.kind == "type" and "the names Q, K, V" in outcome.message
-    assert tried("by_hand.3", {}).kind == "unfinished"
-
-
 @every("kind", KINDS)
 def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
     torch.manual_seed(5)

@@ -17,25 +17,7 @@ from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
 from sizes import TELLING, build
 
-from eleven_steps.pictures import (
-    HEAD_COLOURS,
-    Arrow,
-    Head,
-    Shown,
-    draw_arcs,
-    draw_blocks,
-    draw_heads_over_processes,
-    draw_map,
-    draw_matrices,
-    draw_memory,
-    draw_product,
-    draw_ring,
-    draw_running,
-    draw_tensors,
-    draw_vectors,
-    storage,
-    tell_words,
-)
+from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import LINES, draw_saturation
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import *
@@ -192,7 +174,7 @@ def test_everything_stays_on_the_canvas(name):
 def placed(element, x=0.0, y=0.0, size=12, anchor="start"):
     """Yield every text with where it stands on the canvas, and how large."""
     if shift := element.get("transform"):
-        dx, dy = map(float, shift.removeprefix("translate(").removesuffix(")").split())
+        dx, dy = (float(d) for d in shift.removeprefix("translate(").removesuffix(")").split())
         x, y = x + dx, y + dy
     anchor = element.get("text-anchor", anchor)
     if found := re.search(r"font[^;]*?(\d+)px", element.get("style", "")):
@@ -232,7 +214,7 @@ def test_memory_shows_what_a_strided_tensor_reads_where_it_lies():
 def test_numbers_fit_their_cells():
     values = 0.0, -0.001, -0.27, 9.996, -99.96, 12345.6, -math.inf, math.nan, 7
     written = "0.00", "0.00", "-0.27", "10.0", "-100", "12346", "-\N{INFINITY}", "NaN", "7"
-    assert tuple(map(number, values)) == written
+    assert tuple(number(value) for value in values) == written
 
 
 def test_small_weights_are_told_as_a_sum():

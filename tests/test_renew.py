@@ -54,15 +54,6 @@ def test_what_the_form_keeps(twice):
     assert answer.metadata == SOLUTION | {"jupyter": hidden}
 
 
-def test_a_cell_without_an_id_gets_one_from_its_place(tmp_path):
-    path = tmp_path / "old.ipynb"
-    notebook = new_notebook(cells=[new_code_cell("1")])
-    notebook.nbformat_minor = 4
-    del notebook.cells[0]["id"]
-    path.write_text(nbformat.writes(notebook))
-    assert [cell.id for cell in renew.read(path).cells] == ["cell-0"]
-
-
 def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     path = tmp_path / "broken.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("1 / 0")]), path)

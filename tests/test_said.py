@@ -178,20 +178,6 @@ def said(answer):
 test_what_is_said_is_what_was_read = whole("answers", said, each=6)
 
 
-def test_each_slip_of_the_catalogue_is_tried_with_real_code():
-    listed = {
-        (identifier, slip.mistake)
-        for identifier in WRITE
-        for slip in TASKS[identifier].slips
-        if not TASKS[identifier].planted and not slip.returns
-    }
-    real = {
-        (answer.partition(" ")[0], say.partition(":")[0])
-        for answer, say in answers("answers").items()
-    }
-    assert not listed - real, "said/answers.toml has no code that makes these slips"
-
-
 @every("case", [MAIN, BIASED])
 def test_the_sizes_of_a_message_can_be_told_apart(case):
     sizes = list(case.letters.values())

@@ -10,14 +10,16 @@ CONFIG = Path(__file__).parents[1] / "tools" / "jupyterlab" / "jupyter_server_co
 STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def saved(state, *bundles, source="import torch\nfrom eleven_steps import sliders"):
+def saved(
+    state, *bundles, source="import torch\nfrom eleven_steps import sliders", kind="notebook"
+):
     """Return what is left of outputs when a notebook is saved with the state of some widgets."""
     settings = Config()
     runpy.run_path(str(CONFIG), init_globals={"get_config": lambda: settings})
     outputs = [{"output_type": "display_data", "data": dict(each)} for each in bundles]
     metadata = {"widgets": {STATE: {"state": state}}} if state is not None else {}
     cells = [{"cell_type": "markdown"}, {"cell_type": "code", "source": source, "outputs": outputs}]
-    model = {"type": "notebook", "content": {"metadata": metadata, "cells": cells}}
+    model = {"type": kind, "content": {"metadata": metadata, "cells": cells}}
     settings.FileContentsManager.pre_save_hook(model=model, path="a.ipynb", contents_manager=None)
     return [set(output["data"]) for output in outputs]
 
@@ -40,11 +42,4 @@ def test_notebooks_that_are_not_the_courses_are_left_alone():
 def test_what_has_nothing_but_a_view_keeps_it():
     alone = {VIEW: {"model_id": "lost"}}
     assert saved({}, alone, {"text/plain": "1"}) == [{VIEW}, {"text/plain"}]
-
-
-def test_files_that_are_no_notebooks_are_left_alone():
-    settings = Config()
-    runpy.run_path(str(CONFIG), init_globals={"get_config": lambda: settings})
-    model = {"type": "file", "content": "text"}
-    settings.FileContentsManager.pre_save_hook(model=model, path="a.txt")
-    assert model == {"type": "file", "content": "text"}
+    assert saved({}, FILM, kind="file") == [set(FILM)]

@@ -67,18 +67,6 @@ def test_the_diagram_shows_names_where_they_are_given():
     assert full.title != draw_blocks().title and draw_blocks({"A": "<i>"}).svg.count("<i>") == 0
 
 
-def test_each_token_is_once_more_itself_plus_what_the_others_offer():
-    """With the slide's slip, x_n for x_i in the sum, "bank" stays where it was."""
-    words = SENTENCES["ducks"].split()
-    vector, weights = in_context(words)
-    offers = [WORDS["W_value"].T @ VECTORS[word] for word in words]
-    assert torch.allclose(
-        vector, VECTORS["bank"] + sum(a * v for a, v in zip(weights, offers, strict=True))
-    )
-    slipped = VECTORS["bank"] + sum(a * (WORDS["W_value"].T @ VECTORS["bank"]) for a in weights)
-    assert degrees(slipped) == pytest.approx(45)
-
-
 @pytest.mark.parametrize("name", [name for name in renew.COURSE if "02" <= name[:2] <= "11"])
 def test_a_step_marks_its_place_in_the_head_that_was_written_first(name):
     why = [c.source for c in renew.read(renew.COURSE["00_why_attention"]).cells]

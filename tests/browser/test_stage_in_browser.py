@@ -184,9 +184,7 @@ def test_a_number_of_x_is_dragged_and_given_back(page, stage):
     reached = {name for name in out if out[name] != first[name]}
     assert reached >= {"x.0.1.2", *(f"out.0.{i}.{f}" for i in (1, 2) for f in range(6))}
     assert not any(name.startswith(("out.0.0", "context.0.0", "x.0.0")) for name in reached)
-    page.evaluate(
-        "window.stage.playhead.show(10.7)"
-    )  # stopped midway: what is pressed is there, and taken
+    page.evaluate("window.stage.playhead.show(10.7)")  # midway: what is pressed is there, and taken
     page.mouse.move(box["x"] + 9, box["y"] + 9)
     page.mouse.down()
     page.mouse.move(box["x"] + 9, box["y"] - 21)
