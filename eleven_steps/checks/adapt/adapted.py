@@ -134,7 +134,7 @@ class Adapted(nn.Module):
 
     build: ClassVar[Build]
     choice: ClassVar[dict[str, Any]] = {}  # what the constructor is told besides sizes
-    places: ClassVar[list[Kept]]
+    kept: ClassVar[list[Kept]]
     call: ClassVar[Call]
     asked: ClassVar[set[str]]  # which of our sizes build asks for
     lacks: ClassVar[frozenset[str]]  # biases that it has under no qkv_bias
@@ -173,7 +173,7 @@ class Adapted(nn.Module):
         self.out_proj = nn.Linear(wide, d_out)
         self.head_dim, self.window = head_dim, more.get("window", sys.maxsize)
         names = dict(inner.named_parameters())
-        some = [place.weight or place.bias for place in self.places]
+        some = [place.weight or place.bias for place in self.kept]
         if lost := [place for place in some if not each_of(place, names)]:
             raise ValueError(f"there is no {lost[0]}")
         self.adds = self.added_to(inner)
@@ -185,7 +185,7 @@ class Adapted(nn.Module):
         if turning % 2 and (call.turns or "rope" in split(self.variant)):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
         self.called = Called(inner, call.of_heads(self.rope_dim or head_dim))
-        last = next((place.weight for place in self.places if place.role == "out_proj"), "")
+        last = next((place.weight for place in self.kept if place.role == "out_proj"), "")
         last = last.rpartition(".")[0]
         self.block = Block(inner, self.width, last) if self.around else None
         self.set_aside = self.dropped_last(given) if dropout else {}
@@ -217,7 +217,7 @@ class Adapted(nn.Module):
         if not isinstance(out, torch.Tensor):
             return out
         out = out.transpose(0, 1) if first else out
-        last = [place for place in self.places if place.role == "out_proj"]
+        last = [place for place in self.kept if place.role == "out_proj"]
         if not last:
             return self.out_proj(out)
         has_bias = each_of(f"inner.{last[0].bias}", lent) if last[0].bias else False
@@ -268,7 +268,7 @@ class Adapted(nn.Module):
     def lent(self) -> dict[str, torch.Tensor]:
         """Our weights and biases as the module inside keeps them, by name."""
         theirs, lent = dict(self.called.inner.named_parameters()), {}
-        for place in self.places:
+        for place in self.kept:
             named = {name: getattr(self, name) for name in ROLES[place.role]}
             layer = named.get("out_proj")
             if layer is not None:
@@ -344,9 +344,14 @@ def adapted(name: str, **fields: Any) -> type[Adapted]:
 # What is left out where a module cannot have it
 
 
+def is_adapted(cls: Any) -> bool:
+    """Whether a class is one from elsewhere, as it is read here."""
+    return isinstance(cls, type) and issubclass(cls, Adapted)
+
+
 def lacking(cls: Any) -> frozenset[str]:
     """The biases that a class from elsewhere cannot have; none of any other class."""
-    return cls.lacks if isinstance(cls, type) and issubclass(cls, Adapted) else frozenset()
+    return cls.lacks if is_adapted(cls) else frozenset()
 
 
 def takes(cls: Any, case: Case) -> bool:
@@ -357,7 +362,7 @@ def takes(cls: Any, case: Case) -> bool:
 @functools.cache
 def refusal(cls: Any, case: Case) -> str:
     """Why an adapted class cannot have the sizes of a case; "" if it can."""
-    if not (isinstance(cls, type) and issubclass(cls, Adapted)):
+    if not is_adapted(cls):
         return ""
     first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
     made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes_besides(case))
@@ -369,6 +374,6 @@ def cases_for(cls: Any, variant: str) -> Cases:
     cases = cases_of(variant)
     lists = {name: getattr(cases, name) for name in ("every", "simpler", "sized", "rare")}
     held = {name: tuple(e for e in some if takes(cls, e)) for name, some in lists.items()}
-    if isinstance(cls, type) and issubclass(cls, Adapted):  # whose output may be a table's shape
+    if is_adapted(cls):  # whose output may be a table's shape
         held = {n: tuple(e for e in some if e.num_tokens != e.d_out) for n, some in held.items()}
     return replace(cases, **held)

@@ -193,7 +193,7 @@ def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
     return not axes
 
 
-def all_places(
+def all_kept(
     module: nn.Module, weights: dict[str, str], sizes: dict[str, dict], told: dict[str, str]
 ) -> Iterator[list[Kept]]:
     """Yield every way to read where the weights are, the usual ones first.

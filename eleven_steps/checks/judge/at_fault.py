@@ -45,12 +45,12 @@ def at_fault(walked: Walk, number: int) -> Difference:
 
 def _made_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference:
     """The call itself, of which no more is known than that it raises, or what it makes."""
-    gave = next((i for i in op.gave if not walked.known(i)), next(iter(op.gave), None))
+    gave = next((i for i in op.gave if not walked.sound(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
         step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
         gave = walked.ops[last].gave[0]
-    right = [walked.fits(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
+    right = [walked.on_the_way(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
     if op.failed and op_name(op) == "scaled_dot_product_attention" and all(right):
         step = 6 if len(op.given) > len(right) else step  # what is left is the mask
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
@@ -163,7 +163,7 @@ def of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differenc
         reading = walked.readings[index]
         if reading.family in ("const", "layer") or reading.part:
             continue
-        done = walked.fits(index) and stage_of(reading, walked) >= step
+        done = walked.on_the_way(index) and stage_of(reading, walked) >= step
         if done and op_name(op) not in MEET | {"linear"}:  # made already, and changed
             continue
         if op_name(op) in CUT and step < 9:  # pieces of what comes later are laid out as well

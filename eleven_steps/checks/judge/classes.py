@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import lacking, takes
+from eleven_steps.checks.adapt.adapted import is_adapted, lacking, takes
 from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
@@ -215,7 +215,7 @@ def _played(subject: Subject) -> naming.Played:
         lambda case: (subject.out(case),),
         lambda case, _, *names: (subject.right(case, *names),),
         mistakes_of(subject.variant),
-        subject.fits,
+        subject.shaped_as,
         simpler=simpler,
     )
 
@@ -257,7 +257,7 @@ def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     more = (case for case in (*read, *subject.named[0]) if takes(subject.cls, case))
     every = [*cases.sized, *cases.rare, *more]
     # A class from elsewhere may have a limit of its own, such as that of a cache's sequences.
-    limited = hasattr(subject.cls, "places")
+    limited = is_adapted(subject.cls)
     fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]
     if fails:
         where = f"b = {fails[0].b}, {letters_of(fails[0])}"

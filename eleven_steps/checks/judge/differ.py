@@ -126,13 +126,13 @@ def differ(walked: Walk) -> Difference | None:
     last, start = len(trace.ops) - 1, walked.came
     if not start and not trace.stop:
         return None
-    if not trace.stop and walked.fits(start[0]) and walked.readings[start[0]].family == "out":
+    if not trace.stop and walked.on_the_way(start[0]) and walked.readings[start[0]].family == "out":
         came, right = trace.tensors[start[0]], walked.right.scene.out
         if came.shape == right.shape:
             return None
         number = walked.makers[start[0]][0]
         return walked.differs(number, 11, "shape", start[0])
-    wrong = [i for i in start if not walked.fits(i) or walked.readings[i].tokens]
+    wrong = [i for i in start if not walked.on_the_way(i) or walked.readings[i].tokens]
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
         return found
@@ -140,8 +140,8 @@ def differ(walked: Walk) -> Difference | None:
         return _early(walked, start[0])
 
     def deviates(op: Op) -> bool:
-        made = op.failed or not all(map(walked.known, op.gave))
-        return made and op_name(op) != "written" and all(map(walked.known, op.given))
+        made = op.failed or not all(map(walked.sound, op.gave))
+        return made and op_name(op) != "written" and all(map(walked.sound, op.given))
 
     every = [n for n in sorted(visited) if deviates(trace.ops[n])] or [max(visited)]
     first = at_fault(walked, every[0])
@@ -170,7 +170,7 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     def progress(index: int) -> int:
         reading = walked.readings[index]
         some = reading.tokens or "i" in dict(reading.fixed)  # of a loop, which may use others
-        fits = walked.fits(index) and reading.family in FAMILIES[3:] and not some
+        fits = walked.on_the_way(index) and reading.family in FAMILIES[3:] and not some
         return stage_of(reading, walked) if fits else 0
 
     reached = max(map(progress, used), default=0)
@@ -219,7 +219,7 @@ def _unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
     stop, lost = walked.stop, "'NoneType'" in walked.stop.failure.text
     for number, op in enumerate(walked.ops):  # what is right, and no name was given to
-        if lost and dropped_call(op.place) and op.gave and walked.fits(op.gave[0]):
+        if lost and dropped_call(op.place) and op.gave and walked.on_the_way(op.gave[0]):
             return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])
     if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
         todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))

@@ -180,7 +180,7 @@ def _note(reading: type[Adapted], verdict: Outcome) -> str:
             refused.setdefault(why, {})[heads] = None
     without += [f"{' and '.join(those)} ({why})" for why, those in refused.items()]
     note = wording("not_tried", those="; ".join(without)) if without else ""
-    ends = {place.role for place in reading.places}
+    ends = {place.role for place in reading.kept}
     early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
     told = reading.told, _left_aside(reading, cases.main), note
     return together(base_unused(reading), early, *told)

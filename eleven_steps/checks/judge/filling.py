@@ -90,7 +90,7 @@ def each_text(callee: Callee) -> Iterator[Finding | None]:
     callee.apart += [] if right else [f"{way.mask} that hides more in some texts"]
 
 
-def added(callee: Callee) -> Iterator[Finding | None]:
+def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     """What a mask of 0 and -inf is added to may get other numbers: some hide, others count."""
     way, case = callee.reading.call, callee.case
     if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*case.changes}:
@@ -100,11 +100,11 @@ def added(callee: Callee) -> Iterator[Finding | None]:
     same = [out is not None and close(out, callee.right) for out in outs]
     if not same[0] or same[1]:  # what holds truths is no sum
         return
-    known = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
+    sums = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
 
     def record(name: str, **tensors: torch.Tensor) -> None:
         if name == "mask":  # which the softmax divides
-            tensors["masked"] += known
+            tensors["masked"] += sums
 
     yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
     if outs[3] is not None:

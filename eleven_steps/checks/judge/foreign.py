@@ -13,7 +13,7 @@ from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
 from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
 from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
 from eleven_steps.checks.adapt.calls import PADS, Padded, Way
-from eleven_steps.checks.adapt.layers import ROLES, all_places, each_of, weights_found
+from eleven_steps.checks.adapt.layers import ROLES, all_kept, each_of, weights_found
 from eleven_steps.checks.judge.callee import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
@@ -163,7 +163,7 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
     turning = not {"rope", "latent"}.isdisjoint(changes)
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
-    for around, where in product(arounds, all_places(module, weights, of_role, layouts)):
+    for around, where in product(arounds, all_kept(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
         for paired, call in product(pairings, calls):
             more = {"paired": paired, "around": around}
@@ -172,7 +172,7 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
                 type(module).__name__,
                 build=asked.build,
                 choice=asked.choice,
-                places=where,
+                kept=where,
                 call=call,
                 asked=names,
                 lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),

@@ -179,7 +179,7 @@ def draws(subject: Subject, case: Case) -> Finding | None:
     return finding if close(one, two, SAME) else say("kept_of_same")
 
 
-def written(subject: Subject, case: Case) -> Finding | None:
+def writes_over(subject: Subject, case: Case) -> Finding | None:
     """Whether forward writes into x, the weights, or what an earlier forward returned."""
     subject.seen(case)
     again = once(subject.cls, subject.plain(case), Pass(), _x(case))

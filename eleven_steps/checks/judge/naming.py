@@ -42,7 +42,7 @@ class Played:
     # theirs(case, step, *slips): what a step makes, or makes with slips
     theirs: Callable[..., Parts]
     mistakes: Mapping[str, Mistake] = field(default_factory=dict)  # that it may make
-    fits: Callable[[str], bool] = lambda _: True  # whether a mistake can be it, whatever it gives
+    may_be: Callable[[str], bool] = lambda _: True  # whether a mistake can be it, whatever it gives
     steps: tuple[str, ...] = STEPS[-1:]  # whose tensors may be meant
     simpler: Sequence[Case] = ()  # cases in each of which one mistake of two is seen alone
 
@@ -96,7 +96,7 @@ def one_mistake(played: Played, blame: Blame | None = None) -> str | None:
     dark = any(isinstance(part, torch.Tensor) and part.isnan().any() for part in mine)
     for name in names:
         how, here = makes(played, name), step in (None, *mistakes[name].steps)
-        if not how or not played.fits(name) or dark and not _same_nan(name, blame):
+        if not how or not played.may_be(name) or dark and not _same_nan(name, blame):
             continue
         if (raised or here or not _nan_alone(played, name)) and proven(how, name, blame):
             return name
@@ -209,7 +209,7 @@ def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
         shown = _shown(made, play(case, one), play(case), mistakes[one].step)
         for other in (name for name in mistakes if mistakes[name].step in shown):
             agrees = _conceivable(played, one, other) and makes(played, one, other)
-            if agrees == "function" and played.fits(one):
+            if agrees == "function" and played.may_be(one):
                 return one, other
     return ()
 

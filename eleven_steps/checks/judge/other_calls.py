@@ -29,7 +29,7 @@ from eleven_steps.checks.adapt.calls import (
     resets,
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
-from eleven_steps.checks.judge.filling import added, each_text, padded
+from eleven_steps.checks.judge.filling import each_text, mask_sums, padded
 from eleven_steps.checks.judge.foreign import Asked, best, every_reading
 from eleven_steps.checks.judge.other_sizes import another_base, another_window, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
@@ -108,7 +108,7 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         flag = other.call.way.kind == "flag"
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
             yield as_wrong("ignored", 6, mask=mask)
-    yield from itertools.chain(each_text(beside), added(beside))
+    yield from itertools.chain(each_text(beside), mask_sums(beside))
     name, whole = "right_masked" if mask else "right_alone", attempt(combined, f"{variant},full")
     # Where a mask that hides nothing shows the future, a class's own mask is left out.
     if mask and nothing is not None and isinstance(whole, str):
@@ -131,7 +131,7 @@ def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type
         return "", runs
     case = cases_of(variant).main
     for other in every_reading(replace(asked, variant=variant)):
-        alike = other.places == reading.places and other.paired == reading.paired
+        alike = other.kept == reading.kept and other.paired == reading.paired
         first = other.call.first == reading.call.first
         if not alike or not first or bool(other.call.mask) is masked:
             continue
@@ -396,6 +396,6 @@ def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
 
 
 ROWS = (
-    *(each_text, added, three_inputs, flags, another_base, wider_heads, another_window),
+    *(each_text, mask_sums, three_inputs, flags, another_base, wider_heads, another_window),
     *(in_pieces, by_name, without_batch, padded, by_ids),
 )

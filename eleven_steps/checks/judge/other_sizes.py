@@ -96,7 +96,7 @@ def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
     return torch.stack([logs[:, n, 1] - logs[:, n, 0 if n == 1 else n] for n in (1, 2, 3)])
 
 
-def slips(base: float, module: Any) -> bool:
+def odd_base(base: float, module: Any) -> bool:
     """Whether nobody chooses such a base: a root was taken, or a power.
 
     One below the usual is chosen where the code of the module, or what it keeps, says it, and does

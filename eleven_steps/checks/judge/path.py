@@ -112,14 +112,14 @@ class Walk:
                     continue
                 calls.add(number)
                 for index in self.ops[number].given:
-                    if index not in seen and not (stop_at_right and self.fits(index)):
+                    if index not in seen and not (stop_at_right and self.on_the_way(index)):
                         seen.add(index)
                         todo.append(index)
         return calls
 
-    def fits(self, index: int) -> bool:
+    def on_the_way(self, index: int) -> bool:
         """Whether a tensor is what some step makes, or on the right way there."""
-        return fits(self.readings[index], self.right)
+        return on_the_way(self.readings[index], self.right)
 
     def reached(self, step: str) -> bool:
         """Whether all right tensors of a step are there, in their shapes."""
@@ -141,11 +141,11 @@ class Walk:
         near = 1e-7 if right.dtype == torch.float64 else 2e-4
         return next((t for t in self.tensors if same_numbers(t, right, near)), None)
 
-    def known(self, index: int) -> bool:
+    def sound(self, index: int) -> bool:
         """Whether nothing of x is in a tensor, or what there is is right."""
         reading = self.readings[index]
         part = reading.part and not self.across(index)
-        return reading.family in ("const", "layer") or part or self.fits(index)
+        return reading.family in ("const", "layer") or part or self.on_the_way(index)
 
     def across(self, index: int) -> bool:
         """Whether an axis holds features of several heads, and not whole heads."""
@@ -163,8 +163,8 @@ def same_numbers(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
     return torch.allclose(one, other, near, near)
 
 
-def fits(reading: Reading, right: Right) -> bool:
-    """See Walk.fits."""
+def on_the_way(reading: Reading, right: Right) -> bool:
+    """Whether it is what some step makes, or on the right way there; of scores by their state."""
     root = right.case.head_dim**-0.5
     if reading.family == "scores":
         state = reading.state
@@ -249,7 +249,8 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         return _as_laid(right, name, given, alike, found, tensor)
     turned = {"rope", "norm"} & {*right.case.changes} and name not in MEET | MASK | {"linear"}
     three = {*" and ".join(reading.who for reading in real).split(" and ")}
-    if turned and three <= {"queries", "keys"} and all(e.part or fits(e, right) for e in real):
+    sound = all(e.part or on_the_way(e, right) for e in real)
+    if turned and three <= {"queries", "keys"} and sound:
         return Reading("projected", " and ".join(sorted(three)), part=True)  # no step holds it
     if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
         return Reading("layer", layers[0].who)
@@ -269,7 +270,7 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     right, first = walked.right, given[0] if given else Reading("const")
     if walked.tensors[index].device.type != "cpu":
         return None
-    if name in OVER_KEYS and first.state and fits(first, right) and "j" in first.axes:
+    if name in OVER_KEYS and first.state and on_the_way(first, right) and "j" in first.axes:
         along = first.axes.index("j")
         over = getattr(walked.tensors[op.given[0]], OVER_KEYS[name])(along, True)
         if torch.equal(over.flatten(), walked.tensors[index].flatten()):
@@ -283,13 +284,13 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     if kept and (walked.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
     own = (reading for reading in given if reading.family in FAMILIES[2:])
-    who = {reading.who for reading in own if reading.part or fits(reading, right)}
+    who = {reading.who for reading in own if reading.part or on_the_way(reading, right)}
     summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
         return right.find(walked.tensors[index]) or Reading(family, family, part=True)
-    if name == "expand" and given and "g" in "".join(given[0].axes or ()) and fits(given[0], right):
-        return replace(given[0], stage=None, part=True)
+    if name == "expand" and "g" in "".join(first.axes or ()) and on_the_way(first, right):
+        return replace(first, stage=None, part=True)
     return None
 
 
@@ -317,7 +318,7 @@ def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, 
         odd = (
             reading for reading in alike if reading.family == found.family and reading.stage is None
         )
-        otherwise = any(not fits(reading, right) for reading in odd)
+        otherwise = any(not on_the_way(reading, right) for reading in odd)
     return replace(found, stage=None, state=None) if otherwise else found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.adapted import takes
+from eleven_steps.checks.adapt.adapted import is_adapted, takes
 from eleven_steps.checks.judge import in_a_row
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject, no_part
@@ -190,7 +190,7 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
     if close(mine, right):
         return None
     if isinstance(mine, Failure):
-        if hasattr(subject.cls, "places"):  # from elsewhere, where its length may be fixed
+        if is_adapted(subject.cls):  # from elsewhere, where its length may be fixed
             return None
         return say("forward_raises", error=mine.told, where=letters_of(case))
     if subject.leaks(case):
@@ -297,7 +297,7 @@ RIGHT_OUTPUTS = frozenset({"outputs"})
 AT_REST = RIGHT_OUTPUTS | {"extremes", "written", "state"}
 IN_TRAINING = AT_REST | {"gradients", "training"}
 PROBES = (
-    Probe("written", in_a_row.written, frozenset()),
+    Probe("written", in_a_row.writes_over, frozenset()),
     Probe("extremes", stressed, at=STRESSED),
     Probe("state", in_a_row.draws, RIGHT_OUTPUTS | {"written"}),
     *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in in_a_row.CALLS[1:]),
@@ -310,7 +310,7 @@ PROBES = (
     Probe("devices", devices, frozenset()),
 )
 RARER = (  # of a class in which nothing was found
-    Probe("written", in_a_row.written, frozenset()),
+    Probe("written", in_a_row.writes_over, frozenset()),
     Probe("sizes", in_a_row.in_any_state, sized=True),
     Probe("in_use", in_a_row.unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),

@@ -26,14 +26,14 @@ class Table:
     family: str
     who: str
     values: np.ndarray  # sorted
-    places: np.ndarray  # (numbers, axes)
+    indices: np.ndarray  # (numbers, axes): where each of them stands
     letters: str
     alone: np.ndarray  # whether no other of them is the same number
 
     @property
     def sure(self) -> np.ndarray:
         """The places of the numbers that are alone, which tell where they are from."""
-        return self.places[self.alone]
+        return self.indices[self.alone]
 
 
 def telling(numbers: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ def laid_out(
                 held.add(k)
                 if (
                     table.letters[k] in "ijn"
-                    and size <= table.places[:, k].max()
+                    and size <= table.indices[:, k].max()
                     and min(along) >= 0
                 ):
                     places.append((table.letters[k], tuple(map(int, along))))
@@ -106,9 +106,9 @@ def _axes_in_order(shape, at, found, axes, table) -> bool:
         number, sizes = np.zeros(len(found), int), 1
         for letter in reversed(letters):
             k = table.letters.index(letter)
-            low = table.places[:, k].min()
+            low = table.indices[:, k].min()
             number += (found[:, k] - low) * sizes
-            sizes *= table.places[:, k].max() - low + 1
+            sizes *= table.indices[:, k].max() - low + 1
         along = np.full(size, -1)
         along[at[axis]] = number
         known = along[along >= 0]
@@ -296,7 +296,7 @@ class Right:
                 tell = table.alone[which]
                 if tell.sum() < 2:
                     continue
-                found, places = table.places[which[tell]], tuple(place[tell] for place in at)
+                found, places = table.indices[which[tell]], tuple(place[tell] for place in at)
                 axes, whole, fixed, ordered, some = laid_out(numbers.shape, places, found, table)
                 full = table.family == "scores" or len(values) == tensor.numel()
                 one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0

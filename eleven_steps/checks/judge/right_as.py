@@ -24,7 +24,7 @@ from eleven_steps.checks.judge.foreign import (
     every_reading,
     fitting,
 )
-from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, slips, turns_unsaid
+from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base, turns_unsaid
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
@@ -62,7 +62,7 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
         ways = [replace(option, variant=turning) for option in ways]
     verdict = _of_all(judge, ways, some)
     if turning:
-        if verdict.passed and slips(base := turning_of(turning)[0], module):
+        if verdict.passed and odd_base(base := turning_of(turning)[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
             text = wording("right_turning", how=_changes(turning))
@@ -163,7 +163,8 @@ def _instead(
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(other):
-            variant = "" if slips(turning_of(turning)[0], _module_and_sizes(asked)[0]) else turning
+            odd = odd_base(turning_of(turning)[0], _module_and_sizes(asked)[0])
+            variant = "" if odd else turning
             other = replace(asked, variant=variant)
         if variant and fitting(other):
             said, how = judge(other), as_options(variant)

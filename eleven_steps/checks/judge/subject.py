@@ -59,7 +59,7 @@ class Subject:
         """Output of the right class, or of one with these mistakes."""
         return play(self.plain(case), *mistakes).out
 
-    def fits(self, name: str) -> bool:
+    def shaped_as(self, name: str) -> bool:
         """Whether the layers have the shapes that they have with a mistake."""
         return alike_in_shape(name, self.shapes, self.variant)
 

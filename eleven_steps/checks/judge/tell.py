@@ -134,7 +134,7 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         op = None if outside else found.op
         values["came"] = quoted(found.index, walked, op)
         values["operand"] = operand(found.index, walked, op)
-        whole = walked.known(found.index)
+        whole = walked.sound(found.index)
         name = "holds_nothing" if reading.family == "const" else "holds" if whole else "made_of"
         values["is_what"] = wording(name, what=noun(reading))
         values["shape"] = tuple(walked.tensors[found.index].shape)
@@ -232,7 +232,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     along = next((n for n in op.numbers if type(n) is int), -1)
     if swapped := _swapped(walked, found.op):
         return swapped
-    if reading.part and walked.known(found.index) and "g" not in "".join(reading.axes or ()):
+    if reading.part and walked.sound(found.index) and "g" not in "".join(reading.axes or ()):
         return wording("made_part", what=what, shape=shape)
     first = walked.readings[op.given[0]] if op.given else reading
     if op_name(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
@@ -394,7 +394,7 @@ def _sizes_expected(walked: Walk) -> str:
     op, last = walked.ops[-1], len(walked.ops) - 1
     sizes = sum(type(number) is int for number in op.numbers)
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
-    if op_name(op) not in ("view", "reshape") or not step or not walked.fits(op.given[0]):
+    if op_name(op) not in ("view", "reshape") or not step or not walked.on_the_way(op.given[0]):
         return ""
     wanted, *others = {tuple(right.shape) for right in walked.right.scene[step].values()}
     return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
