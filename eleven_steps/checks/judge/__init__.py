@@ -1,4 +1,4 @@
 """What judges an answer: one trace, one reading of it, and findings that are asked for again.
 
-Comparing enters, and asking again. No sentence does: know has them.
+What compares, and what asks again, may enter. No sentence ever does: they stand in know.
 """

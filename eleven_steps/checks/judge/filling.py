@@ -36,7 +36,7 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
     for name in callee.left:
         sure = bool(PADS.fullmatch(name))  # of another kind only its name would say that it pads
         lengths = bool(LENGTHS.fullmatch(name))
-        if not (sure or lengths or name in MASKS[:-1]):
+        if not (sure or lengths or name in MASKS and name != "bias"):
             continue
         ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
         ways = [Padded(callee.reading.call, name, *options) for options in ways]

@@ -28,6 +28,7 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
 READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
 SEARCHING = 8.0  # to find what else a class is right as
+FEW = 40  # ways to read that are looked at where each wants a second look
 WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
 Named = dict[str, str]  # by role
 
@@ -91,7 +92,7 @@ def readings_of(asked: Asked) -> list[type[Adapted]]:
     most = max(reached.values())
     farthest = [run for run in runs if reached[run] == most]
     farthest = [reading for reading in farthest if not reading.call.first] or farthest
-    # A mask that can be handed over is; without it nothing of what is done with it is seen.
+    # Where a mask can be handed over, it is: otherwise what a class does with it is never seen.
     masked = [reading for reading in farthest if reading.call.mask] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
@@ -104,7 +105,7 @@ def fitting(asked: Asked) -> type[Adapted] | None:
     try:
         with isolated(SEARCHING):
             right = play(main).out
-            for reading in islice(every_reading(asked), 40 if asked.aside else None):
+            for reading in islice(every_reading(asked), FEW if asked.aside else None):
                 if reading.call in failed:  # whatever the layout
                     continue
                 out = once(reading, main, Pass())[0].out

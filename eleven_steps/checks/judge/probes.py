@@ -35,7 +35,11 @@ MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
 TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
 KINDS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
-AHEAD = Case(1, 498, 2, 2, 1, 1200), Case(1, 510, 2, 2, 1, 1200)  # 497 and 509 become even
+AHEAD = (
+    Case(1, 498, 2, 2, 1, 1200),
+    Case(1, 510, 2, 2, 1, 1200),
+)  # bfloat16 has no odd numbers here: positions 497 and 509 round
+OTHER_DROPPING = DROPPING[2], DROPPING[1]  # asked in the first, held in the last
 STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 
@@ -313,7 +317,7 @@ RARER = (  # of a class in which nothing was found
     Probe("written", in_a_row.writes_over, frozenset()),
     Probe("sizes", in_a_row.in_any_state, sized=True),
     Probe("in_use", in_a_row.unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
-    Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=DROPPING[:0:-1]),
+    Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=OTHER_DROPPING),
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),

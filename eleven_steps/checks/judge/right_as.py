@@ -16,6 +16,7 @@ from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choice
 from eleven_steps.checks.judge.callee import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
+    FEW,
     READ_WITHIN,
     SEARCHING,
     Asked,
@@ -38,6 +39,7 @@ SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relat
 UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
+MOST_READ, MEASURED = 1000, 24  # ways to read: to look for some that turn, and to measure
 Judge = Callable[[Asked], Outcome]
 
 
@@ -223,9 +225,9 @@ def _turning(asked: Asked) -> str:
     if not turns_unsaid(asked.variant) or fitting(asked):
         return ""
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
-        every = [e for e in itertools.islice(every_reading(asked), 1000) if not e.paired]
+        every = [e for e in itertools.islice(every_reading(asked), MOST_READ) if not e.paired]
         every = [e for e in every if not getattr(e.call, "mask", "")] or every
-        found = next(filter(None, map(measured, every[:24])), None)
+        found = next(filter(None, map(measured, every[:MEASURED])), None)
     if not found or found == USUAL_TURN:
         return ""
     base, share = found
@@ -289,7 +291,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     """
     main = asked.main
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):  # it may not be written yet
-        for reading in itertools.islice(every_reading(asked), 40):
+        for reading in itertools.islice(every_reading(asked), FEW):
             module = attempt(build, reading, main)
             if isinstance(module, Failure):
                 continue

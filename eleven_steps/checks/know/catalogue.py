@@ -36,7 +36,7 @@ class Mistake:
     identifier: str  # as in wrong_class("no_scale")
     step: int  # at which it is made, 1 to 11
     sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
-    why: str  # it matters
+    why: str  # why it matters
     edits: Mapping[str, str]  # by the name of a line, or by its text: what stands there instead
     also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
     variant: str = ""  # the change it is made in, by its name in contract.VARIANTS
