@@ -63,7 +63,8 @@ def _read(subject: Subject, case: Case) -> Finding | None:
 def _which(subject: Subject, case: Case) -> Case:
     if replace(case, variant="") in DROPPING or not {*subject.changes} <= READABLE:
         return case
-    return replace(DROPPING[case != subject.cases.biased], variant=subject.variant)
+    first = case == subject.cases.biased  # the second holds what is found in it
+    return replace(DROPPING[0] if first else DROPPING[1], variant=subject.variant)
 
 
 def _undropped(subject: Subject, case: Case) -> bool:
