@@ -39,7 +39,7 @@ BUILDS = (
     (10, {"W_gate", "context_norm"}),
     (6, {*ADDED["topk"]}),
     (7, {"Dropout", "dropout"}),
-    (6, {"register_buffer", "buffer", "mask", "triu", "tril"}),
+    (6, {"register_buffer", "buffer", "mask", "triu", "tril", "ones", "full"}),
     (2, {"Linear"}),
 )
 NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "kept": [], "supers": False}

@@ -121,6 +121,8 @@ def plainly(blame: Blame) -> Blame:
 def differ(walked: Walk) -> Difference | None:
     """Return the first difference of a trace from the right one; None where none is found."""
     trace = walked.trace
+    if found := _nameless(walked):
+        return found
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
         return _unreached(walked)
     last, start = len(trace.ops) - 1, walked.came
@@ -217,21 +219,27 @@ def _piece(walked: Walk, index: int, places: set[Place | None]) -> bool:
 
 def _unreached(walked: Walk) -> Difference:
     """A line that raised by itself: the step is what the line was to do."""
-    stop, lost = walked.stop, "'NoneType'" in walked.stop.failure.text
-    for number, op in enumerate(walked.ops):  # what is right, and no name was given to
-        if lost and dropped_call(op.place) and op.gave and walked.on_the_way(op.gave[0]):
-            return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])
+    stop = walked.stop
     if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
         todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
         return Difference(next(todo, len(STEPS)), "name", None, stop.place)
     return Difference(_stands(walked, stop.place), "name", None, stop.place)
 
 
+def _nameless(walked: Walk) -> Difference | None:
+    """What is right, and no name was given to, where None stands in its stead."""
+    lost = walked.stop and "'NoneType'" in walked.stop.failure.text
+    for number, op in enumerate(walked.ops if lost else ()):
+        if dropped_call(op.place) and op.gave and walked.on_the_way(op.gave[0]):
+            return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])
+    return None
+
+
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     """The step of a place in the source where no torch call was reached."""
     stop, trace = walked.stop, walked.trace
-    last = walked.ops[-1].place if walked.ops else None
-    if "to unpack" in stop.failure.text and last and last.line == place.line:
+    last = [*walked.ops[-1].calls, walked.ops[-1].place] if walked.ops else []
+    if "to unpack" in stop.failure.text and place.line in (e.line for e in last if e):
         return walked.steps[-1]
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
