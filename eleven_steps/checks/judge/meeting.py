@@ -6,7 +6,6 @@ import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
-from eleven_steps.checks.run.isolate import attempt
 from eleven_steps.checks.run.recording import Op
 
 JOINING = "view", "reshape", "flatten", "contiguous", "unflatten", "view_as"
@@ -99,23 +98,6 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
         return None
     other = of_another(walked, product, walked.ops[product], 5)
     return other or walked.differs(number, 4, "skipped", op.given[0], for_step=5)
-
-
-def heads_first(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """Heads that were moved before b, where what comes later takes b first."""
-    moved = {n: i for n, e in enumerate(walked.ops) if op_name(e) in TURN for i in e.gave}
-    moved = {n: i for n, i in moved.items() if walked.readings[i].axes == (*"hbnd",)}
-    if op_name(op) not in TURN or walked.readings[op.given[0]].axes != (*"hbnd",) or not moved:
-        return None
-    usual = walked.tensors[op.given[0]].transpose(0, 1)
-    came = attempt(getattr(usual, op_name(op), str), *op.numbers)
-    found, (at, index) = (
-        isinstance(came, torch.Tensor) and walked.right.find(came),
-        min(moved.items()),
-    )
-    if not found or not found.right or not op.place:
-        return None
-    return walked.differs(at, 4, "heads_first", index, line=op.place.line)
 
 
 def _unused(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
@@ -229,4 +211,4 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
     return False
 
 
-MEETINGS = ordered, turned_early, heads_first, skipped, of_other_heads
+MEETINGS = ordered, turned_early, skipped, of_other_heads
