@@ -158,7 +158,7 @@ class Stage {
   }
 
   look() {
-    this.painter.look(this.root, this.data.colours);
+    this.painter.look(this.root, this.data.colours); this.ink = getComputedStyle(this.root).color;
     this.least = Math.ceil(LEAST_FONT * this.painter.shortEm / 0.92);
   }
 
@@ -277,12 +277,10 @@ class Stage {
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());
     room.observe(this.root);
-    // The ink changes with the theme, however it is changed, and once its style sheet is there; out of
-    // sight a browser need not know the colours of a canvas, so the stage looks when it comes in sight.
+    // The ink changes with the theme, however it is changed, and once its style sheet is there; what is
+    // out of sight is not told, and looks when it is back.
     this.root.addEventListener("transitionend", (event) => event.target === this.root && again());
-    const sight = new IntersectionObserver((seen) => {
-      if (seen.at(-1).isIntersecting) { this.look(); this.soon(); this.later(0); }
-    });
+    const sight = new IntersectionObserver(() => this.ink !== getComputedStyle(this.root).color && again());
     sight.observe(this.root);
     this.leave = () => { this.playhead.stop(); room.disconnect(); sight.disconnect(); };
   }
