@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from unittest.mock import Mock
@@ -15,6 +16,7 @@ import renew
 
 from eleven_steps.checks import check, progress
 from eleven_steps.checks.judge.answers import EXERCISES
+from eleven_steps.checks.know.exercises.tasks import TASKS
 from eleven_steps.pictures.done import draw_progress
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
@@ -110,6 +112,16 @@ def test_a_folder_in_the_files_place_is_left_alone(path):
     assert outcome.passed and "not written down" in outcome.note
     assert (path / "photos").is_dir()
     assert "left as it is" in progress.picture().description
+
+
+def test_two_notebooks_at_once_lose_nothing(path):
+    names = list(TASKS)
+    threads = [threading.Thread(target=progress.record, args=[name]) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done(path)) == sorted(names)
 
 
 def test_the_picture_says_in_words_what_is_done(path):
