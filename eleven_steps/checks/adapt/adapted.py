@@ -298,6 +298,12 @@ class Adapted(nn.Module):
         lent |= {name: torch.zeros_like(theirs[name]) for name in self.aside}
         return {f"inner.{name}": tensor for name, tensor in lent.items()}
 
+    def unlent(self) -> dict[str, nn.Parameter]:
+        """The parameters of the module inside that no layer of ours is lent to."""
+        lent = {name.removeprefix("inner.") for name in self.lent()}
+        inner = self.called.inner.named_parameters()
+        return {n: p for n, p in inner if n not in lent and p.requires_grad}
+
     def _in_pairs(self, layer: str, tensor: torch.Tensor) -> torch.Tensor:
         """(heads, head_dim, ...) with the features that turn together side by side, if they are."""
         last = self.rope_dim  # features, or else the first turn

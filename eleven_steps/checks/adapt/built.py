@@ -112,6 +112,16 @@ def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
     return [] if isinstance(found, Failure) else found[2]
 
 
+def left_as_is(build: Build, sizes: dict[str, Any]) -> list[inspect.Parameter]:
+    """The parameters of a constructor that are told nothing, so that they are as by default."""
+    found = attempt(_asked_for, build, _usual(sizes))
+    if isinstance(found, Failure):
+        return []
+    of, configs, _ = found
+    told = {*_usual(sizes), "device", "dtype"}
+    return [e for e in _parameters(build) if of[e.name] not in told and e.name not in configs]
+
+
 def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[str]]:
     """Which size each parameter asks for, the configs by name, and what is required besides."""
     parameters = _parameters(build)

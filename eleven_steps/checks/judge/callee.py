@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.built import left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import Around, InPieces, left_alone
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
@@ -33,7 +34,7 @@ class Callee:
         self.tried: list[Any] = [reading.call]
         self.shown: list[str] = []  # flags with which right weights are returned
         self.apart: list[str] = []  # what does not run together
-        self.settled: set[str] = set()  # parameters of forward with a question of their own
+        self.settled: set[str] = set()  # parameters with a question of their own
         self.pieces: InPieces | None = None  # a way in which it is right in pieces
 
     @property
@@ -47,6 +48,13 @@ class Callee:
         if self.inner is None:
             return []
         return [*inspect.signature(self.inner.forward).parameters.values()]
+
+    @property
+    def options(self) -> list[inspect.Parameter]:
+        """Those of its constructor that it is told nothing for."""
+        told = sizes_given(self.case) | self.reading.choice
+        every = left_as_is(self.reading.build, told)
+        return [parameter for parameter in every if parameter.name not in self.settled]
 
     @property
     def left(self) -> list[str]:

@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
-from eleven_steps.checks.adapt.built import CHOICES, SIZE_OF
+from eleven_steps.checks.adapt.built import CHOICES, SIZE_OF, left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
@@ -107,13 +107,14 @@ def _of_another_form(cls: type) -> bool:
 def _judged_alone(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called as the lecture's is whether it is right."""
     cls, verdict = asked.build, judged(asked.build, asked.variant)
-    function = attempt(lambda: vars(cls).get("forward")) if verdict.passed else None
+    function = attempt(lambda: cls.forward) if verdict.passed else None
     if not inspect.isfunction(function) or "cache" in asked.variant:
         return verdict
     every = inspect.signature(function).parameters.values()
     # A function by default, such as one that listens to the steps, is no input.
     inputs = (e for e in every if e.default is not e.empty and not callable(e.default))
-    names = ", ".join(parameter.name for parameter in inputs)
+    options = left_as_is(cls, sizes_given(asked.main))
+    names = ", ".join(parameter.name for parameter in (*inputs, *options))
     if not names:
         return verdict
     try:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.adapted import Adapted
+from eleven_steps.checks.adapt.adapted import Adapted, takes
 from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import (
     COUNTED,
@@ -30,11 +30,18 @@ from eleven_steps.checks.adapt.calls import (
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import each_text, mask_sums, padded
-from eleven_steps.checks.judge.foreign import Asked, best, every_reading
-from eleven_steps.checks.judge.other_sizes import another_base, another_window, wider_heads
+from eleven_steps.checks.judge.foreign import Asked, best, every_reading, fitting
+from eleven_steps.checks.judge.in_a_row import PATHS
+from eleven_steps.checks.judge.other_sizes import (
+    another_base,
+    another_window,
+    told_as,
+    wider_heads,
+)
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import Case, cases_of, close, known
 from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.copies import tensors_in
@@ -52,6 +59,7 @@ IDS = {  # what numbers tokens says where each stands, or of which document it i
 }
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 LOGITS = re.compile("logit|score")
+BIAS = re.compile(r"(?!.*(pos|rel|mask|alibi|kv|time|decay|gate|pair|edge))(\w+_)?bias(es)?")
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Said = Iterator[Finding | Outcome | None]
 
@@ -73,7 +81,8 @@ def called_otherwise(
     if asked.call:
         return reading, verdict
     callee = Callee(reading, asked.variant)
-    rows = masked_or_not(callee, asked), *(row(callee) for row in ROWS)
+    own = masked_or_not(callee, asked), constructed_otherwise(callee, asked)
+    rows = *own, *(row(callee) for row in ROWS)
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
     if said is not None:
         if isinstance(said, Finding):
@@ -81,7 +90,8 @@ def called_otherwise(
         return callee.judged, said
     if cached and not callee.pieces:
         return reading, say("unread", why=wording("unread_past")).outcome("")
-    more = {"right_weights": callee.shown, "left_alone": callee.left, "not_together": callee.apart}
+    left = callee.left + [parameter.name for parameter in callee.options]
+    more = {"right_weights": callee.shown, "left_alone": left, "not_together": callee.apart}
     notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if reading.call.first else ""
     note = together(*notes, verdict.note)
@@ -117,6 +127,43 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
     callee.notes.append(wording(name, mask=mask))
     callee.tried.append(other.call)
     callee.judged = callee.reading
+
+
+def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
+    """A flag of the constructor that names a path or a bias changes nothing, whichever way it is.
+
+    Of any other it is asked whether it does: where it does, it is said that it was left as it is.
+    A class that is told to hide nothing hides nothing, and that is all.
+    """
+    reading, case = callee.reading, callee.case
+    for option in callee.options:
+        if type(option.default) is not bool:
+            continue
+        choice, flag = {option.name: not option.default}, f"{option.name}={not option.default}"
+        told = replace(asked, choice=asked.choice | choice, call=reading.call)
+        other = fitting(told)
+        callee.settled |= {option.name} if other else set()
+        if not other and (PATHS.search(option.name) or BIAS.fullmatch(option.name)):
+            some = attempt(lambda told=told: [*itertools.islice(every_reading(told), MASKED)])
+            every = () if isinstance(some, Failure) else some
+            other = next((e for e in every if not attempt(_unlent, e, case)), None)
+        for where in filter(functools.partial(takes, other), cases_of(asked.variant).every):
+            out = once(other, where, Pass())[0].out if other else Failure("")
+            if not isinstance(out, Failure):
+                yield unlike(out, play(where).out, "path_switched", name=flag)
+    whole = attempt(combined, f"{asked.variant},full")
+    name = told_as(reading, "causal") if reading.causal and not reading.call.mask else ""
+    if name and not isinstance(whole, Failure):
+        choice = reading.choice | {"causal": False}
+        fields = {"choice": choice, "causal": False, "variant": whole}
+        case = replace(case, variant=whole)
+        out = once(type("Open", (reading,), fields), case, Pass())[0].out
+        if not isinstance(out, Failure):
+            yield unlike(out, play(case).out, "not_open", 6, name=name)
+
+
+def _unlent(reading: type[Adapted], case: Case) -> list[str]:
+    return [*build(reading, case).unlent()]
 
 
 def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type[Adapted]]]:
@@ -376,6 +423,22 @@ def flags(callee: Callee) -> Said:
         callee.settled |= {flag} if table else set()
 
 
+def tables(callee: Callee) -> Said:
+    """What a usual call returns beside the output is told: right weights, or not looked at."""
+    handing, case = Handing(callee.reading.call), callee.case
+    if callee.shown or not callee.seen(handing):
+        return
+    out = output(handing.returned[-1], case.d_out)
+    rest = [tensor for tensor in tensors_in([handing.returned[-1]]) if tensor is not out]
+    shown = _shown(rest, case, False)
+    if shown is not None:
+        yield None if shown else as_wrong("other_table_returned", 7)
+        callee.notes.append(wording("right_table"))
+    elif rest and not (callee.pieces and callee.pieces.kept is not None):
+        shapes = ", ".join(f"{tuple(tensor.shape)}" for tensor in rest)
+        callee.notes.append(wording("returned_besides", shapes=shapes))
+
+
 def _kept_in_default(callee: Callee) -> str:
     """The parameter whose default, which all calls share, a call with a flag wrote into."""
     defaults = {parameter.name: parameter.default for parameter in callee.parameters}
@@ -397,5 +460,5 @@ def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
 
 ROWS = (
     *(each_text, mask_sums, three_inputs, flags, another_base, wider_heads, another_window),
-    *(in_pieces, by_name, without_batch, padded, by_ids),
+    *(in_pieces, tables, by_name, without_batch, padded, by_ids),
 )

@@ -132,7 +132,7 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
 
 def base_of(reading: type[Adapted]) -> str:
     """By what a constructor is told the base of its angles: our name, or that of its parameter."""
-    if _told_as(reading, "base"):
+    if told_as(reading, "base"):
         return "base"
     usual, signature = turning_of(reading.variant)[0], attempt(inspect.signature, reading.build)
     every = () if isinstance(signature, Failure) else signature.parameters.values()
@@ -141,7 +141,7 @@ def base_of(reading: type[Adapted]) -> str:
 
 def base_unused(reading: type[Adapted]) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
-    name, main = _told_as(reading, "base"), cases_of(reading.variant).main
+    name, main = told_as(reading, "base"), cases_of(reading.variant).main
     if not name or "rope" in split(reading.variant):
         return ""
     other = _told(reading, base=OTHER_BASE)
@@ -169,7 +169,7 @@ def wider_heads(callee: Callee) -> Iterator[Finding | None]:
 
 def another_window(callee: Callee) -> Iterator[Finding | None]:
     """Another module, of another window, that was called with as long a text, changes nothing."""
-    if not _told_as(callee.reading, "window"):
+    if not told_as(callee.reading, "window"):
         return
     after, alone = (replace(callee.case, num_tokens=n, context_length=1200) for n in UNMET)
     other = once(_told(callee.reading, window=OTHER_WINDOW), after, Pass())[0].out
@@ -180,7 +180,7 @@ def another_window(callee: Callee) -> Iterator[Finding | None]:
         yield unlike(one, play(after).out, "another_window", 6)
 
 
-def _told_as(reading: type[Adapted], size: str) -> str:
+def told_as(reading: type[Adapted], size: str) -> str:
     """The parameter of a constructor, or the field of its config, that is told a size; or ""."""
     signature = attempt(inspect.signature, reading.build)
     names = [] if isinstance(signature, Failure) else [*signature.parameters]

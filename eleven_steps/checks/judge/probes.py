@@ -57,10 +57,10 @@ class Probe:
         """Where it is asked, and last where it is held."""
         every, first = subject.cases, subject.cases.biased
         if self.at:
-            usual = {case.num_tokens for case in self.at}
+            *usual, last = (replace(case, variant=subject.variant) for case in self.at)
+            counts = {case.num_tokens for case in self.at}
             named = subject.named[1] if self.at == LONG else ()
-            more = [case for case in named if case.num_tokens not in usual]
-            return [*more, *(replace(case, variant=subject.variant) for case in self.at)]
+            return [*usual, *(e for e in named if e.num_tokens not in counts), last]
         return [*every.sized, first] if self.sized else [first, subject.other(first)]
 
 
@@ -319,5 +319,5 @@ RARER = (  # of a class in which nothing was found
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
-    Probe("long", beyond, RIGHT_OUTPUTS | {"sizes", "long"}),
+    Probe("long", beyond, RIGHT_OUTPUTS | {"sizes", "in_use", "long"}),
 )

@@ -279,7 +279,7 @@ def _begins(asked: Asked) -> str:
         return ""
     main = asked.main
     module = build(reading, main)
-    names = _moving(_left(module), module(main.x))
+    names = _moving(module.unlent(), module(main.x))
     return wording("begins", names=", ".join(names)) if names else ""
 
 
@@ -295,7 +295,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
             module = attempt(build, reading, main)
             if isinstance(module, Failure):
                 continue
-            left, norms = _left(module), _norms_called(module)
+            left, norms = module.unlent(), _norms_called(module)
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
                 for name, parameter in left.items():
                     parameter.copy_(known(name, parameter.shape))
@@ -350,13 +350,6 @@ def _right_without(asked: Asked, names: list[str]) -> str:
             how = f", as with {as_options(variant)}" if variant else ""
             return wording("right_without", how=how)
     return ""
-
-
-def _left(module: Adapted) -> dict[str, nn.Parameter]:
-    """The parameters of a module that no layer of ours is lent to."""
-    lent = {name.removeprefix("inner.") for name in module.lent()}
-    inner = module.called.inner.named_parameters()
-    return {n: p for n, p in inner if n not in lent and p.requires_grad}
 
 
 def _moving(left: dict[str, nn.Parameter], out: torch.Tensor) -> list[str]:

@@ -41,7 +41,8 @@ class Subject:
         inner = getattr(getattr(module, "called", None), "inner", module)
         if not isinstance(inner, nn.Module):
             return [], []
-        numbers = attempt(numbers_in, inner, told=type(inner).__init__)
+        told = tuple(vars(kind).get("__init__") for kind in type(inner).__mro__)
+        numbers = attempt(numbers_in, inner, told=told)
         return singled(() if isinstance(numbers, Failure) else numbers, self.variant)
 
     def plain(self, case: Case) -> Case:

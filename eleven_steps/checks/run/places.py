@@ -209,13 +209,13 @@ def _codes(code: CodeType) -> list[CodeType]:
     return [code, *chain(*map(_codes, inner))]
 
 
-def numbers_in(module: nn.Module, *kept: dict[str, Any], told: Any = None) -> set[float]:
+def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] = ()) -> set[float]:
     """The numbers in the code of a module and its parts, in what that names, and in what is kept.
 
     Args:
         module: of any class; what torch's classes have is left out.
         kept: tables of names, whose numbers count too.
-        told: a function whose defaults do not count, since it is always told something.
+        told: functions whose defaults do not count, since they are told something.
     """
     kinds = {kind for part in module.modules() for kind in type(part).__mro__} - {object}
     tables = [vars(kind) for kind in kinds if not kind.__module__.startswith("torch.")]
@@ -228,7 +228,7 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: Any = None) -> se
     functions += filter(inspect.isfunction, found)
     for function in {*functions}:
         found += chain(*(code.co_consts for code in _codes(function.__code__)))
-        if function is not told:
+        if function not in told:
             found += (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     for value in [*found]:
         found += (
