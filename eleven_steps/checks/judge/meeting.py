@@ -37,6 +37,8 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         if made and both == {"keys", "values"} and over_tokens:
             return None  # a table that the queries meet later
         reason = "exchanged" if made else "projection"
+        if made and step == 5:  # the queries stand on the left, whatever meets them
+            lost = "queries" if wrong[0] == three[0][0] else "keys"
         return walked.differs(at, 2, reason, wrong[0], who=lost)
     same = [i for i in idle if walked.readings[i].fixed == fixed] or idle
     left = max(same, key=lambda i: (walked.readings[i].stage or 0, i))

@@ -96,11 +96,10 @@ class Walk:
 
     @functools.cached_property
     def whole(self) -> set[Place]:
-        """The calls of helpers in which all layers are called, and so most of forward is."""
-        own = (op for op in self.ops if op.place and "layer" in {e.family for e in self.of(op)})
-        return set.intersection(
-            *[{*op.calls} for op in own] or [{c for e in self.ops for c in e.calls}]
-        )
+        """The calls of helpers that project: what they are given is x, and is not at fault."""
+        steps = zip(self.ops, self.steps, strict=False)
+        own = (op for op, step in steps if step == 2 and "layer" in {e.family for e in self.of(op)})
+        return {call for op in own for call in op.calls}
 
     def back(self, start: Iterable[int], stop_at_right: bool = False) -> set[int]:
         """The calls that some tensors came from, as far back as what is right, or all of them."""

@@ -9,9 +9,10 @@ import math
 import os
 import re
 import site
-from collections.abc import Callable, Iterator
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -217,10 +218,11 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] =
         kept: tables of names, whose numbers count too.
         told: functions whose defaults do not count, since they are told something.
     """
-    kinds = {kind for part in module.modules() for kind in type(part).__mro__} - {object}
-    tables = [vars(kind) for kind in kinds if not kind.__module__.startswith("torch.")]
-    found = [value for table in (*tables, *kept) for value in table.values()]
-    own = [getattr(e, "__func__", getattr(e, "fget", e)) for e in found]
+    kinds = [[*map(vars, _ours(type(part)))] for part in module.modules()]
+    # What a class says anew its parent says no more; a function may still be called by super().
+    found = [value for table in (*starmap(ChainMap, kinds), *kept) for value in table.values()]
+    every = [value for table in chain(*kinds) for value in table.values()]
+    own = {getattr(e, "__func__", getattr(e, "fget", e)) for e in every if isinstance(e, Hashable)}
     functions = [e for e in own if inspect.isfunction(e)]
     for function in functions:
         names = _named(function.__code__) & function.__globals__.keys()
@@ -235,6 +237,12 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] =
             value if isinstance(value, tuple) else value.values() if type(value) is dict else ()
         )
     return {value for value in found if type(value) in (int, float)}
+
+
+def _ours(kind: type) -> list[type]:
+    """A class and what it inherits from, without what torch and Python have."""
+    known = ("torch.", "builtins")
+    return [each for each in kind.__mro__ if not each.__module__.startswith(known)]
 
 
 def node_of(function: Any) -> Function | None:
