@@ -29,7 +29,7 @@ def test_names_of_its_own_are_not_the_notebooks():
         layer = [keys for keys in range(4)]
         return layer, scale, -1, 0
 
-    assert readings(function) == reading(constants=[1, 4], called=["range"])
+    assert readings(function) == reading(constants=[4], called=["range"])  # -1 is no size
 
 
 def test_numbers_are_replaced_and_all_else_stays():
