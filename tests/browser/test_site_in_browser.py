@@ -1,7 +1,5 @@
 """The web pages from a folder, without network or kernel: pictures, sliders, links, folds."""
 
-# ruff: noqa: F403, F405 - what is looked at there too
-
 import os
 import subprocess
 import sys
@@ -12,7 +10,13 @@ from axe import check_axe
 from lab_page import NOTEBOOKS
 from look import check_whole
 from playwright.sync_api import expect
-from test_notebooks_in_browser import *
+from test_notebooks_in_browser import (
+    check_errors,
+    check_films,
+    check_pictures,
+    check_pictures_before_running,
+    check_stages,
+)
 from waits import resize, settle, until
 
 # One with a stage and one with a film.
