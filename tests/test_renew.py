@@ -63,6 +63,17 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     assert path.read_text("utf-8") == before
 
 
+def test_the_environment_is_given_back_whatever_happens(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "of one's own")
+    monkeypatch.delenv(renew.PROGRESS, raising=False)
+    before = dict(os.environ)
+    with pytest.raises(KeyboardInterrupt), renew.as_shipped():
+        assert dict(os.environ).keys() - before.keys() == {renew.PROGRESS}
+        assert os.environ["PYTHONPATH"].endswith(f"{os.pathsep}of one's own")
+        raise KeyboardInterrupt
+    assert dict(os.environ) == before
+
+
 @pytest.mark.nightly
 def test_another_checkout_renews_and_tests_its_own_code(tmp_path):
     """Two checkouts, one environment, in which one of them is installed."""

@@ -60,6 +60,29 @@ def test_notebook(lab, folder, page, path):
         soon(check_source, page)
 
 
+def as_it_comes(route):
+    """Hand JupyterLab its settings with the windowing that it has by itself."""
+    got = route.fetch()
+    text = re.sub(r'(windowingMode\\?": *\\?")none', r"\1contentVisibility", got.text())
+    route.fulfill(response=got, body=text)
+
+
+def test_a_cell_with_a_picture_is_styled_out_of_sight_as_well(serve, page):
+    """JupyterLab leaves out what is far away, unless tests turn that off."""
+    page.route(re.compile("/api/settings"), as_it_comes)
+    sources = ["from eleven_steps import sliders", *["print('line\\n' * 99)"] * 2]
+    open_notebook(page, serve("far.ipynb", [*sources, "sliders.explore_stage()"]), "far.ipynb")
+    run_all(page)
+    cells = page.locator(".jp-CodeCell")
+    cells.first.scroll_into_view_if_needed()
+
+    def check():
+        ways = cells.evaluate_all("all => all.map(e => getComputedStyle(e).contentVisibility)")
+        assert ways[2:] == ["auto", "visible"]
+
+    soon(check)
+
+
 @pytest.mark.nightly
 def test_hints_and_solutions_in_notebook_7(lab, folder, page):
     (path,) = (each for each in NOTEBOOKS if each.stem == "05_scores")
