@@ -3,8 +3,9 @@
 import pkgutil
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import Parameter, Signature
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
@@ -52,6 +53,7 @@ class Row:
 
 ROWS: dict[str, Row] = {}
 HUB = "https://github.com"
+OURS = ["d_in", "d_out", "context_length", "dropout", "num_heads", "head_dim", "qkv_bias", "config"]
 TABLE = tomllib.loads(Path(__file__).with_name("wild.toml").read_text("utf-8"))
 
 
@@ -85,6 +87,54 @@ def as_is(
     """Put a right class into ROWS that needs no adapter, as wild.toml says."""
     name = named or place.partition(":")[2]
     right(package, name, unaided=True, **options)(lambda: found(place, *first))
+
+
+def in_table(
+    place: str,
+    build: Mapping[str, Any],
+    package: str = "",
+    broke: str = "",
+    steps: Sequence[int] = (),
+    source: str = "",
+    named: str = "",
+    **options: Any,
+) -> None:
+    """Put classes into ROWS as wild.toml says: right in package, wrong in broke."""
+    name = named or place.partition(":")[2]
+    if "call" in options:
+        options["call"] = CALLS[options["call"]]
+    if "layers" in options:  # a table cannot hold None
+        options["layers"] = {ours: at or None for ours, at in options["layers"].items()}
+    for release, at, told in (package, (), ""), (broke, tuple(steps), f"{HUB}/{source}"):
+        if release:
+            wrong(release, name, at, told, **options)(builder(place, **build))
+
+
+def builder(
+    place: str,
+    given: Sequence = (),
+    named: Mapping[str, Any] | None = None,
+    first: Sequence[str] = (),
+    config: str = "",
+) -> Callable[..., torch.nn.Module]:
+    """Return the adapter of a class that takes what is given, and what is named.
+
+    The name of one of our sizes stands for it. config: the class beside it that takes what is named
+    instead, and is given first.
+    """
+    named = named or {}
+    asked = [size for size in OURS if size in [*given, *named.values()]]
+
+    def build(**sizes):
+        kind = found(place, *first)
+        by_place = [sizes.get(value, value) for value in given]
+        by_name = {name: sizes.get(value, value) for name, value in named.items()}
+        if config:
+            return kind(found(f"{place.partition(':')[0]}:{config}")(**by_name), *by_place)
+        return kind(*by_place, **by_name)
+
+    build.__signature__ = Signature(Parameter(size, Parameter.KEYWORD_ONLY) for size in asked)
+    return build
 
 
 def found(place: str, *first: str) -> Any:
@@ -141,3 +191,6 @@ def turned(module, x, hidden):
 
 def twice(module, x, hidden):
     return module(x, x)
+
+
+CALLS = {call.__name__: call for call in (masked, turned, twice)}
