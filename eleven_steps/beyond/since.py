@@ -64,49 +64,17 @@ class Published(Numbers):
 
     def steps(self) -> dict[int, str]:
         """Return what is changed at each step, in few words."""
-        few, heads = self.num_kv_heads, self.num_heads * self.head_dim
-        ends = f"from {heads:,} to {self.d_model:,}" * (heads != self.d_model)
-        latent = f"latents of {self.latent_dim}" + f" and {self.query_dim:,}" * bool(self.query_dim)
-        pools = f"a key for every {self.pool} or {self.large_pool} tokens"
-        words = {
-            2: [
-                "biases" * self.biases,
-                latent * bool(self.latent_dim),
-                f"latents of {self.query_dim:,} for queries"
-                * bool(self.query_dim and not self.latent_dim),
-                f"{few} key head{'s' * (few > 1)} for {self.num_heads}" * (few < self.num_heads),
-                "keys are values" * self.same_values,
-                f"{self.borrowing} layers borrow keys" * bool(self.borrowing),
-            ],
-            4: [
-                "norm" * bool(self.norm),
-                "values too" * self.value_norm,
-                self.positions() * bool(self.rope_base),
-                f"temperature every {self.temperature:,}" * bool(self.temperature),
-                pools * bool(self.pool),
-            ],
-            5: ["ALiBi" * self.alibi, f"cap at {self.cap}" * bool(self.cap)],
-            6: [
-                f"window of {self.window:,}" * bool(self.window),
-                f"chunks of {self.chunk:,}" * bool(self.chunk),
-                f"the best {self.top_keys:,} keys" * bool(self.top_keys),
-                f"rated in pools of {self.index_pool}" * bool(self.index_pool),
-                f"{self.sharing} layers borrow the choice" * bool(self.sharing),
-                f"the best {self.top_blocks} blocks of {self.block}" * bool(self.top_blocks),
-                f"the best {self.top_pools} of those" * bool(self.top_pools),
-            ],
-            7: [
-                "sinks" * self.sinks,
-                "YaRN's factor" * (self.scaling == 2),
-                "no division" * self.unscaled,
-                f"delta rule in {self.delta_layers} more layers" * bool(self.delta_layers),
-            ],
-            8: ["difference of two heads" * self.differential, "turned back" * bool(self.pool)],
-            10: ["gate" * self.gate, f"{self.out_groups} groups" * bool(self.out_groups)],
-            11: ["no bias" * (not self.biases), ends],
+        few, ends = self.num_kv_heads, self.num_heads * self.head_dim
+        facts = vars(self) | {"positions": self.positions(), "not_biases": not self.biases}
+        facts["latents"] = f"{self.latent_dim}" + f" and {self.query_dim:,}" * bool(self.query_dim)
+        facts["latent_queries"] = self.query_dim and not self.latent_dim
+        facts["shared_keys"] = few < self.num_heads and f"{few} key head{'s' * (few > 1)}"
+        facts |= {"ends": ends, "other_ends": ends != self.d_model, "sharpened": self.scaling == 2}
+        said = {
+            step: ", ".join(words.format(**facts) for fact, words in parts.items() if facts[fact])
+            for step, parts in SINCE["steps"].items()
         }
-        texts = {step: ", ".join(filter(None, parts)) for step, parts in words.items()}
-        return {step: text for step, text in texts.items() if text}
+        return {int(step): text for step, text in said.items() if text}
 
     def positions(self) -> str:
         """Say how RoPE turns."""
