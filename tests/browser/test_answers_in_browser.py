@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from playwright.sync_api import expect
 from renew import METADATA
 from test_site_in_browser import OVERFLOW, check_phone
-from waits import resize, settle, soon, visit
+from waits import in_page, resize, settle, soon, visit
 
 from eleven_steps import sliders
 from eleven_steps.beyond.moments import load_sentence
@@ -32,19 +32,7 @@ STRONG = """el => {
 }"""
 
 # The steps of what is framed in each way, code and cards apart; the part that is pointed at; words.
-FRAMED = """board => {
-  const all = which => [...board.querySelectorAll(which)], clear = 'rgba(0, 0, 0, 0)';
-  const framed = look => ['.code', '.card'].map(which => all(`${which}[data-step]`)
-    .filter(e => look(getComputedStyle(e))).map(e => Number(e.dataset.step)));
-  const seen = e => e.checkVisibility({visibilityProperty: true});
-  return {own: framed(s => s.outlineStyle === 'solid'), to: framed(s => s.borderStyle === 'dashed'),
-          from: framed(s => s.borderStyle === 'solid' && s.borderTopColor !== clear
-            && s.outlineStyle === 'none'),
-          here: all('.line').filter(e => getComputedStyle(e).boxShadow !== 'none')
-            .map(e => e.dataset.told),
-          words: all('.told > div').filter(seen).flatMap(e => [...e.children])
-            .map(e => e.textContent)};
-}"""
+FRAMED = in_page("framed")
 FREE = {way: [[], []] for way in ("own", "from", "to")} | {"here": [], "words": []}
 
 

@@ -4,7 +4,7 @@ import pytest
 from lab_page import check_no_commands, close, fold_files, open_notebook, run_all
 from look import check_whole
 from playwright.sync_api import expect
-from waits import resize, settle, soon, until, visit
+from waits import in_page, resize, settle, soon, until, visit
 
 SOURCES = [
     "import torch\ntorch.set_num_threads(1)\nfrom helpers import trace\n"
@@ -24,15 +24,7 @@ PICTURES = 5
 UNSAVED = ".jp-Document.jp-mod-dirty, .lm-DockPanel .jp-mod-dirty"
 
 # Where the parts of each slider in sight stand, from the left and the top of the film.
-PARTS = """film => [...film.querySelectorAll('.sliders > div')].map(slider => {
-    const edge = film.getBoundingClientRect();
-    const place = name => {
-      const box = slider.querySelector(name).getBoundingClientRect();
-      return {left: box.left - edge.left, right: edge.right - box.right, width: box.width,
-              top: box.top - edge.top, bottom: box.bottom - edge.top};
-    };
-    return {label: place('label'), value: place('output'), track: place('input')};
-  })"""
+PARTS = in_page("parts")
 
 # Whether a still fits, and whether it says that it is wider than the page.
 HINT = """e => [e.scrollWidth <= e.clientWidth, getComputedStyle(e, '::before').height !== '0px']"""

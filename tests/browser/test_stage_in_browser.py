@@ -10,6 +10,7 @@ import torch
 from axe import check_axe
 from playwright.sync_api import expect
 from test_pictures import luminance
+from waits import in_page
 
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.moments import load_sentence
@@ -23,53 +24,12 @@ MET = "Anna met Bert . Anna met"
 # Where cells and words of all steps lie: off the stage, on one another, too small, to be scrolled;
 # or so that no step uses the room that all of them have. 12 numbers in a row are scrolled on
 # a phone.
-AUDIT = """() => {
-  const faults = [], { scene, painter } = stage;
-  const size = font => parseFloat(font.match(/[\\d.]+px/));
-  faults.push(...Object.values(painter.fonts).filter(font => !(size(font) >= 11)));
-  const on = ([x, y, w, h], [a, b, c, d]) =>
-    x < a + c - 2 && a < x + w - 2 && y < b + d - 4 && b < y + h - 4;
-  for (const dOut of Object.keys(scene.heads).map(Number)) for (const heads of scene.heads[dOut])
-  for (const tokens of TOKENS) {
-    stage.set({ dOut, heads, tokens });
-    const used = [];
-    stage.steps.slice(1).forEach((laid, k) => {
-      const fault = text => faults.push(`${dOut} ${heads} ${tokens} step ${k + 1}: ${text}`);
-      const off = ([x, y, w, h]) =>
-        !(x > -1 && y > -1 && x + w < laid.need + 1 && y + h < laid.high + 1);
-      const cells = laid.shown.map(({ k }) => laid.at(k)), lost = cells.filter(off).length;
-      if (lost || !cells.length) fault(`${lost} cells off`);
-      if (laid.need > stage.room + 1 && !(stage.room < 480 && dOut === 12)) fault('scrolled');
-      const words = laid.labels.filter(({ parts }) => parts[0][0].trim())
-        .map(({ parts, x, y, wide }) => [parts.map(([text]) => text).join(''), [x, y, wide, 16]]);
-      const [,, wide, high] = around([...cells, ...words.map(([, box]) => box)]);
-      used.push(wide * high / stage.room / laid.high);
-      words.forEach(([text, box], i) => {
-        if (off(box)) fault(`"${text}" off`);
-        const under = words.slice(0, i).find(([, other]) => on(box, other));
-        if (under) fault(`"${text}" on "${under[0]}"`);
-        if (cells.some(cell => on(box, cell))) fault(`"${text}" on a cell`);
-      });
-    });
-    const most = Math.max(...used);
-    if (!(most > (stage.narrow ? 0.4 : 0.45))) faults.push(`${dOut} ${heads}: ${most} used`);
-  }
-  return faults;
-}"""
+AUDIT = in_page("audit")
 
 
 # How high it is at each step and where its playhead lies, which a hand may hold; and whether a
 # title is cut, also where letters are a fifth wider.
-HEIGHTS = """() => {
-  stage.page.title.style.letterSpacing = '0.11em';
-  return [...new Set(stage.page.tiles.flatMap((_, k) => [0.4, 1].map(part => {
-    stage.playhead.show(k + part);
-    const { title } = stage.page;
-    if (title.scrollHeight > title.clientHeight + 2) throw Error(`cut: ${title.textContent}`);
-    const { top, height } = stage.root.getBoundingClientRect();
-    return `${height} ${stage.page.strip.getBoundingClientRect().top - top}`;
-  })))];
-}"""
+HEIGHTS = in_page("heights")
 
 # The numbers of all cells that can be found, by name.
 CELLS = """() => Object.fromEntries([...document.querySelectorAll('[data-cell]:not([hidden])')]
@@ -195,22 +155,7 @@ def test_a_number_of_x_is_dragged_and_given_back(page, stage):
 
 
 # For each number of x: what is framed, and what moves with it; both by name.
-REACHED = """step => {
-  stage.playhead.show(step);
-  const named = k => stage.page.elements[k].dataset.cell, { shown } = stage.steps[step];
-  return shown.filter(({ kind }) => kind === 'x').map(cell => {
-    const frames = stage.relatives(cell, step).to, at = ({ k }) => stage.steps[step].at(k);
-    const inside = ([a, b]) => frames.some(([x, y, w, h]) => a > x - 1 && b > y - 1
-      && a < x + w - 1 && b < y + h - 1);
-    const framed = shown.filter(each => inside(at(each))).map(({ k }) => named(k));
-    stage.hand.take(cell);
-    stage.hand.move(stage.value(cell, step) + 0.3);
-    const moved = shown.filter(each => each !== cell && stage.change(each, step));
-    const said = stage.page.card.textContent;
-    stage.hand.undo();
-    return [framed, moved.map(({ k }) => named(k)), said];
-  });
-}"""
+REACHED = in_page("reached")
 
 
 def test_what_is_framed_is_what_moves(page, stage):
@@ -266,23 +211,7 @@ def test_the_title_asks_before_and_answers_after(page, stage):
 
 
 # For numbers taken at random at a step: what it is called, what it is made, and all that follows.
-WHAT_IFS = """([step, picks, sizes]) => {
-  stage.set(sizes);
-  stage.playhead.show(step);
-  const free = stage.steps[step].shown.filter(cell => stage.movable(cell));
-  return picks.map(([which, to]) => {
-    const cell = free[Math.floor(which * free.length)], far = stage.hand.far(cell, step);
-    stage.hand.take(cell);
-    stage.hand.move(nameOf(cell.kind, step) === 'weights' ? to : far * (2 * to - 1));
-    const { value } = stage.whatIf(cell, step);
-    const all = LEFT.slice(1).map(([names, form], n) => names.map(name =>
-      ordered(stage.forms[form]).map(k => stage.made[n + 1][name][k])
-        .map(v => v === -Infinity ? '-inf' : v)));
-    const said = [stage.page.title.textContent, stage.page.elements[cell.k].dataset.cell];
-    stage.hand.undo();
-    return [said, value, leftBy(cell.kind, step), all];
-  });
-}"""
+WHAT_IFS = in_page("what_ifs")
 
 
 def test_a_what_if_is_the_class_continued_from_the_changed_tensor(page, stage):

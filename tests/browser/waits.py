@@ -6,6 +6,7 @@ speed.
 """
 
 import time
+from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Page, expect
 
@@ -13,6 +14,11 @@ PATIENCE = 60  # seconds for what takes one on a quiet machine
 LONG = 5 * PATIENCE  # seconds for a notebook, whose cells may train
 
 expect.set_options(timeout=1000 * PATIENCE)
+
+
+def in_page(name: str) -> str:
+    """Return a script of scripts/, a function that runs in a page."""
+    return Path(__file__).with_name("scripts").joinpath(f"{name}.js").read_text("utf-8")
 
 
 def soon(check, *args, seconds: float = PATIENCE):
@@ -47,35 +53,11 @@ def turn(page: Page) -> None:
 
 # Says whether all that has a place in the page kept it for some frames; frames come later where a
 # machine is slow, so that this is no length of time.
-STILL = """seconds => new Promise(say => {
-  const end = performance.now() + 1000 * seconds;
-  let before = null, same = 0;
-  const look = () => {
-    const all = document.querySelectorAll('.lm-Widget, svg[role=img], img, .handle');
-    const places = [...all].map(each => {
-      const box = each.getBoundingClientRect();
-      return [box.left, box.top, box.width, box.height].join(' ');
-    });
-    const now = [innerWidth, innerHeight, ...places].join();
-    same = now === before ? same + 1 : 0;
-    before = now;
-    if (same === 6 || performance.now() > end) say(same === 6);
-    else requestAnimationFrame(look);
-  };
-  look();
-})"""
+STILL = in_page("still")
 
 # Whether JupyterLab's panels fill the window: each is placed in pixels by a script, some time after
 # the window has a new size. Elsewhere the browser does it.
-FILLED = """([width, height]) => {
-  const place = name => document.querySelector(name)?.getBoundingClientRect();
-  if (innerWidth !== width || innerHeight !== height) return false;
-  if (!place('#jp-top-panel')) return true;
-  const dock = place('#jp-main-dock-panel'), notebook = place('.jp-NotebookPanel');
-  return place('#jp-top-panel').right === width && place('#jp-bottom-panel').bottom === height &&
-    Math.abs(dock.right - place('.jp-SideBar.jp-mod-right').left) <= 1 &&
-    Math.abs(dock.right - notebook.right) < 10;
-}"""
+FILLED = in_page("filled")
 
 
 def settle(page: Page) -> None:
