@@ -162,21 +162,22 @@ class Put(ast.NodeTransformer):
 
 
 def mutants(style):
-    """Yield the name, the source and the steps of a style's mutants."""
-    source = HEAD + STYLES[style].strip("\n")
-    tree, lines = ast.parse(source), source.splitlines()
-    nodes = list(ast.walk(tree))
+    """Yield the name, the source and the steps of a style's mutants, line by line."""
+    lines = (HEAD + STYLES[style].strip("\n")).splitlines()
+    nodes = ast.walk(ast.parse("\n".join(lines)))
     stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    seen = {ast.unparse(tree)}
-    for number, node in enumerate(nodes):
-        _, marked, steps = lines[getattr(node, "lineno", 1) - 1].partition("  # ")
-        for change in changes(node, stored - {"b", "n", "_"}) if marked else ():
-            own = ast.parse(source)
-            own = Put(list(ast.walk(own))[number], change).visit(own)
-            text = ast.unparse(own)
-            if text not in seen:
-                seen.add(text)
-                yield f"{style}, line {node.lineno}, {len(seen)}", text, {*map(int, steps.split())}
+    for at, line in enumerate(lines):
+        code, marked, steps = line.partition("  # ")
+        code = code.strip()
+        seen = {ast.unparse(ast.parse(code))} if marked else set()
+        for number, node in enumerate(ast.walk(ast.parse(code))) if marked else ():
+            for change in changes(node, stored - {"b", "n", "_"}):
+                own = ast.parse(code)
+                own = ast.unparse(Put(list(ast.walk(own))[number], change).visit(own))
+                if own not in seen:
+                    seen.add(own)
+                    text = "\n".join([*lines[:at], line.replace(code, own), *lines[at + 1 :]])
+                    yield f"{style}, line {at + 1}, {own}", text, {*map(int, steps.split())}
 
 
 def built(source):
