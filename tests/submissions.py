@@ -4,8 +4,10 @@ import json
 import os
 
 import handed_in
+from own_numbers import own
 from renew import COURSE, read
 from test_judge import SOURCE
+from test_own_numbers import OWN, answer
 
 SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom eleven_steps.checks import check"
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
@@ -72,7 +74,7 @@ ANSWERS = {
     "test": ("the_test.1", TEST, "right"),
     "test without a mask": ("the_test.1", TEST.replace("is_causal=True", "scale=1"), "value"),
     "order": ("the_order.1", "'GIMDBPKOLAF'", "right"),
-    "ragged": ("by_hand.3", "{'Q': [[4, 0], [1]]}", "type"),
+    "ragged": ("by_hand.1", "{'Q': [[4, 0], [1]]}", "type"),
     "nested": ("tensors.4", "(9, (1, 4))", "right"),
     "unknown sign": ("the_order.1", "'IG?'", "value"),
     "range": ("combine.2", "range(1, 7)", "right"),
@@ -147,11 +149,10 @@ numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
 check("scores.2", next((n for n in numbers if type(n) in (int, float)), 0))
 """
 ROGUES = {
-    "patched": cells(SETUP, *PATCHES, checks("scores.1", WRONG)),
     "odd": cells(
         SETUP,
         "class Same(torch.Tensor):\n    __eq__ = lambda *_: True\n    shape = (1, 2, 3, 3)",
-        checks("scores.1", "lambda *_: torch.ones(1).as_subclass(Same)"),
+        checks("mask.1", "lambda *_: torch.ones(1).as_subclass(Same)"),
         "class Bad:\n    def __reduce__(self):\n        return os._exit, (0,)\n"
         "    __class__ = property(lambda self: 1 / 0)",
         checks("scores.3", "lambda *_: Bad()"),
@@ -159,6 +160,8 @@ ROGUES = {
         FIND_ANSWER,
         (checks("context.1", "lambda weights, values: weights @ values"), ["solution"]),
         'check("context.3", lambda weights, values: weights @ values, record=False)',
+        *PATCHES,
+        checks("scores.1", WRONG),
     ),
     "forges the channel": cells(
         SETUP,
@@ -171,6 +174,16 @@ ROGUES = {
         checks("scores.1", WRONG),
     ),
 }
+MINE, THEIRS = (own("week6", who, OWN) for who in ("ada", "blaise"))
+OWN_NUMBERS = (
+    cells(  # a right one, then the sheet's; a copied one; one whose numbers are not its own
+        SETUP,
+        checks(MINE["by_hand.3"], answer(MINE["by_hand.3"])),
+        checks("by_hand.3", answer(MINE["by_hand.3"])),
+        checks(THEIRS["by_hand.4"], answer(THEIRS["by_hand.4"])),
+        checks(MINE["by_hand.5"], answer(THEIRS["by_hand.5"])),
+    )
+)
 LOOP = 'for name, answer in {{"scores.1": {}}}.items():\n    check(name, answer)'
 
 # A notebook that tries these, cell by cell: what succeeds is handed in with the last answer.

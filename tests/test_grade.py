@@ -101,7 +101,8 @@ def everything(tmp_path_factory):
         sources = [checks(*ANSWERS[name][:2]) for name in names.values()]
         notebooks[student] = cells(SET_UP_ANSWERS, *sources)
     notebooks |= {f"rogue {name}": notebook for name, notebook in ROGUES.items()}
-    hand_in(folder, notebooks | {name: BREAKING_OFF[name] for name in SOON})
+    notebooks |= {name: BREAKING_OFF[name] for name in SOON}
+    hand_in(folder, notebooks | {"ada": OWN_NUMBERS})
     hand_in_unreadable(folder)
     (folder / "notes.txt").write_text("not handed in")
     (folder / "=1+2__05_scores.ipynb").touch()
@@ -114,7 +115,7 @@ def everything(tmp_path_factory):
             folder,
             out,
             *("--csv", str(out.with_suffix(".csv")), "--feedback", str(out.with_name("pages"))),
-            *("--processes", "2"),
+            *("--processes", "2", "--own-numbers", "week6"),
         )
     assert before == (content(folder), content(outside))
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv", "out.json", "pages"]
@@ -170,12 +171,22 @@ def test_no_wrong_answer_passes(everything, name):
 
 @shut_in
 def test_a_wrong_answer_is_named_whatever_stands_around_it(everything):
-    assert everything[0]["rogue patched", "scores.1"]["mistake"] == "scores_transposed"
-    kinds = {
-        name: each["kind"] for (who, name), each in everything[0].items() if who == "rogue odd"
-    }
+    found = {name: each for (who, name), each in everything[0].items() if who == "rogue odd"}
+    assert found["scores.1"]["mistake"] == "scores_transposed"
+    kinds = {name: each["kind"] for name, each in found.items()}
     assert kinds["softmax.2"] == kinds["scores.2"] == "value"
     assert kinds["context.1"] == kinds["context.3"] == "missing"
+
+
+@shut_in
+def test_each_is_graded_by_their_own_numbers(everything):
+    said = {name: everything[0]["ada", name] for name in MINE}
+    assert [each["points"] for each in said.values()] == [2, 0, 0]
+    expected = f"these are not your own numbers: those are {MINE['by_hand.4']}."
+    assert said["by_hand.4"]["message"] == expected
+    assert "other numbers" in said["by_hand.5"]["message"]
+    code = tuple("".join(cell["source"]) for cell in OWN_NUMBERS["cells"])
+    assert grade.notebooks_asked([Submission("ada", "", code)]) == ["15_by_hand"]
 
 
 @shut_in

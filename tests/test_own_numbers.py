@@ -1,12 +1,8 @@
 """Numbers of one's own: a problem for each student, asked, told apart and judged."""
 
-import json
-
 import assignment
 import grade
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
 from own_numbers import FOUND, own
 from renew import COURSE, read
 
@@ -89,26 +85,3 @@ def test_nbgraders_test_judges_by_the_folder(released, tmp_path, monkeypatch, wh
     else:
         with pytest.raises(AssertionError, match="other numbers"):
             exec(test, names)
-
-
-def test_the_grader_takes_each_by_their_own_numbers(tmp_path):
-    mine, theirs = own("week6", "ada", OWN), own("week6", "blaise", OWN)
-    handed_in = [  # a right one, then the sheet's; a copied one; one whose numbers are not its own
-        f"check({mine['by_hand.3']!r}, {answer(mine['by_hand.3'])})",
-        f"check('by_hand.3', {answer(mine['by_hand.3'])})",
-        f"check({theirs['by_hand.4']!r}, {answer(theirs['by_hand.4'])})",
-        f"check({mine['by_hand.5']!r}, {answer(theirs['by_hand.5'])})",
-    ]
-    cells = ["from eleven_steps.checks import check", *handed_in]
-    (tmp_path / "in" / "ada").mkdir(parents=True)
-    notebook = new_notebook(cells=[new_code_cell(each) for each in cells])
-    nbformat.write(notebook, tmp_path / "in" / "ada" / "15_by_hand.ipynb")
-    where = [str(tmp_path / "in"), "--json", str(tmp_path / "out.json"), "--trusted"]
-    assert grade.main([*where, "--processes", "1", "--own-numbers", "week6"]) == 0
-    found = json.loads((tmp_path / "out.json").read_text())["results"]
-    said = {each["exercise"]: (each["points"], each["message"]) for each in found}
-    assert len(said) == 7, "all exercises of the notebook count"
-    assert said["by_hand.3"][0] == 2
-    expected = f"these are not your own numbers: those are {mine['by_hand.4']}."
-    assert said["by_hand.4"] == (0, expected)
-    assert said["by_hand.5"][0] == 0 and "other numbers" in said["by_hand.5"][1]
