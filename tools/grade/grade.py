@@ -40,7 +40,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands o
 from course import NOTEBOOKS
 from course_copy import copy_course
 from feedback import pages
-from grade_one import Limits, outcomes
+from grade_one import Grader, Limits
 from handed_in import Submission, submissions
 from judging import Judge
 from named import Person, Roster
@@ -71,7 +70,7 @@ def grade(
     with tempfile.TemporaryDirectory(prefix="grading") as folder:
         course = Path(folder)
         copy_course(course)
-        one = partial(outcomes, isolation, course, limits, exercises)
+        one = Grader(isolation, course, limits, exercises).outcomes
         with workers(min(processes, len(every)), limits.memory) as spread:
             bar = tqdm(spread(one, every), "graded", len(every), disable=None)  # not in a log
             judged = list(zip(every, bar, strict=True))
