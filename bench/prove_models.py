@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from prove_rows import CHUNKS, COMMON, FEW, SHARED, TOKENS, Proof
+from prove_rows import CHUNKS, COMMON, SETS, TOKENS, Proof
 
 from eleven_steps.beyond.since import Published, load_since
 from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAttention
@@ -119,7 +119,13 @@ class ModelProof(Proof):
         return [([TOKENS], False), *pieces]
 
     def settings(self) -> dict:
-        sizes = COMMON | FEW | SHARED | {"intermediate_size": 16} | small_settings(self.released)
+        sizes = (
+            COMMON
+            | SETS["few"]
+            | SETS["shared"]
+            | {"intermediate_size": 16}
+            | small_settings(self.released)
+        )
         return sizes | self.released.kinds[self.kind]
 
     def build(self) -> VariantAttention:
