@@ -271,20 +271,17 @@ def machine() -> str:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, no memory: a minute")
-    parser.add_argument("--seconds", type=float, help="for each size and direction (20)")
     parser.add_argument("--rounds", type=int, default=LEAST, help="at least, and at least 2 (7)")
-    parser.add_argument("--size", nargs=2, type=int, action="append", metavar=("B", "NUM_TOKENS"))
     parser.add_argument("--times", action="store_true", help="leave out memory")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
     parser.add_argument("--page", action="store_true", help="write all to docs/benchmarks.md")
     options = parser.parse_args()
-    options.size = options.size and [tuple(size) for size in options.size]
     options.rounds = max(2, options.rounds)  # else there are no quartiles
-    options.seconds = options.seconds or (1 if options.quick else 20)
+    options.sizes, options.seconds = SIZES, 20  # for each size and direction
     if options.quick:
-        options.times, options.rounds = True, 3
+        options.sizes, options.seconds, options.times, options.rounds = QUICK_SIZES, 1, True, 3
     return options
 
 
@@ -308,9 +305,8 @@ def report(options: argparse.Namespace) -> Iterator[str]:
     yield f"{machine()}, load {load:.1f} before it began."
     yield f"torch {torch.__version__}, {where}."
     names, timed = installed(options.quick), set()
-    sizes = options.size or (QUICK_SIZES if options.quick else SIZES)
     columns = [*COLUMNS, "with backward, ms", *COLUMNS[1:]]
-    for size in sizes:
+    for size in options.sizes:
         cells, alone = {name: [] for name in (LIMIT, *names)}, []
         for backward in (False, True):
             here = [name for name in names if fits(name, size, backward)]
@@ -323,7 +319,7 @@ def report(options: argparse.Namespace) -> Iterator[str]:
         yield f"\n{warning(alone, load)}"
         if options.quick and time.monotonic() - began > 30:
             break  # a busy machine: the minute would be over before the next size
-    if sizes := [size for size in sizes if size[1] >= 1024 and not options.times]:
+    if sizes := [size for size in options.sizes if size[1] >= 1024 and not options.times]:
         runs = list(itertools.product(sizes, (False, True)))
         heads = [f"({b}, {n:,}){' with backward' * back}" for (b, n), back in runs]
         new = {"max_workers": 1, "mp_context": get_context("spawn"), "max_tasks_per_child": 1}

@@ -30,9 +30,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import wild_built  # noqa: F401
+import wild_built  # noqa: F401, puts its rows into ROWS
 import wild_transformers
-import wild_unaided  # noqa: F401, puts its rows into ROWS
 from wild_rows import ROWS, TABLE, Row
 
 from eleven_steps.checks import check_attention

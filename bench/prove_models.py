@@ -119,13 +119,8 @@ class ModelProof(Proof):
         return [([TOKENS], False), *pieces]
 
     def settings(self) -> dict:
-        sizes = (
-            COMMON
-            | SETS["few"]
-            | SETS["shared"]
-            | {"intermediate_size": 16}
-            | small_settings(self.released)
-        )
+        sizes = COMMON | SETS["few"] | SETS["shared"] | {"intermediate_size": 16}
+        sizes |= small_settings(self.released)
         return sizes | self.released.kinds[self.kind]
 
     def build(self) -> VariantAttention:

@@ -1,6 +1,6 @@
 """Every attention class of transformers, asked bare: what check_attention says, and how long.
 
-    python bench/in_the_wild.py --transformers [WORDS ...] [--draw 60] [--seed 0] [--table FILE]
+    python bench/in_the_wild.py --transformers [WORDS ...]
 
 Those whose code differs by no more than names count once. Each is asked in a process of its own,
 which is stopped after SECONDS, so that a crash is a row like any other. Exit status 1 where one
@@ -12,9 +12,7 @@ import ast
 import collections
 import importlib
 import importlib.metadata
-import json
 import multiprocessing
-import random
 import re
 import time
 from pathlib import Path
@@ -109,28 +107,21 @@ def main(arguments: list[str]) -> int:
     """Ask the classes that the command line names; print a table; return the exit status."""
     parser = argparse.ArgumentParser("python bench/in_the_wild.py --transformers")
     parser.add_argument("words", nargs="*", help="only classes that have one of these in the name")
-    parser.add_argument("--draw", type=int, metavar="N", help="N of them, drawn")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw")
-    parser.add_argument("--table", type=Path, help="where a line of JSON for each is written")
     given = parser.parse_args(arguments)
     every = [e for e in classes() if not given.words or any(w in e for w in given.words)]
     if not every:
         print("transformers is not installed, or has no such class: nothing was asked")
         return 0
-    if given.draw:
-        every = random.Random(given.seed).sample(every, min(given.draw, len(every)))
     torch.set_num_threads(1)
     importlib.import_module("transformers.modeling_utils")  # once, for all that come of it
     print(f"transformers {importlib.metadata.version('transformers')}: {len(every)} classes")
-    rows = {}
+    kinds = collections.Counter()
     for name in every:
-        rows[name] = row = in_a_process(name)
+        row = in_a_process(name)
+        kinds[row["is"]] += 1
         print(f"{row['is']:28} {row['seconds']:5.1f} s  {name}", flush=True)
         if not row["is"].startswith("right"):
             print(f"    {row['why'][:300]}")
-    if given.table:
-        lines = (json.dumps({"class": name} | row) for name, row in rows.items())
-        given.table.write_text("\n".join(lines) + "\n", "utf-8")
-    for kind, count in collections.Counter(row["is"] for row in rows.values()).most_common():
+    for kind, count in kinds.most_common():
         print(f"{count:5} {kind}")
-    return int(any(row["is"] in FAILED for row in rows.values()))
+    return int(any(kinds[failed] for failed in FAILED))
