@@ -19,26 +19,13 @@ from eleven_steps.beyond.tiny import (
     prefix_matching,
     without_head,
 )
+from eleven_steps.helpers.examples import load_example
 
 READERS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
 TWICE = 20  # random words that are said twice
 
 # What is asked of each seed, by the name it is stored under.
-ASKED = {
-    "whole": "names right, the whole model",
-    "control": "names right, one layer trained in the same way",
-    "without_another": "names right, without a head drawn from the others",
-    "without_completing": "names right, without the head that completes",
-    "without_looking_back": "names right, without the head that looks back most",
-    "keys_cut": "names right, layer 1's keys without the heads that look back",
-    "queries_cut": "names right, layer 1's queries without the heads that look back",
-    "values_cut": "names right, layer 1's values without the heads that look back",
-    "verbs": "verbs right, the whole model",
-    "verbs_without_one": "verbs right, without the head of layer 1 that they need most",
-    "prefix": "prefix matching of the head that completes, in stories",
-    "prefix_random": "the same in 20 random words said twice",
-    "prefix_random_names": "the same, where a name follows a verb of meeting",
-}
+ASKED = load_example("seeds").meanings
 
 
 @contextlib.contextmanager

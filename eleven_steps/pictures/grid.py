@@ -36,16 +36,32 @@ def grid(
     left = svg.CHARACTER * max(map(len, row_labels), default=0) + (6 if row_labels else 0)
     above = [line for line in (top_labels, column_labels) if line]
     top, (width, height) = 16 * len(above), cell
-    looks = heads, shades, kept, set(marked)
+    marked = set(marked)
     cells = [
-        cell_at(i, j, value, (left + j * width, top + i * height), *looks)
+        Cell(
+            value,
+            *(left + j * width, top + i * height),
+            svg.head_colour(heads[i][j] if heads else None),
+            None if shades is None else shades[i][j],
+            kept is None or kept[i][j],
+            (i, j) in marked,
+        )
         for i, row in enumerate(rows)
         for j, value in enumerate(row)
     ]
     below_cells = top + height * len(rows)
     lines = [*zip((11, 27), above, strict=False), (below_cells + 14, foot_labels)]
     body = by_look(cells, cell, written) + hatched(cells, cell, written) + framed(cells, cell)
-    body += row_names(row_labels, left, top, height) + column_names(lines, left, width)
+    body += "".join(
+        svg.text(label, left - 6, top + (i + 0.5) * height + 4, "end")
+        for i, label in enumerate(row_labels)
+    )
+    body += "".join(
+        svg.text(label, left + (j + 0.5) * width, y, "middle")
+        for y, labels in lines
+        for j, label in enumerate(labels)
+        if label
+    )
     body += numbers(cells, cell) if written else ""
     right = left + width * max(map(len, rows), default=0)
     return svg.Drawing(body, right, below_cells + (17 if foot_labels else 0))
@@ -88,18 +104,6 @@ class Cell:
         return self.colour, line, opacity
 
 
-def cell_at(i, j, value, place, heads, shades, kept, marked) -> Cell:
-    """Return the cell of row i and column j at a place; the rest as in grid."""
-    return Cell(
-        value,
-        *place,
-        svg.head_colour(heads[i][j] if heads else None),
-        None if shades is None else shades[i][j],
-        kept is None or kept[i][j],
-        (i, j) in marked,
-    )
-
-
 def by_look(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:
     """Draw cells, those that look alike as one path: that is short."""
     looks: dict[tuple[str, float], dict[float, str]] = {}
@@ -138,21 +142,3 @@ def numbers(cells: Sequence[Cell], size: tuple[float, float]) -> str:
         if cell.full
     )
     return f'<g text-anchor="middle">{drawn}</g>' if drawn else ""
-
-
-def row_names(labels: Sequence[str], left: float, top: float, height: float) -> str:
-    """Write what stands left of each row."""
-    return "".join(
-        svg.text(label, left - 6, top + (i + 0.5) * height + 4, "end")
-        for i, label in enumerate(labels)
-    )
-
-
-def column_names(lines: Iterable[tuple[float, Sequence[str]]], left: float, width: float) -> str:
-    """Write lines of what stands over or under each column, each line at its height."""
-    return "".join(
-        svg.text(label, left + (j + 0.5) * width, y, "middle")
-        for y, labels in lines
-        for j, label in enumerate(labels)
-        if label
-    )
