@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from prove_rows import CHUNKS, COMMON, SETS, TOKENS, Proof
+from prove_rows import CHUNKS, COMMON, SETS, TABLE, TOKENS, Proof
 
 from eleven_steps.beyond.since import Published, load_since
 from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAttention
@@ -42,22 +42,12 @@ class Released:
 
 def config_of(model: str) -> str:
     """Return the name of the configuration of a model whose attention has a name of its own."""
-    text = dict.fromkeys(["Gemma3", "Qwen3_5", "MiniMaxM3VL"], f"{model}Text")
-    other = {"MiniMaxLightning": "MiniMax", "KimiLinearDelta": "KimiLinear"}
-    other |= {"Glm5NextTextLinear": "Glm5NextText"}
-    return (text | other).get(model, model) + "Config"
+    return TABLE["configurations"].get(model, model) + "Config"
 
 
-TABLE = tomllib.loads(Path(__file__).with_name("released.toml").read_text("utf-8"))
-RELEASED = {name: Released(**entry) for name, entry in TABLE.items()}
+FILE = Path(__file__).with_name("released.toml")
+RELEASED = {name: Released(**each) for name, each in tomllib.loads(FILE.read_text("utf-8")).items()}
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
-DIVISORS = {
-    "heads": ("num_attention_heads", "num_key_value_heads", "index_n_heads", "o_groups")
-    + ("linear_num_heads",),
-    "features": ("head_dim", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
-    + ("index_head_dim", "query_pre_attn_scalar", "linear_head_dim", "rotary_dim"),
-    "both": ("hidden_size", "kv_lora_rank", "q_lora_rank", "o_lora_rank"),
-}
 
 
 def small_settings(released: Released) -> dict:
@@ -68,7 +58,7 @@ def small_settings(released: Released) -> dict:
     """
     config, settings = released.config, dict(released.differs)
     by = released.fewer | {"both": math.prod(released.fewer.values())}
-    for kind, names in DIVISORS.items():
+    for kind, names in TABLE["divided"].items():
         for name in names:
             size = getattr(config, name, None)
             if size is None or released.model == "Falcon" and name == "head_dim":
@@ -78,19 +68,15 @@ def small_settings(released: Released) -> dict:
             settings[name] = size // by[kind]
     for name in ("n_head", "n_layer", "num_hidden_layers", "layer_types", "num_kv_shared_layers"):
         settings.pop(name, None)
-    settings.pop("sliding_window", None)  # SIGHT's is shorter
+    settings.pop("sliding_window", None)  # here it is shorter
     return settings | released.tiny
-
-
-SIGHT = {"window": 4, "top_keys": 4, "chunk": 4, "temperature": 3, "block": 2, "top_blocks": 2}
-SIGHT |= {"pool": 2, "large_pool": 3, "top_pools": 2, "index_pool": 2}
 
 
 def shrunk(name: str) -> Published:
     """Return a row of the table, shrunk as its configuration is, with a shorter sight."""
     released, model = RELEASED[name], MODELS[name]
     small = model.shrunk(**released.fewer)
-    return replace(small, **{kind: n for kind, n in SIGHT.items() if getattr(small, kind)})
+    return replace(small, **{kind: n for kind, n in TABLE["sight"].items() if getattr(small, kind)})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ def test_every_exercise_is_asked_once_and_has_a_solution():
         for cell in assignment.source_version(notebook).cells:
             about = cell.metadata.get("nbgrader")
             if about and about["solution"]:
-                identifier, answer, _ = assignment.asked(cell.source)
+                identifier, answer, _ = assignment.asked(cell)
                 assert identifier not in found, name
                 found[identifier] = cell.source
                 region = cell.source.partition(assignment.BEGIN)[2].partition(assignment.END)[0]
@@ -31,9 +31,11 @@ def test_what_a_solution_proves_becomes_the_answer():
 
 
 def test_only_an_answer_with_a_name_is_asked_for():
-    assert assignment.asked("x = 1\ncheck('view.2', x)") == ("view.2", "x", 2)
+    asking = new_code_cell("x = 1\ncheck('view.2', x)")
+    assert assignment.asked(asking) == ("view.2", "x", 2)
     for source in ("check('view.2')", "check('practice.shapes.1', x)", "check('view.2', 3)"):
-        assert assignment.asked(source) is None
+        assert assignment.asked(new_code_cell(source)) is None
+    assert assignment.asked(new_markdown_cell(asking.source)) is None
 
 
 def test_no_output_and_no_solution_tag_is_left():

@@ -51,7 +51,7 @@ def answered(notebook, solutions, student):
     """Return a students' version filled in: all solved, every second, or with mistakes."""
     notebook, number = nbformat.from_dict(notebook), 0
     for cell in notebook.cells:
-        about = assignment.asked(cell.source) if cell.cell_type == "code" else None
+        about = assignment.asked(cell)
         if about is None:
             continue
         identifier, name, _ = about
@@ -84,7 +84,7 @@ def solutions():
     found = {}
     for notebook in assignment.with_exercises(PATHS).values():
         for cell in assignment.source_version(notebook).cells:
-            about = assignment.asked(cell.source) if cell.cell_type == "code" else None
+            about = assignment.asked(cell)
             if about and cell.metadata.nbgrader.grade_id.endswith("-answer"):
                 found[about[0]] = cell.source
     return found

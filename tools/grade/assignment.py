@@ -66,12 +66,12 @@ PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "e
 # What a notebook asks, and what solves it
 
 
-def asked(source: str) -> tuple[str, str, int] | None:
+def asked(cell: NotebookNode) -> tuple[str, str, int] | None:
     """Return what a cell asks for: the exercise, the name of the answer, and check's line.
 
     None where the cell hands no name to check.
     """
-    for line in ast.parse(source).body:
+    for line in ast.parse(cell.source).body if cell.cell_type == "code" else ():
         match line:
             case ast.Expr(
                 value=ast.Call(
@@ -80,11 +80,6 @@ def asked(source: str) -> tuple[str, str, int] | None:
             ) if identifier.count(".") == 1:
                 return identifier, name, line.lineno
     return None
-
-
-def asks(cell: NotebookNode) -> tuple[str, str, int] | None:
-    """Return what a cell asks for, if it is one of code."""
-    return asked(cell.source) if cell.cell_type == "code" else None
 
 
 def solved(sources: list[str], name: str) -> str:
@@ -116,7 +111,7 @@ def solutions_of(cells: list[NotebookNode]) -> list[str]:
 def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
     """Read the notebooks that ask for something."""
     every = {path: read(path) for path in paths}
-    return {path: notebook for path, notebook in every.items() if any(map(asks, notebook.cells))}
+    return {path: notebook for path, notebook in every.items() if any(map(asked, notebook.cells))}
 
 
 def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
@@ -133,13 +128,13 @@ def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         following = notebook.cells[number + 1 :]
-        cells += written(cell, solutions_of(following)) if asks(cell) else [cell]
+        cells += written(cell, solutions_of(following)) if asked(cell) else [cell]
     return cells
 
 
 def answer_of(cell: NotebookNode, solutions: list[str], begin: str, end: str) -> NotebookNode:
     """Return the cell that asks, with its solution between two marks."""
-    _, name, place = asked(cell.source)
+    _, name, place = asked(cell)
     lines = cell.source.splitlines()
     region = [begin, *solved(solutions, name).splitlines(), end]
     return new_code_cell("\n".join([*lines[: place - 1], *region, *lines[place - 1 :]]))
@@ -150,7 +145,7 @@ def answer_of(cell: NotebookNode, solutions: list[str], begin: str, end: str) ->
 
 def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     """Return an exercise as nbgrader's: what is asked, with its solution, and the test of it."""
-    identifier, name, _ = asked(cell.source)
+    identifier, name, _ = asked(cell)
     answer, test = answer_of(cell, solutions, BEGIN, END), new_code_cell(test_of(identifier, name))
     for made, kind in (answer, "answer"), (test, "test"):
         about = {"schema_version": 3, "grade_id": called(identifier, kind), "task": False}
@@ -189,7 +184,7 @@ def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode
 
 
 def identifiers(cells: list[NotebookNode]) -> list[str]:
-    return [about[0] for about in map(asks, cells) if about]
+    return [about[0] for about in map(asked, cells) if about]
 
 
 def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:
@@ -205,7 +200,7 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
     told = WHOSE.format(which=", ".join(instead), name=whose)
     cells = [new_markdown_cell(told)] * bool(instead)
     for cell in copy.cells:
-        question = asks(cell)
+        question = asked(cell)
         if question and question[0] in instead:
             given, cell.source = cells_of(instead[question[0]], question[1])
             cells.append(new_code_cell(given))
@@ -255,7 +250,7 @@ def for_nbgrader(asking: dict[Path, NotebookNode], options: argparse.Namespace) 
 
 def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
     """Return an exercise as otter's cells: what is asked with its solution, and the test of it."""
-    identifier, name, _ = asked(cell.source)
+    identifier, name, _ = asked(cell)
     about = f"name: {identifier.replace('.', '_')}\npoints: {possible(identifier)}"
     return [
         new_raw_cell(f"# BEGIN QUESTION\n{about}"),
