@@ -72,10 +72,6 @@ class OneProduct(nn.Module):
         return self.out_proj(context.transpose(1, 2).flatten(2))
 
 
-def build_causal(source: FusedMultiHeadAttention) -> nn.Module:
-    return OneProduct(source, functools.partial(F.scaled_dot_product_attention, is_causal=True))
-
-
 def build_masked(source: FusedMultiHeadAttention) -> nn.Module:
     keep = ~future_mask(source.context_length, source.out_proj.weight.device)
     return OneProduct(source, functools.partial(F.scaled_dot_product_attention, attn_mask=keep))
@@ -150,7 +146,9 @@ ROWS = {
     TORCHS: TorchsModule,
     FAST_PATH: functools.partial(TorchsModule, fast_path=True),
     WITH_WEIGHTS: functools.partial(TorchsModule, need_weights=True),
-    CAUSAL: build_causal,
+    CAUSAL: functools.partial(
+        OneProduct, attend=functools.partial(F.scaled_dot_product_attention, is_causal=True)
+    ),
     MASKED: build_masked,
     FLEX: build_flex,
     LECTURE: build_lecture,

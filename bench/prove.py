@@ -47,8 +47,11 @@ def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
         return list(proof.compare(dtype))
     if isinstance(proof, TorchProof):
         return [*compare_with_torch(proof, dtype, False), *compare_with_torch(proof, dtype, True)]
-    with casts_to(dtype):
-        model = build_model(proof).to(dtype).eval()
+    with casts_to(dtype):  # a model of one layer, tiny, with random weights
+        config = getattr(transformers, config_of(proof.model))(**proof.settings())
+        torch.manual_seed(0)
+        model = transformers.AutoModel.from_config(config, attn_implementation="eager")
+        model = model.to(dtype).eval()
     return [*compare_in_model(proof, model, False), *compare_in_model(proof, model, True)]
 
 
@@ -58,7 +61,10 @@ def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
     back: ours' weights go to the model; else the model's come to ours. A module with a norm is also
     run with small weights then, since only with them does what a norm adds to a square show.
     """
-    pairs, theirs = [], attention_of(model, proof)
+    kind = f"{proof.model}Attention"
+    found = [module for module in model.modules() if type(module).__name__ == kind]
+    # The last layer's, where an earlier one lends keys.
+    pairs, theirs = [], found[-1 if getattr(proof, "kind", "") == "borrowing" else 0]
     dtype = next(theirs.parameters()).dtype
     ours = proof.build().to(dtype)
     has_norm = any(hasattr(layer, "eps") for layer in ours.modules())
@@ -69,13 +75,6 @@ def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
             beside = ours.plus(*parts, *([proof.cache()] if cached else []))
             pairs += run_beside(proof, model, theirs, beside, sizes, cached)
     return pairs
-
-
-def attention_of(model: nn.Module, proof: Proof) -> nn.Module:
-    """Return the attention to compare with: the last layer's where an earlier one lends keys."""
-    kind = f"{proof.model}Attention"
-    found = [module for module in model.modules() if type(module).__name__ == kind]
-    return found[-1 if getattr(proof, "kind", "") == "borrowing" else 0]
 
 
 def run_beside(
@@ -171,13 +170,6 @@ def run_model(model: nn.Module, padding, sizes: list[int], cached: bool) -> None
             )
 
 
-def build_model(proof: Proof) -> nn.Module:
-    """Return a model of transformers of one layer, tiny, with random weights."""
-    config = getattr(transformers, config_of(proof.model))(**proof.settings())
-    torch.manual_seed(0)
-    return transformers.AutoModel.from_config(config, attn_implementation="eager")
-
-
 def compare_with_torch(proof: TorchProof, dtype: torch.dtype, back: bool) -> list[Pair]:
     """Run ours and nn.MultiheadAttention, whose answer counts at tokens that are no padding."""
     torch.manual_seed(1)
@@ -232,16 +224,12 @@ def rows(proofs: Iterable[AnyProof] = PROOFS) -> Iterator[tuple[str, bool]]:
         yield line if equal else f"{line}  NOT EQUAL", equal
 
 
-def named(proof: AnyProof, words: Sequence[str]) -> bool:
-    """Tell whether one of the words stands in what is printed of a proof; none chooses all."""
-    return not words or any(word in f"{proof.change} {proof.module}" for word in words)
-
-
 def main(words: Sequence[str] = ()) -> int:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     verdicts = []
-    chosen = [proof for proof in PROOFS if named(proof, words)]
+    asked = words or [""]  # which stands in every name
+    chosen = [p for p in PROOFS if any(word in f"{p.change} {p.module}" for word in asked)]
     for line, equal in rows(chosen):
         print(line, flush=True)
         verdicts.append(equal)

@@ -177,9 +177,8 @@ OTHER = torch.randn(2, 5, D, generator=torch.Generator().manual_seed(7))
 OTHER_PADDING = RIGHT[:, :5] | torch.tensor([[False] * 4 + [True], [False] * 5])
 
 
-def alibi_score(score, head, back):
-    """Return a scaled score less what its distance costs: 3 heads take 2 and 4 of 4, and 1 of 8."""
-    return score - 2.0 ** -torch.tensor([4, 8, 2])[head] * back
+# What a token of distance costs three heads: two of the prices of four heads, and one of eight.
+PRICES = 2.0 ** -torch.tensor([4, 8, 2])
 
 
 def made(value):
@@ -214,7 +213,7 @@ CHANGES = [
         )
         for part, parts, modify in (
             ("cap", [variants.Cap(0.5)], lambda score, head, back: 0.5 * (2 * score).tanh()),
-            ("alibi", [variants.Alibi()], alibi_score),
+            ("alibi", [variants.Alibi()], lambda score, head, back: score - PRICES[head] * back),
         )
     ),
     FunctionProof("delta rule", "torch_recurrent_gated_delta_rule", delta_pairs),

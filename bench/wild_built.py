@@ -7,19 +7,7 @@ import sys
 from typing import Optional
 
 import torch
-from wild_rows import (
-    DI_ENGINE,
-    HUB,
-    TABLE,
-    as_is,
-    bare,
-    found,
-    in_table,
-    linears,
-    right,
-    twice,
-    wrong,
-)
+from wild_rows import HUB, TABLE, as_is, bare, found, in_table, right, wrong
 
 for row in TABLE["built"]:
     in_table(**row)
@@ -46,6 +34,9 @@ def d2l(d_out, num_heads, dropout, qkv_bias):
     return module
 
 
+DI_ENGINE = {"qkv": "attention_pre.0", "out_proj": "project.0"}
+
+
 @right("di-engine==0.5.3", "Attention", layers=DI_ENGINE)
 @wrong(
     "di-engine==0.3.1", "Attention", (6,), f"{HUB}/opendilab/DI-engine/issues/333", layers=DI_ENGINE
@@ -53,6 +44,10 @@ def d2l(d_out, num_heads, dropout, qkv_bias):
 def di_engine(d_out, num_heads, head_dim, dropout):
     kind = found("ding.torch_utils.network.transformer:Attention", "ding.torch_utils.network")
     return kind(d_out, head_dim, d_out, num_heads, torch.nn.Dropout(dropout))
+
+
+def twice(module, x, hidden):
+    return module(x, x)
 
 
 @right("torchtune==0.6.1", "MultiHeadAttention", call=twice)
@@ -67,7 +62,8 @@ def torchtune(d_out, num_heads, head_dim, dropout, qkv_bias):
     bare("torchtune.modules", "torchtune.utils")
     from torchtune.modules.attention import MultiHeadAttention
 
-    four = linears(d_out, qkv_bias, "q_proj", "k_proj", "v_proj", "output_proj")
+    names = "q_proj", "k_proj", "v_proj", "output_proj"
+    four = {name: torch.nn.Linear(d_out, d_out, qkv_bias) for name in names}
     sizes = {"embed_dim": d_out, "num_heads": num_heads, "num_kv_heads": num_heads}
     return MultiHeadAttention(**sizes, head_dim=head_dim, **four, attn_dropout=dropout)
 
@@ -104,16 +100,11 @@ def whisper():
     return found("whisper.model:MultiHeadAttention")
 
 
-def channels_first(module, x, hidden):
-    """A call in which features stand before tokens."""
-    return module(x.transpose(1, 2)).transpose(1, 2)
-
-
 as_is(
     "denoising-diffusion-pytorch==2.3.4",
     "denoising_diffusion_pytorch.denoising_diffusion_pytorch_1d:Attention",
     ["denoising_diffusion_pytorch"],
-    call=channels_first,
+    call=lambda module, x, hidden: module(x.transpose(1, 2)).transpose(1, 2),  # features first
     causal=False,
 )
 

@@ -145,8 +145,6 @@ def found(place: str, *first: str) -> Any:
 
 # What several adapters share
 
-DI_ENGINE = {"qkv": "attention_pre.0", "out_proj": "project.0"}
-
 
 def a_type(name: str) -> type:
     """What a bare package has under the name of a class; only annotations ask for it."""
@@ -164,10 +162,6 @@ def bare(*packages: str) -> None:
             module = sys.modules.setdefault(name, ModuleType(name))
             module.__path__ = [f"{place}/{last}" for place in places]
             module.__getattr__, module.__version__ = a_type, "0"
-
-
-def linears(width: int, bias: bool, *names: str) -> dict[str, torch.nn.Linear]:
-    return {name: torch.nn.Linear(width, width, bias) for name in names}
 
 
 def added(x, hidden):
@@ -189,8 +183,4 @@ def turned(module, x, hidden):
     return module(x, position_embeddings=places, attention_mask=added(x, hidden))
 
 
-def twice(module, x, hidden):
-    return module(x, x)
-
-
-CALLS = {call.__name__: call for call in (masked, turned, twice)}
+CALLS = {call.__name__: call for call in (masked, turned)}

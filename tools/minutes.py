@@ -114,7 +114,10 @@ def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: b
     seconds = sum(PRINTED if line in (known or ()) else LINE for line in lines)
     seconds += sum(seconds_of(output) for cell in cells for output in cell.get("outputs", []))
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    asked = sum(minutes_of(exercise, evening) for exercise in {*CHECKED.findall(code)})
+    asked = 0
+    for group in (name.partition(".")[0] for name in {*CHECKED.findall(code)}):
+        in_evening = SHORT_CLASS if group == "your_class" else SHORT
+        asked += in_evening if evening else LONGER.get(group, EXERCISE)
     return max(1, round(words / WORDS + seconds / 60 + asked))
 
 
@@ -137,13 +140,6 @@ def seconds_of(output: NotebookNode) -> int:
     if "image/svg+xml" in data or "image/png" in data:
         return FILM if re.search(r"^\d+ positions \(", text, re.MULTILINE) else PICTURE
     return PRINTED * min(MOST, len(text.splitlines()))
-
-
-def minutes_of(identifier: str, evening: bool = False) -> int:
-    group = identifier.partition(".")[0]
-    if evening:
-        return SHORT_CLASS if group == "your_class" else SHORT
-    return LONGER.get(group, EXERCISE)
 
 
 def in_page(text: str, every: dict[str, tuple[int, int]]) -> str:

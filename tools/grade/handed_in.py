@@ -82,7 +82,8 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in tops(folder):
         told, notebooks = person_of(name, alone), [file for file in files if is_notebook(file.name)]
-        if name in LEFT or alone and not notebooks and not is_from_student(name):
+        says_whom = "__" in name or name.endswith(".zip") or person_of(name, True).name
+        if name in LEFT or alone and not notebooks and not says_whom:
             unread.append(name)
             continue
         # 05_scores.py is told, unless 05_scores.ipynb is there too.
@@ -160,11 +161,6 @@ def is_left(name: str, names: Iterable[str]) -> bool:
 
 def is_notebook(name: str) -> bool:
     return name.lower().endswith(".ipynb")
-
-
-def is_from_student(name: str) -> bool:
-    """Say whether the name of a file says a student, whatever it is."""
-    return "__" in name or name.endswith(".zip") or bool(person_of(name, True).name)
 
 
 def called(name: str) -> str:

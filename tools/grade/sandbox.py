@@ -59,7 +59,8 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
     # The copy has no answers, this has.
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
-    veils = [path for path in hidden if any(is_below(path, folder) for folder in seen)]
+    tops = [os.path.realpath(folder) for folder in seen]
+    veils = [path for path in hidden if any(map(Path(os.path.realpath(path)).is_relative_to, tops))]
     return [
         *(shutil.which("bwrap") or "bwrap", "--unshare-all", "--unshare-user"),
         *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -71,10 +72,6 @@ def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
         *("--size", str(DESK_SIZE), "--tmpfs", DESK, "--remount-ro", "/", "--chdir", DESK),
         *(word for pair in environment(COURSE, DESK).items() for word in ("--setenv", *pair)),
     ]
-
-
-def is_below(path: str, folder: str) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def python_folders() -> set[str]:

@@ -111,7 +111,9 @@ async def with_widgets(path: Path) -> NotebookNode:
     """
     notebook, ran = read(path), read(path)
     await client(ran, path, store_widget_state=True).async_execute()
-    kept = startable(ran)
+    every = ran.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    # Those with a script of their own, which alive.js starts.
+    kept = {name: one for name, one in every.items() if one["model_module"] == "anywidget"}
     for cell, new in zip(notebook.cells, ran.cells, strict=True):
         stored = {o.data.get("text/plain"): o.data for o in cell.get("outputs", []) if "data" in o}
         for live in (o.data for o in new.get("outputs", []) if VIEW in o.get("data", {})):
@@ -123,12 +125,6 @@ async def with_widgets(path: Path) -> NotebookNode:
     if kept:
         notebook.metadata.widgets = {STATE: {"state": kept}}
     return notebook
-
-
-def startable(ran: NotebookNode) -> dict[str, dict]:
-    """Return of a notebook's widgets those with a script of their own, which alive.js starts."""
-    every = ran.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
-    return {name: widget for name, widget in every.items() if widget["model_module"] == "anywidget"}
 
 
 def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> str:
