@@ -7,12 +7,10 @@ import sys
 from typing import Optional
 
 import torch
-from wild_rows import HUB, TABLE, as_is, bare, found, in_table, right, wrong
+from wild_rows import HUB, TABLE, bare, found, in_table, right, wrong
 
-for row in TABLE["built"]:
+for row in TABLE["classes"]:
     in_table(**row)
-for row in TABLE["as_is"]:
-    as_is(**row)
 
 
 @right("vit-pytorch==1.26.11", "Attention, its norm taken out", causal=False)
@@ -100,30 +98,7 @@ def whisper():
     return found("whisper.model:MultiHeadAttention")
 
 
-as_is(
-    "denoising-diffusion-pytorch==2.3.4",
-    "denoising_diffusion_pytorch.denoising_diffusion_pytorch_1d:Attention",
-    ["denoising_diffusion_pytorch"],
-    call=lambda module, x, hidden: module(x.transpose(1, 2)).transpose(1, 2),  # features first
-    causal=False,
-)
-
-
-# Mistakes of current releases
-
-
-@wrong(
-    "neuralforecast==3.3.0",
-    "PatchTST._MultiheadAttention",
-    (7,),
-    f"{HUB}/Nixtla/neuralforecast/blob/v3.3.0/neuralforecast/models/patchtst.py",
-    unaided=True,
-    causal=False,
-)
-def neuralforecast():
-    bare("neuralforecast.models", "neuralforecast.losses.pytorch")
-    names = "neuralforecast.common._base_model", "neuralforecast.common._modules"
-    return found("neuralforecast.models.patchtst:_MultiheadAttention", *names)
+# Mistakes of current releases, others than of the table
 
 
 class Module(torch.nn.Module):

@@ -81,17 +81,10 @@ def right(package: str, name: str, **more: Any) -> Callable:
     return wrong(package, name, (), "", **more)
 
 
-def as_is(
-    package: str, place: str, first: Sequence[str] = (), named: str = "", **options: Any
-) -> None:
-    """Put a right class into ROWS that needs no adapter, as wild.toml says."""
-    name = named or place.partition(":")[2]
-    right(package, name, unaided=True, **options)(lambda: found(place, *first))
-
-
 def in_table(
     place: str,
-    build: Mapping[str, Any],
+    build: Mapping[str, Any] | None = None,
+    first: Sequence[str] = (),
     package: str = "",
     broke: str = "",
     steps: Sequence[int] = (),
@@ -99,29 +92,26 @@ def in_table(
     named: str = "",
     **options: Any,
 ) -> None:
-    """Put classes into ROWS as wild.toml says: right in package, wrong in broke."""
-    name = named or place.partition(":")[2]
+    """Put classes into ROWS as wild.toml says."""
+    name, is_bare = named or place.partition(":")[2], build is None
+    adapter = (lambda: found(place, *first)) if is_bare else builder(place, first, **build)
     if "call" in options:
         options["call"] = CALLS[options["call"]]
     if "layers" in options:  # a table cannot hold None
         options["layers"] = {ours: at or None for ours, at in options["layers"].items()}
     for release, at, told in (package, (), ""), (broke, tuple(steps), f"{HUB}/{source}"):
         if release:
-            wrong(release, name, at, told, **options)(builder(place, **build))
+            wrong(release, name, at, told, unaided=is_bare, **options)(adapter)
 
 
 def builder(
     place: str,
+    first: Sequence[str],
     given: Sequence = (),
     named: Mapping[str, Any] | None = None,
-    first: Sequence[str] = (),
     config: str = "",
 ) -> Callable[..., torch.nn.Module]:
-    """Return the adapter of a class that takes what is given, and what is named.
-
-    The name of one of our sizes stands for it. config: the class beside it that takes what is named
-    instead, and is given first.
-    """
+    """Return the adapter of a class that takes what is given, and what is named."""
     named = named or {}
     asked = [size for size in OURS if size in [*given, *named.values()]]
 
@@ -183,4 +173,9 @@ def turned(module, x, hidden):
     return module(x, position_embeddings=places, attention_mask=added(x, hidden))
 
 
-CALLS = {call.__name__: call for call in (masked, turned)}
+def channels_first(module, x, hidden):
+    """A call in which features stand before tokens."""
+    return module(x.transpose(1, 2)).transpose(1, 2)
+
+
+CALLS = {call.__name__: call for call in (masked, turned, channels_first)}
