@@ -9,9 +9,8 @@ import pytest
 import torch
 import write_bank
 from bank import KINDS, WRITTEN, make
-from formats import moodle, package
+from formats import key, moodle, package
 from looks import look
-from question_pages import key
 
 from eleven_steps.checks.know.catalogue import MISTAKES
 from helpers.trace import STEPS

@@ -7,9 +7,9 @@ import nbformat
 import pytest
 import renew
 from bank import make
+from formats import questions_page
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from page_read import Page
-from question_pages import questions_page
 from site_front import TEXTS, front_page, launch
 from write_bank import by_step
 

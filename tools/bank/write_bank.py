@@ -13,8 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bank import KINDS, WRITTEN, Question, make
-from formats import moodle, package
-from question_pages import key, sheet
+from formats import key, moodle, package, sheet
 
 from helpers.trace import STEPS
 

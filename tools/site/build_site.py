@@ -24,7 +24,7 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 
 # What all tools share stands one floor up, questions beside.
 sys.path.extend(str(Path(__file__).parents[1] / part) for part in ("", "bank"))
-from question_pages import questions_page
+from formats import questions_page
 from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
 from site_front import STATE, front_page, title_of
 from write_bank import by_step
