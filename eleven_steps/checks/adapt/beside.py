@@ -48,6 +48,8 @@ PLAIN |= dict.fromkeys(("past_key_values", "past_key_value", "layer_past"), lamb
 PLAIN |= dict.fromkeys(ADDENDS, lambda b, n, x: x.new_zeros(1, 1, 1))
 MISSED = ("cu_seqlens", "position_ids", *ADDENDS)  # what a forward may not do without either
 
+IN_PIECES = {*PLAIN} - {"seq_len", "max_seqlen", "height", "width", "cu_seqlens"}
+
 OWN_ROTARY = "as its own rotary embedding makes them"
 IMAGE, PACKED = "x (b, 1, num_tokens, d_in)", "x (1, b * num_tokens, d_in)"
 
@@ -65,6 +67,7 @@ class Beside(Around):
         turning: whether they are those of positions; else cosines are 1 and sines 0.
         head_dim: features of a head.
         image: whether x gets an axis more, a row of an image, or a batch of one packed text.
+        before: how many tokens of the text came earlier.
     """
 
     way: Any
@@ -76,18 +79,22 @@ class Beside(Around):
     head_dim: int = 2
     rotary: Any = None
     image: bool = False
+    before: int = 0  # tokens of the text that came earlier
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:
         """Call the module and return what it returns."""
         b, n = x.shape[self.first], len(hidden)
         more = dict.fromkeys(self.plain)
         more |= {e: PLAIN[e](b, n, x) for e in more if e in PLAIN and e not in self.nones}
+        if "position_ids" in more and "position_ids" not in self.nones:
+            more["position_ids"] = more["position_ids"] + self.before
         packed = "cu_seqlens" in more
         if self.turns:
             given = self._turning(module, b, n, x, packed)
             more |= zip(self.turns, given if len(self.turns) > 1 else (given,), strict=True)
         given = x.flatten(0, 1) if packed else x
         given = given.unsqueeze(int(not packed)) if self.image else given
+        more |= getattr(module, "keywords", {})  # what somebody else hands over
         returned = self.way(functools.partial(module, **more), given, hidden, *other)
         if not (packed or self.image):
             return returned
@@ -98,12 +105,13 @@ class Beside(Around):
 
     def _turning(self, module: Any, b: int, n: int, x: torch.Tensor, packed: bool) -> Any:
         """Cosines and sines as they are handed over."""
+        places = torch.arange(self.before, self.before + n, device=x.device)
         if self.rotary:
-            given = _as_its_own(self.rotary, getattr(module, "func", module), n, x)
+            given = _as_its_own(self.rotary, getattr(module, "func", module), places, x)
             return given if self.turning else _still(given)
         pairs = -(-self.head_dim // 2)
         turns = BASE ** (-torch.arange(pairs, device=x.device, dtype=x.dtype) / pairs)
-        angles = torch.arange(n, device=x.device, dtype=x.dtype)[:, None] * turns
+        angles = places.to(x.dtype)[:, None] * turns
         # (b * num_tokens, head_dim / 2), those of a text below those of the one before
         angles = (angles * self.turning).repeat(b, 1)
         return FORMS[self.form](angles, 1 if packed else b, self.head_dim)
@@ -111,6 +119,12 @@ class Beside(Around):
     def of_heads(self, head_dim: int) -> "Beside":
         """The same for heads of so many features."""
         return replace(self, head_dim=head_dim)
+
+    def after(self, before: int) -> "Beside":
+        """The same for a piece of a text that goes on after so many tokens."""
+        if before and (self.image or not {*self.plain} <= IN_PIECES):
+            raise LookupError("what it gets besides is of whole texts")
+        return replace(self, before=before)
 
     @property
     def told(self) -> str:
@@ -185,12 +199,12 @@ def rotaries(module: Any) -> list[type]:
     return [thing for thing in named if isinstance(thing, type) and issubclass(thing, nn.Module)]
 
 
-def _as_its_own(rotary: type, module: Any, n: int, x: torch.Tensor) -> Any:
+def _as_its_own(rotary: type, module: Any, places: torch.Tensor, x: torch.Tensor) -> Any:
     """What a rotary embedding makes of a module's config, and of its kind of layer if it asks."""
     made, kinds = rotary(module.config).to(x.device), {}
     if "layer_type" in inspect.signature(made.forward).parameters:
         kinds["layer_type"] = module.config.layer_types[module.layer_idx]
-    return made(x, torch.arange(n, device=x.device)[None], **kinds)
+    return made(x, places[None], **kinds)
 
 
 def _still(given: Any) -> Any:

@@ -109,6 +109,8 @@ class Way:
         """The same for heads of so many features: itself."""
         return self
 
+    after = of_heads  # so many tokens
+
 
 @dataclass(frozen=True)
 class Given(Way):
@@ -136,6 +138,10 @@ class Around:
     def of_heads(self, head_dim: int) -> "Around":
         """The same for heads of so many features."""
         return replace(self, way=self.way.of_heads(head_dim))
+
+    def after(self, before: int) -> "Around":
+        """The same for a piece of a text that goes on after so many tokens."""
+        return replace(self, way=self.way.after(before))
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class Padded(Around):
 class InPieces(Around):
     """A way in which a text comes in pieces, each with what was kept of those before."""
 
-    way: Any  # how a piece is handed over; it has no mask
+    way: Any  # how a piece is handed over
     past: str  # the parameter that gets what is kept
     # Which of what is returned that is, the output left out; -1 for all of it; None where forward
     # fills a dict that is handed over; COUNTED where the parameter gets how many tokens came before
@@ -184,6 +190,7 @@ class InPieces(Around):
     forks: bool = False  # whether from each past another piece is read as well
     between: Callable[[], Any] = bool  # is called after each piece
     single: bool = False  # whether tokens come one by one after the first piece
+    begin: int = 0  # tokens of the first piece; 0 for half
 
     def __call__(
         self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *filled: torch.Tensor
@@ -192,7 +199,8 @@ class InPieces(Around):
 
         filled (b, num_tokens) is True for filling, where way tells it, of the text so far.
         """
-        axis, half, more = 1 - self.first, (len(hidden) + 1) // 2, dict.fromkeys(self.flags, True)
+        axis, more = 1 - self.first, dict.fromkeys(self.flags, True)
+        half = self.begin or (len(hidden) + 1) // 2
         rest = len(hidden) - half
         lengths = half, *([1] * rest if self.single else (1, rest - 1))
         outs, past = [], {self.past: {}} if self.kept is None else {}
@@ -200,9 +208,10 @@ class InPieces(Around):
             getattr(module, name)()
         for piece in x.split([length for length in lengths if length > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
-            hides = hidden[: piece.shape[axis], : piece.shape[axis]]
-            seen = sum(out.shape[axis] for out in outs) + piece.shape[axis]
-            returned = self.way(handed, piece, hides, *(tensor[:, :seen] for tensor in filled))
+            before = sum(out.shape[axis] for out in outs)
+            seen, way = before + piece.shape[axis], self.way.after(before)
+            hides = hidden[before:seen, :seen]
+            returned = way(handed, piece, hides, *(tensor[:, :seen] for tensor in filled))
             outs.append(output(returned, self.width))
             self.between()
             if self.kept in (COUNTED, STORED):
@@ -216,9 +225,9 @@ class InPieces(Around):
             rest = [e for e in _parts_of(returned) if not (e is outs[-1] or ends_in(e, table))]
             if len(rest) <= self.kept or not rest:
                 raise LookupError("nothing is returned that could be kept")
-            before, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
-            if self.forks and before and not _share(before, past):
-                self.way(handed, piece.flip(-1), hides)
+            earlier, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
+            if self.forks and earlier and not _share(earlier, past):
+                way(handed, piece.flip(-1), hides)
         return torch.cat(outs, dim=axis)
 
     @classmethod

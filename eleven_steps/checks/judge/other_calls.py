@@ -7,7 +7,7 @@ and comes to its next line only if nothing is.
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,11 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, takes
-from eleven_steps.checks.adapt.beside import Beside
 from eleven_steps.checks.adapt.calls import (
     COUNTED,
     FLAG_KEPT,
     KINDS,
+    STARTS,
     STORED,
     Given,
     InPieces,
@@ -60,6 +60,7 @@ IDS = {  # what numbers tokens says where each stands, or of which document it i
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
 LOGITS = re.compile("logit|score")
 BIAS = re.compile(r"(?!.*(pos|rel|mask|alibi|kv|time|decay|gate|pair|edge))(\w+_)?bias(es)?")
+LENGTHS = 1100, 1024, 512, 128, 32  # of texts in pieces, the first that runs
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Said = Iterator[Finding | Outcome | None]
 
@@ -202,8 +203,7 @@ def _first_too(hidden: torch.Tensor) -> torch.Tensor:
 def in_pieces(callee: Callee) -> Said:
     """A text may come in pieces, each with what was kept, and go on in two ways."""
     call, runs = callee.reading.call, []
-    masked = call.mask or not callee.reading.causal
-    if callee.inner is None or masked or isinstance(call, Beside):  # whose positions begin anew
+    if callee.inner is None or not callee.reading.causal or call.way.kind == "flag":
         return
     for way in InPieces.of(callee.inner, call, callee.case.d_out):
         anew = resets(callee.inner) if way.kept == STORED else [""]
@@ -229,15 +229,35 @@ def in_pieces(callee: Callee) -> Said:
         other = attempt(build, callee.reading, callee.case), callee.case.x.flip(0)
         between = callee.out(replace(way, between=functools.partial(attempt, *other)))
         yield unlike(one if between is None else between, callee.right, "another_in_pieces")
-        callee.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way)))
+        most = yield from _out_to_the_end(callee, way)
+        callee.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way), most=most))
         callee.tried.append(way)
         callee.settled.add(way.past)
         return
     for way, out in runs:
-        off = (out - callee.right).abs().amax((0, 2))
-        token = int((off > 1e-4).nonzero()[0]) if (off > 1e-4).any() else 0
-        values = {"kept": _kept(way), "token": token, "apart": float(off.max())}
-        yield as_wrong("wrong_in_pieces", past=way.past, **values)
+        yield _not_in_pieces(way, out, callee.right)
+    if starts := [e for e in getattr(call, "plain", ()) if STARTS.fullmatch(e)]:
+        callee.notes.append(wording("not_in_pieces", name=starts[0]))
+
+
+def _out_to_the_end(callee: Callee, way: InPieces) -> Generator[Finding | None, None, int]:
+    """How long a text may be whose last tokens come one by one; what is forgotten is wrong."""
+    for n in LENGTHS:
+        case = replace(callee.case, b=1, num_tokens=n, context_length=n)
+        late = replace(way, begin=n - 2)
+        every = [seen_of(callee.called(e), case, None) for e in (late, callee.reading.call)]
+        if all(every):
+            out, whole = (seen[0].out for seen in every)
+            yield None if close(out, whole) else _not_in_pieces(way, out, whole)
+            return n
+    return callee.case.num_tokens
+
+
+def _not_in_pieces(way: InPieces, out: torch.Tensor, right: torch.Tensor) -> Finding:
+    off = (out - right).abs().amax((0, 2))
+    values = {"token": int((off > 1e-4).int().argmax()), "num_tokens": len(off)}
+    values |= {"apart": float(off.max()), "kept": _kept(way)}
+    return as_wrong("wrong_in_pieces", past=way.past, **values)
 
 
 def _kept(way: InPieces) -> str:

@@ -40,6 +40,9 @@ UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 MOST_READ, MEASURED = 1000, 24  # ways to read: to look for some that turn, and to measure
+# As asked: where gradients are on, before another was called, and read at once.
+RIGHT_BUT = {"right_with_grad", "another_window", "wrong_in_pieces", "wrong_anew"}
+RIGHT_BUT |= {"wrong_in_forks", "another_in_pieces", "wrong_padded_in_pieces"}
 Judge = Callable[[Asked], Outcome]
 
 
@@ -73,8 +76,7 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
         return _with_few_heads(judge, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
-    # It is right as asked but for these, where gradients are on, or before another was called.
-    here = not {"right_with_grad", "another_window"}.isdisjoint(verdict.claims)
+    here = not RIGHT_BUT.isdisjoint(verdict.claims)
     late = verdict.mistakes and (verdict.step or 0) > 6  # a mask may be a call's to hand over
     here = here or late and fitting(way)
     instead = None if here else _instead(judge, way, verdict, others)
