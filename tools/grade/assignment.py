@@ -28,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import indent
@@ -46,20 +47,8 @@ NAME = "eleven_steps"
 CHECKED = re.compile(r"\bcheck\(\s*f?[\"']")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # as nbgrader marks what it takes out
 OTTERS = "# BEGIN SOLUTION NO PROMPT", "# END SOLUTION"
-PROGRESS = """# What you have done is kept beside this notebook.
-import os
-
-os.environ.setdefault("ELEVEN_STEPS_PROGRESS", "progress.json")"""
+TEXTS = tomllib.loads(Path(__file__).with_name("assignment.toml").read_text("utf-8"))
 SHEET = "sheet"  # the tag of what holds for the numbers of the sheet alone
-WHOSE = "The numbers of {which} below are those of {name}. Nobody else has them."
-SAY = """import sys
-from eleven_steps.checks import check
-
-raised = getattr(sys, "last_value", None)
-told = f"the cell of this exercise raises {{type(raised).__name__}}: {{raised}}."
-assert "{name}" in {names}, told
-said = check("{identifier}", {names}["{name}"], record=False)
-"""
 PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
 
 
@@ -120,7 +109,7 @@ def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
     Args:
         written: takes the cell that asks and the code that solves it, and returns cells.
     """
-    cells = [new_code_cell(PROGRESS)]
+    cells = [new_code_cell(TEXTS["progress"])]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
             continue
@@ -162,7 +151,7 @@ def called(identifier: str, kind: str) -> str:
 
 def test_of(identifier: str, name: str) -> str:
     """Return nbgrader's test of an exercise; what a class of some right steps ends in is points."""
-    said = SAY.format(identifier=identifier, name=name, names="globals()")
+    said = TEXTS["said"].format(identifier=identifier, name=name, names="globals()")
     if identifier.startswith(BY_STEPS):
         said += "print(said)\nassert said.reached, said.message\nsaid.reached"
     else:
@@ -197,7 +186,7 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
     """
     copy = nbformat.from_dict(notebook)
     instead = own(name, login, identifiers(copy.cells))
-    told = WHOSE.format(which=", ".join(instead), name=whose)
+    told = TEXTS["whose"].format(which=", ".join(instead), name=whose)
     cells = [new_markdown_cell(told)] * bool(instead)
     for cell in copy.cells:
         question = asked(cell)
@@ -267,7 +256,7 @@ def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
 def tests_of(identifier: str, name: str) -> list[str]:
     """Return otter's tests of an exercise: one, or one for each step of a class."""
     plain, spaces = identifier.replace(".", "_"), " " * 4
-    said = SAY.format(identifier=identifier, name=name, names="env")
+    said = TEXTS["said"].format(identifier=identifier, name=name, names="env")
     if not identifier.startswith(BY_STEPS):
         return [f"def test_{plain}(env):\n{indent(said + 'assert said, said.message', spaces)}"]
     # Each test asks for one step more of the same verdict.
