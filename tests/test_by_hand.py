@@ -43,7 +43,7 @@ def mha(**changes):
 def solved(paper):
     """What is right, part by part."""
     return {
-        name: mha() if isinstance(part, Built) else part.answer
+        name: mha() if isinstance(part, Construct) else part.answer
         for name, part in paper.parts.items()
     }
 
@@ -226,7 +226,7 @@ def test_a_slip_made_with_other_code_is_named():
 def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier):
     for name, part in PAPERS[identifier].parts.items():
         wrong = {"type": [object(), {1}, print], "value": ["something else"]}
-        if isinstance(part, Built):
+        if isinstance(part, Construct):
             wrong = {"type": [3, "mha", [1]], "value": [mha(context_length=3)]}
         if isinstance(part, Explain):
             like = torch.full_like(value(part), -77)

@@ -18,9 +18,8 @@ from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
 from eleven_steps.checks.judge.likeness import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Write
 from eleven_steps.checks.know.exercises.paper import KINDS, papers, practice
-from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS
+from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS, Choose, Explain, Write
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example

@@ -221,11 +221,6 @@ def turned_by(module: Any) -> tuple[str, ...]:
     return ("cos", "sin") if {"cos", "sin"} <= {*names} else found
 
 
-def gives_tensor(call: Call, module: Any, width: int) -> bool:
-    """Whether a call gives a tensor."""
-    return bool(_shape(call, module, width))
-
-
 def _shape(call: Call, module: Any, width: int) -> tuple[int, ...]:
     """The shape of what a call gives for x (2, 3, width), tokens second; () if it gives none."""
     x, hidden = torch.ones(2, 3, width), torch.ones(3, 3, dtype=torch.bool).triu(1)

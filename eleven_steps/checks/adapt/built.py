@@ -106,12 +106,6 @@ def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> An
     return _constructed(build, named, configs, sizes)
 
 
-def not_ours(build: Build, sizes: dict[str, Any]) -> list[str]:
-    """The required parameters of a constructor that ask for none of our sizes."""
-    found = attempt(_asked_for, build, _usual(sizes))
-    return [] if isinstance(found, Failure) else found[2]
-
-
 def left_as_is(build: Build, sizes: dict[str, Any]) -> list[inspect.Parameter]:
     """The parameters of a constructor that are told nothing, so that they are as by default."""
     found = attempt(_asked_for, build, _usual(sizes))

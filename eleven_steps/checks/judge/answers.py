@@ -17,17 +17,20 @@ from eleven_steps.checks.judge import classes
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.functions import judge_function
 from eleven_steps.checks.judge.path import Walk
-from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say, together
+from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say
 from eleven_steps.checks.judge.written import judge_written
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.kinds import Catch, Grow, Quiz, Task, Write
 from eleven_steps.checks.know.exercises.paper import FRESH, SHEET, Paper, papers, practised
 from eleven_steps.checks.know.exercises.tasks import (
     QUIZZES,
-    REDRAWN,
     RIGHT,
     TASKS,
     WRONG,
+    Catch,
+    Grow,
+    Quiz,
+    Task,
+    Write,
     source_of,
 )
 from eleven_steps.checks.know.right import Scene, play
@@ -156,7 +159,7 @@ def judge_test(test: Any) -> Finding:
     missed = [identifier for identifier in WRONG if verdicts[identifier] is True]
     counts = {"right": len(RIGHT), "wrong": len(WRONG), "caught": len(WRONG) - len(missed)}
     if rejected:
-        return _rejects(test, rejected, verdicts[rejected[0]], counts)
+        return _rejects(rejected, verdicts[rejected[0]], counts)
     if missed:
         lines = (
             wording("class_line", name=identifier, step=MISTAKES[identifier].step)
@@ -168,21 +171,13 @@ def judge_test(test: Any) -> Finding:
     return say("test_right", **counts)
 
 
-def _rejects(test: Any, rejected: list[str], first: Any, counts: dict[str, int]) -> Finding:
-    """Say which right classes a test rejects, and whether for the numbers they happen to draw."""
+def _rejects(rejected: list[str], first: Any, counts: dict[str, int]) -> Finding:
+    """Say which right classes a test rejects, and how it rejects the first."""
     raised = isinstance(first, Failure)
     how = wording("raises_error", error=first.told) if raised else wording("returns_false")
     whatever = len(rejected) == counts["right"] and counts["caught"] == counts["wrong"]
-    turned = len(rejected) == counts["right"] and 2 * counts["caught"] < counts["wrong"]
-    name = "test_rejects_all" if whatever else "test_turned" if turned else "test_rejects"
-    finding = say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
-    used = used_by(test)
-    if not {"eval", "train"} & {*used["called"]} and any(0.01 <= n < 1 for n in used["constants"]):
-        finding = replace(finding, text=together(finding.text, wording("test_unsteady")))
-    again = ask(test, "verdicts", [source_of(REDRAWN)]) if len(rejected) < len(RIGHT) else [True]
-    if isinstance(again, Failure) or again[0] is True:
-        return finding
-    return replace(finding, text=say("test_of_one_draw", said=finding.text).text)
+    name = "test_rejects_all" if whatever else "test_rejects"
+    return say(name, count=len(rejected), names="; ".join(rejected), how=how, **counts)
 
 
 # A class, step by step on the whiteboard: what of each step is among its own tensors

@@ -15,16 +15,13 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import is_adapted, lacking, takes
 from eleven_steps.checks.judge import constructor, naming
-from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.likeness import (
-    exchanged,
     hidden_by,
     reordered,
     same_everywhere,
     same_parts,
 )
-from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import (
     Finding,
@@ -35,7 +32,7 @@ from eleven_steps.checks.judge.say import (
     say,
     together,
 )
-from eleven_steps.checks.judge.subject import Subject, decided, no_part
+from eleven_steps.checks.judge.subject import Subject, decided, heads_left_out
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.judge.training import DROPPING, dropping_of_step
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
@@ -152,7 +149,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     """Name the mistake that the outputs come to, or two, or the first difference on the way."""
     main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
-    blame = _missized(subject, blamed(subject.cls, case, out), case)
+    blame = blamed(subject.cls, case, out)
     where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
     if not raised and (finding := naming.drawn_anew(subject.cls, case, blame)):
         yield finding
@@ -166,7 +163,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
             yield say("future_in_eval")
         else:
             yield from naming.of_names(names, blame, partial(say, case=main), naming.error_of(out))
-    elif not raised and _within(blame) and (lost := no_part(subject, case)):
+    elif not raised and _within(blame) and (lost := heads_left_out(subject, case)):
         yield lost
     else:
         otherwise = say("other_output", where=where)
@@ -177,21 +174,6 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
             naming.result_dropped(blame), more or _here_alone(subject, blame, case, wrong)
         )
         yield naming.unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
-
-
-def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
-    """The same, or a size of the class's own name that is wrong: with another one all is right."""
-    trace, cases = blame and blame.walked.trace, (case, subject.cases.main)
-    for name, size in trace.sizes.items() if trace else ():
-        if trace.source.count(f"self.{name}") < 3:  # where it is set, and two where it is used
-            continue
-        for letter in ("head_dim", "num_heads", "d_out"):
-            passes = ((each, Pass(stored={name: each.letters[letter]})) for each in cases)
-            if all(close(subject.outs(*asked)[0], subject.right(asked[0])) for asked in passes):
-                values = {"name": f"self.{name}", "size": size, "needs": letter}
-                place = set_at(blame.walked, values["name"])
-                return replace(blame, found=Difference(1, "size", None, place, values=values))
-    return blame
 
 
 def _within(blame: Blame | None) -> bool:
@@ -241,9 +223,10 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
         subject.plain(failing) for failing in wrong if failing.b > 1 and failing.num_tokens > 2
     )
     other = next((elsewhere for elsewhere in others if elsewhere.d_out != case.d_out), None)
-    again = other and blamed(subject.cls, other, subject.out(other))
-    again = _missized(subject, again, other) if blame and again else None
-    if not again or not again.found or blame.found and blame.found.step == again.found.step:
+    again = blamed(subject.cls, other, subject.out(other)) if other else None
+    if blame is None or again is None or again.found is None:
+        return ""
+    if blame.found and blame.found.step == again.found.step:
         return ""
     return say("so_here", where=letters_of(case)).text
 
@@ -407,8 +390,7 @@ def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     every = ((n, step, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
     steps = [f"{number} ({step})" for number, step, theirs in every if theirs == shapes]
     if not steps:
-        name = "exchanged" if {*shapes} <= exchanged(scene.case) else "no_such_shapes"
-        return say(name, came=came, where=where)
+        return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):
         return say("forward_nan", where=where)
     return say("other_numbers_returned", came=came, where=where, steps=" or ".join(steps))

@@ -13,7 +13,6 @@ from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
-from eleven_steps.checks.judge.constructor import in_other_order
 from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.other_sizes import base_unused
 from eleven_steps.checks.judge.right_as import in_turn
@@ -70,8 +69,7 @@ def check_attention(
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
-        verdict = honestly("", _judged_alone, asked)
-        return _by_name(asked, verdict) if in_other_order(cls) else verdict
+        return honestly("", _judged_alone, asked)
     return honestly("", in_turn, _judged_elsewhere, asked)
 
 
@@ -123,16 +121,6 @@ def _judged_alone(asked: foreign.Asked) -> Outcome:
             return called_otherwise(asked, False, reading, verdict)[1]
     except (TimeUp, foreign.Unread):
         return replace(verdict, note=wording("left_alone", names=names))
-
-
-def _by_name(asked: foreign.Asked, verdict: Outcome) -> Outcome:
-    """Say of a class whose constructor has another order what it is besides."""
-    other = honestly("", in_turn, _judged_elsewhere, asked)
-    if other.kind in ("unread", "failed"):
-        return verdict
-    more = wording("right_by_name") if other.passed else other.message
-    other = verdict if other.passed else other
-    return replace(other, message=together(verdict.message, more))
 
 
 def _judged_elsewhere(asked: foreign.Asked) -> Outcome:

@@ -10,15 +10,15 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
-from eleven_steps.checks.adapt.beside import gives_tensor, ways_beside
-from eleven_steps.checks.adapt.built import built, not_ours, sizes_given
+from eleven_steps.checks.adapt.beside import ways_beside
+from eleven_steps.checks.adapt.built import built, sizes_given
 from eleven_steps.checks.adapt.calls import PADS, Padded, Way
 from eleven_steps.checks.adapt.layers import ROLES, all_kept, each_of, weights_found
 from eleven_steps.checks.judge.callee import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.read import THREE
-from eleven_steps.checks.judge.say import Outcome, together
+from eleven_steps.checks.judge.say import Outcome, listed, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, ask, once
@@ -148,10 +148,13 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
     told = sizes_given(main) | asked.choice
     made = attempt(built, asked.build, told)
     if isinstance(made, Failure):
-        why = wording("unread_build", error=made.text)
-        raise Unread(together(why, _besides(asked, told)))
+        raise Unread(wording("unread_build", error=made.text))
     module, names = made
-    width, calls, weights, layouts = _what_is_read(asked, module, names)
+    if not isinstance(module, nn.Module):
+        raise Unread(wording("unread_module", name=type(module).__name__))
+    width = main.d_in if "d_in" in names else main.d_out
+    calls = [asked.call] if asked.call else _calls(asked, module, width)
+    weights, layouts = _by_role(module, asked.layers)
     letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
     kv_heads = sizes_besides(main).get("num_kv_heads", main.num_heads)
     heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
@@ -183,36 +186,6 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
                 aside=asked.aside,
                 told=wording("read_as", layers="; ".join(layers), call=call.told),
             )
-
-
-def _what_is_read(
-    asked: Asked, module: Any, names: set[str]
-) -> tuple[int, list[Any], Named, Named]:
-    """How wide x is, every way to call a module, the name of each role's weight, and layouts."""
-    if not isinstance(module, nn.Module):
-        raise Unread(wording("unread_module", name=type(module).__name__))
-    width = asked.main.d_in if "d_in" in names else asked.main.d_out
-    calls = [asked.call] if asked.call else _calls(asked, module, width)
-    try:
-        return width, calls, *_by_role(module, asked.layers)
-    except Unread as error:
-        padded = "padding" in changes_of(asked.variant)
-        if padded or any(gives_tensor(call, module, width) for call in calls):
-            raise
-        raise Unread(together(str(error), wording("unread_either"))) from None
-
-
-def _besides(asked: Asked, told: dict[str, Any]) -> str:
-    """What else cannot be read of a class that a guess builds: a width, then heads; "" if all."""
-    sizes = asked.main.d_out, asked.main.num_heads
-    guess = dict(zip(not_ours(asked.build, told), sizes, strict=False))
-    made = attempt(built, asked.build, told | guess)
-    try:
-        if not isinstance(made, Failure):
-            _what_is_read(asked, *made)
-    except Unread as error:
-        return wording("unread_besides", what=error)
-    return ""
 
 
 def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
@@ -254,9 +227,8 @@ def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[N
         without_out = all(parameter.squeeze().dim() < 2 for parameter in left)
     wanted = LAYERS[:3] if without_out else LAYERS
     if unclear := [name for name in wanted if roles.count(name) != 1]:
-        those = " and ".join(filter(None, (", ".join(unclear[:-1]), unclear[-1])))
-        every = ", ".join(parameters) or "none"
-        raise Unread(wording("unread_layers", unclear=those, found=every))
+        found = ", ".join(parameters) or "none"
+        raise Unread(wording("unread_layers", unclear=listed(unclear, quote=""), found=found))
     return {role: name for role, (name,) in guessed.items()}, layouts
 
 

@@ -23,12 +23,12 @@ from eleven_steps.checks.judge.likeness import (
     same_everywhere,
     whole_number,
 )
-from eleven_steps.checks.judge.path import Difference, stage_of
+from eleven_steps.checks.judge.path import stage_of
 from eleven_steps.checks.judge.read import right_of
-from eleven_steps.checks.judge.say import Finding, came, of_notebook, say, together
+from eleven_steps.checks.judge.say import Finding, came, listed, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
 from eleven_steps.checks.know.catalogue import mistakes_of
-from eleven_steps.checks.know.exercises.kinds import Slip, Write
+from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
@@ -265,26 +265,12 @@ def _slip(
             and (not naming.proven(how, name, blame) or naming.contradicted(blame, name))
         ):
             continue
-        if name and (kept := _not_kept(task, blame)):
-            return replace(kept, step=None, mistake=name)
         if task.planted and index == 0:
             named = blame and blame.walked.trace.source and not naming.result_dropped(blame)
             idle = named and blame.found and blame.found.reason == "idle"
             return replace(tell(blame), step=None) if idle else say("not_repaired")
         return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
-
-
-def _not_kept(task: Write, blame: Blame | None) -> Finding | None:
-    """Say that the tensors of the step are made, and that nothing which is returned needs them."""
-    if blame is None or naming.result_dropped(blame):
-        return None
-    walked, back = blame.walked, [i for i in blame.walked.trace.returned if i is not None]
-    used = {i for n in walked.back(back) for i in walked.ops[n].given} | {*back}
-    made = [i for i in walked.makers if walked.readings[i].stage == task.number and i not in used]
-    if len(made) < len(task.names):
-        return None
-    return tell(replace(blame, found=Difference(task.number, "idle", None, None, None, made[0])))
 
 
 def _slips(task: Write) -> list[Slip]:
@@ -301,7 +287,7 @@ def _from_outside(
     task: Write, answer: Any, used: dict, scenes: list[Scene], faults: list
 ) -> Finding | None:
     if used["names"]:
-        return say("function_reads", names=of_notebook(used))
+        return say("function_reads", names=listed(used["names"]))
     # Where it is right, a size may be typed in; it is one if with it the answer is right anywhere.
     at = SIZED if faults[SIZED] else next(i for i, found in enumerate(faults) if found)
     rights = (scene.case for scene, found in zip(scenes, faults, strict=True) if not found)

@@ -1,6 +1,5 @@
 """Lay an answer beside another: whether they agree, and if not, how they are related."""
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +12,7 @@ import torch
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import LAYERS, Case, close
+from eleven_steps.checks.run.cases import LAYERS, close
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, clock_paused
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
@@ -119,7 +118,10 @@ class Pair:
 
 
 def related(pair: Pair, last: bool = False) -> str:
-    """Say how a wrong tensor is related, the first of RELATIONS, at last of AT_LAST, or nothing."""
+    """Say how a wrong tensor is related, the first of RELATIONS, or nothing.
+
+    At last, where no line tells more, right numbers at other places along any axis are said.
+    """
     part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
         return hides_other(part, right) if pair.shaped else ""
@@ -128,8 +130,9 @@ def related(pair: Pair, last: bool = False) -> str:
     if part.isnan().any():  # is as far from one number as from another
         return ""
     with clock_paused():
-        relations = AT_LAST if last else RELATIONS
-        return next(filter(None, (relation(pair) for relation in relations)), "")
+        if last:
+            return _by_places(pair, last)
+        return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
 
 
 def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
@@ -146,14 +149,6 @@ def _only_reshaped(pair: Pair) -> str:
     flat, right = pair.part.flatten(), pair.right.flatten()
     alike = not pair.shaped and len(flat) == len(right) and close(flat, right)
     return say("right_in_order").text if alike else ""
-
-
-def _rounded(pair: Pair) -> str:
-    if not pair.shaped or not pair.part.any():
-        return ""
-    off = (pair.part - pair.right.round(decimals=n) for n in range(6))
-    decimals = next((n for n, apart in enumerate(off) if apart.abs().max() < 1e-6), None)
-    return "" if decimals is None else say("rounded_off", decimals=decimals).text
 
 
 def _multiplied(pair: Pair) -> str:
@@ -197,30 +192,6 @@ def _divided_otherwise(pair: Pair) -> str:
         return ""
     values = {"divisor": divisor, "head_dim": head_dim, "root": head_dim**0.5}
     return say("as_if_scaled", **values).text
-
-
-def _off_alike(pair: Pair) -> str:
-    for one in (pair, *pair.others):
-        if not one.shaped or not one.part.dim() or not one.right.isfinite().all():
-            return ""
-        rows = (one.part - one.right).reshape(-1, one.right.shape[-1])
-        if len(rows) < 2 or not close(rows, rows[:1].expand_as(rows)):
-            return ""
-    return say("rows_off_alike").text
-
-
-def _moved(pair: Pair) -> str:
-    """What was given, its axes moved or not, read in another shape."""
-    for name, tensor, _ in pair.given:
-        if pair.part.numel() != tensor.numel() or not tensor.isfinite().all():
-            continue
-        for order in itertools.permutations(range(tensor.dim())):
-            turned = tensor.permute(order)
-            if pair.part.shape != turned.shape and close(pair.part.flatten(), turned.flatten()):
-                plain = order == tuple(range(tensor.dim()))
-                code = name if plain else f"{name}.permute{order}"
-                return say("it_is_read", code=code).text
-    return ""
 
 
 def _turned(pair: Pair) -> str:
@@ -287,28 +258,8 @@ def _by_places(pair: Pair, last: bool = False) -> str:
     return ""
 
 
-def _left_at_zero(pair: Pair) -> str:
-    if not pair.shaped or pair.part.dtype == torch.bool:
-        return ""
-    empty = (pair.part == 0) & (pair.right != 0)
-    over = (pair.right[empty] > 0).any()  # which no relu takes away
-    if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
-        return ""
-    return say("left_at_zero", count=int(empty.sum()), all=empty.numel()).text
-
-
 def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
-
-
-def _rows_multiplied(pair: Pair) -> str:
-    """The right rows, each times a number of its own."""
-    mine, right = pair.part, pair.right
-    if not pair.shaped or right.dim() < 2 or right.shape[-1] < 3 or not right.isfinite().all():
-        return ""
-    factors = (mine * right).sum(-1, keepdim=True) / right.square().sum(-1, keepdim=True)
-    alike = factors.isfinite().all() and factors.all() and close(mine, factors * right, 1e-5)
-    return say("rows_multiplied").text if alike else ""
 
 
 def _rows_summed(pair: Pair) -> str:
@@ -321,10 +272,9 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _rounded, _multiplied, _divided_otherwise, _off_alike, _moved, _turned),
-    *(_one_axis_less, _product, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
+    *(_only_reshaped, _multiplied, _divided_otherwise, _turned, _one_axis_less, _product),
+    *(_hidden_finite, _by_places, _rows_summed),
 )
-AT_LAST = functools.partial(_by_places, last=True), _rows_multiplied  # which tell less than a line
 
 
 def given_of(arguments: Sequence[object], scene: Scene) -> Given:
@@ -366,10 +316,3 @@ def hidden_by(scores: Iterable[torch.Tensor]) -> str:
         if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
             return say("hides_finite", number=number, infinite=wording("hide_with_infinity")).text
     return ""
-
-
-def exchanged(case: Case) -> set[tuple[int, ...]]:
-    """The shapes with three axes of the steps where b and num_tokens have changed places."""
-    sizes = case.letters | {"b": case.num_tokens, "num_tokens": case.b}
-    axes = (shape.strip("(),").split(", ") for shape in SHAPES.values())
-    return {tuple(sizes[name] for name in axis) for axis in axes if len(axis) == 3}

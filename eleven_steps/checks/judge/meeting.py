@@ -66,27 +66,6 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     return walked.differs(at, step, "other", wrong[0], left, who=lost)
 
 
-def of_other_heads(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
-    """Two heads that meet: at the line of the one that is the same each time, if one is."""
-    if op_name(op) == "sum" and op.given[0] in walked.makers:  # of a product, number by number
-        op = walked.ops[walked.makers[op.given[0]][0]]
-    meet = op.given if op_name(op) in MEET | {"mul"} else ()
-    heads = {i: dict(walked.readings[i].fixed).get("h") for i in meet}
-    if len(heads) != 2 or len({*heads.values()} - {None}) < 2:
-        return None
-    head, other = heads.values()
-    found = walked.differs(number, step, "heads", [*heads][0], head=head, other=other)
-    for index, head in heads.items():
-        at = walked.makers.get(index, [number])[0]
-        place = walked.ops[at].place
-        same = [i for e in walked.ops if e.place == place for i in e.gave]
-        if {dict(walked.readings[i].fixed).get("h") for i in same} == {head}:
-            other = ({*heads.values()} - {head}).pop()
-            here = place and op.place and place.line == op.place.line
-            found = walked.differs(at, step if here else 3, "heads", index, head=head, other=other)
-    return found
-
-
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """What is turned for a product while its tokens still stand before its heads."""
     first = walked.readings[op.given[0]] if op.given else None
@@ -213,4 +192,4 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
     return False
 
 
-MEETINGS = ordered, turned_early, skipped, of_other_heads
+MEETINGS = ordered, turned_early, skipped

@@ -17,7 +17,7 @@ from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.likeness import blank, failed, same_parts
 from eleven_steps.checks.judge.path import makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
-from eleven_steps.checks.judge.say import Finding, of_notebook, say, together
+from eleven_steps.checks.judge.say import Finding, listed, say, together
 from eleven_steps.checks.judge.syntax import dropped_call
 from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, mistake_named
@@ -279,7 +279,7 @@ def unknown(
     found = blame and blame.found
     finding = tell(blame, error_of(out)) if found else otherwise
     used = used_by(answer)
-    reads = say("forward_reads", names=of_notebook(used)).text if used["names"] else ""
+    reads = say("forward_reads", names=listed(used["names"])).text if used["names"] else ""
     names = re.findall(r"^NameError: .*'(\w+)'", error_of(out))
     hint = wording("self_is_kept", name=names[0]) if {*names} & {*facts.kept} else ""
     return replace(finding, text=together(finding.text, hint, reads, more))

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
 
 from eleven_steps.checks.adapt.adapted import is_adapted, takes
 from eleven_steps.checks.judge import in_a_row
 from eleven_steps.checks.judge.say import Finding, letters_of, say
-from eleven_steps.checks.judge.subject import Question, Subject, no_part
+from eleven_steps.checks.judge.subject import Question, Subject
 from eleven_steps.checks.judge.training import (
     DROPPING,
     dropout,
@@ -26,10 +25,9 @@ from eleven_steps.checks.judge.training import (
     training,
 )
 from eleven_steps.checks.know.right import once_right
-from eleven_steps.checks.run.ask import FLOATS, Pass, is_remote, once
+from eleven_steps.checks.run.ask import FLOATS, Pass, once
 from eleven_steps.checks.run.cases import Case, close, known, split, turning_of
-from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.isolate import Failure
 
 MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
@@ -109,15 +107,7 @@ def dtypes(subject: Subject, case: Case) -> Finding | None:
     if not close(double.out, _right_in(case, "float64"), 1e-5):
         return say("double_differs")
     halves = (_in_half(subject, case, name, reply.out, double.out) for name, reply in seen.items())
-    return next(filter(None, halves), None) or _complex_lost(subject, case)
-
-
-def _complex_lost(subject: Subject, case: Case) -> Finding | None:
-    """Whether a buffer is complex: `.to(dtype)` takes its real part, unlike `.half()`."""
-    module = None if is_remote(subject.cls) else attempt(build, subject.cls, case)
-    held = module.named_buffers() if isinstance(module, nn.Module) else ()
-    names = [name.removeprefix("called.inner.") for name, tensor in held if tensor.is_complex()]
-    return say("complex_lost", name=names[0]) if names else None
+    return next(filter(None, halves), None)
 
 
 @functools.cache
@@ -197,8 +187,6 @@ def long_text(subject: Subject, case: Case) -> Finding | None:
         return say("forward_raises", error=mine.told, where=letters_of(case))
     if subject.leaks(case):
         return say("long_future_seen", **tokens)
-    if finding := no_part(subject, case):
-        return finding
     return say("long_differs", **tokens)
 
 

@@ -302,7 +302,8 @@ class Right:
                 one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
                 every = len(values) == tensor.numel() or one
                 whole, ordered = whole and full, ordered and every
-                laid = (*["b"] * ("b" in dict(fixed)), *filter(None, axes))  # of one sequence
+                laid = [axis for axis in axes if axis]
+                laid = ["b", *laid] if "b" in dict(fixed) else laid  # of one sequence
                 stage = self.stages[table.family].get("|".join(laid))
                 three = np.unique(found[:, table.letters.index("w")]) if not table.who else ()
                 who = table.who or " and ".join(THREE[k] for k in three)

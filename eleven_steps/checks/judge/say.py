@@ -5,7 +5,7 @@ The sentences themselves stand in checks/know, under the names that say is calle
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -230,9 +230,9 @@ def together(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def of_notebook(used: dict[str, list]) -> str:
-    """Name what a function reads of the notebook, as places.readings has it."""
-    *others, last = (f"`{name}`" for name in used["names"])
+def listed(names: Sequence[str], quote: str = "`") -> str:
+    """Names as a sentence lists them: `a`, `b` and `c`."""
+    *others, last = (f"{quote}{name}{quote}" for name in names)
     return " and ".join(filter(None, (", ".join(others), last)))
 
 

@@ -14,7 +14,7 @@ from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
-from eleven_steps.checks.run.cases import Case, close, known, singled
+from eleven_steps.checks.run.cases import Case, close, singled
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import ByBias, Shapes, build
 from eleven_steps.checks.run.places import numbers_in
@@ -95,32 +95,21 @@ Question = Callable[[Subject, Case], Finding | None]
 # What has no part in the output
 
 
-def no_part(subject: Subject, case: Case) -> Finding | None:
-    """Say which heads have no part in the output, or which rows of it depend on no token."""
-    case = subject.plain(case)
+def heads_left_out(subject: Subject, case: Case) -> Finding | None:
+    """Say which heads have no part in the output: without their values it stays the same."""
     shape = play(case).module.W_value.weight.shape
-    values, without = case.weight("W_value.weight", shape), []
-    for head in range(0, case.d_out * (shape[0] == case.d_out), case.head_dim):
+    values, passes = case.weight("W_value.weight", shape), [Pass()]
+    for head in range(0, case.d_out if shape[0] == case.d_out else 0, case.head_dim):
         less = values.clone()
         less[head : head + case.head_dim] = 0
-        without.append(Pass(weights={"W_value.weight": less}))
-    first, other, *outs = subject.outs(case, Pass(), Pass(known("other x", case.x.shape)), *without)
-    shape = case.b, case.num_tokens, case.d_out
-    if any(getattr(e, "shape", None) != shape or e.isnan().any() for e in (first, other, *outs)):
+        passes.append(Pass(weights={"W_value.weight": less}))
+    first, *outs = subject.outs(case, *passes)
+    if any(isinstance(out, Failure) or out.isnan().any() for out in (first, *outs)):
         return None
-    heads = [i for i, out in enumerate(outs) if close(out, first)]
-    rows = [i for i in range(case.num_tokens) if close(first[:, i], other[:, i])]
+    heads = [str(i) for i, out in enumerate(outs) if close(out, first)]
     if 0 < len(heads) < case.num_heads:
-        return say("heads_left_out", 8, which=_counted(heads), num_heads=case.num_heads)
-    if 0 < len(rows) < case.num_tokens:
-        return say("rows_left_out", 8, which=_counted(rows), num_tokens=case.num_tokens)
+        return say("heads_left_out", 8, which=", ".join(heads), num_heads=case.num_heads)
     return None
-
-
-def _counted(some: list[int]) -> str:
-    last = some[-1]
-    row = len(some) > 2 and some == [*range(some[0], last + 1)]
-    return f"{some[0]} to {last}" if row else ", ".join(map(str, some))
 
 
 # Which size decides

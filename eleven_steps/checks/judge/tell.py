@@ -11,7 +11,7 @@ from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.likeness import hides_other
 from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, own_text
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
-from eleven_steps.checks.judge.say import Finding, say, together
+from eleven_steps.checks.judge.say import Finding, listed, say, together
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
@@ -31,9 +31,7 @@ from eleven_steps.checks.judge.syntax import (
 )
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.contract import sizes_besides
-from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.places import Place
-from eleven_steps.checks.run.recording import Stop
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 # The calls that the steps may take: of any other it is said that none of them does.
@@ -47,8 +45,6 @@ CALLED = {  # what right numbers are called
 }
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
-SIDES = dict.fromkeys(("matmul", "bmm", "rmatmul"), (torch.matmul, "@"))
-SIDES |= dict.fromkeys(("div", "truediv"), (torch.div, "/"))
 # What torch says, and our word for it, where that is always so.
 EXPLAINED = {
     "desired ordering of dimensions": "permute_takes_all",
@@ -229,15 +225,9 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     op = walked.ops[found.op]
     if op_name(op) not in USUAL and op.place and f"{op_name(op)}(" in op.place.expression:
         return wording("made_by", call=op_name(op))
-    along = next((n for n in op.numbers if type(n) is int), -1)
-    if swapped := _swapped(walked, found.op):
-        return swapped
     if reading.part and walked.sound(found.index) and "g" not in "".join(reading.axes or ()):
         return wording("made_part", what=what, shape=shape)
     first = walked.readings[op.given[0]] if op.given else reading
-    if op_name(op) in REDUCE and "".join(first.axes or ())[-1:] == "j" and along not in (-1, 3):
-        name = quoted(op.given[0], walked, found.op)
-        return wording("made_along", what=what, name=name, dim=along)
     if walked.across(found.index):
         name = "made_uneven" if "w" in "".join(first.axes or ()) else "made_across"
         return wording(name, what=what, shape=shape)
@@ -258,8 +248,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         before, left = ("".join(read.axes or ()) for read in (first, reading))
         mixed = [LETTERS[letter] for letter in before if letter not in left]
         if "?" in left and len(mixed) > 1:
-            mixed = f"{', '.join(mixed[:-1])} and {mixed[-1]}"
-            return wording("made_mixed", what=what, shape=shape, mixed=mixed)
+            return wording("made_mixed", what=what, shape=shape, mixed=listed(mixed, quote=""))
     if reading.axes and "?" not in reading.axes and walked.right.holds(tensor, reading.family):
         return wording("made_unordered", what=what, shape=shape)
     return wording("made_other", what=what, shape=shape, step=found.step, name=step)
@@ -373,20 +362,7 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
         return hint
     if [e.who for e in walked.of(op)][:2] == ["x", "out_proj.weight"]:
         return wording("out_takes")
-    return _axis_lost(walked) or _sizes_expected(walked) or _swapped(walked, len(walked.steps) - 1)
-
-
-def _swapped(walked: Walk, number: int) -> str:
-    """Say that two operands are right the other way round, if they are."""
-    op = walked.ops[number]
-    function, sign = SIDES.get(op_name(op), (None, ""))
-    names = [name_of(index, walked, number) for index in op.given]
-    if function is None or len(names) != 2 or not all(names):
-        return ""
-    made = attempt(function, *(walked.tensors[index] for index in reversed(op.given)))
-    found = None if isinstance(made, Failure) else walked.right.find(made)
-    code = f"{names[1]} {sign} {names[0]}"
-    return wording("made_swapped", code=code) if found and found.right else ""
+    return _axis_lost(walked) or _sizes_expected(walked)
 
 
 def _sizes_expected(walked: Walk) -> str:
@@ -418,8 +394,6 @@ def _axis_lost(walked: Walk) -> str:
 def unbound(error: str, walked: Walk) -> str:
     """Where a name is made that is read before; else what torch's or Python's words mean."""
     lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.stop
-    if stop and stop.place and (several := _several(walked, stop)):
-        return several
     if not lost or not stop or not stop.place:
         return hint_of(error)
     lines = _lines_of(lost[1], walked, stop.place)
@@ -434,14 +408,3 @@ def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:
     before = walked.trace.first - 1
     every = set_in(parsed(walked.trace.source), place.line - before).get(name, ())
     return [n + before for n, _ in every]
-
-
-def _several(walked: Walk, stop: Stop) -> str:
-    for name, numbers in stop.several.items():
-        if re.search(rf"\b{name}\b", stop.place.expression) and (
-            made := walked.makers.get(numbers[-1])
-        ):
-            place = walked.ops[made[0]].place
-            line = wording("of_line", line=place.line) if place else ""
-            return wording("is_several", name=name, count=len(numbers), line=line)
-    return ""

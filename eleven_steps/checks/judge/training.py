@@ -57,7 +57,8 @@ def _read(subject: Subject, case: Case) -> Finding | None:
     """What dropping says of its own case, or one of them; of another where that is held."""
     which = _which(subject, case)
     shapes = subject.built[which.qkv_bias].shapes
-    return dropping(subject.cls, subject.plain(which), OFFSET * ("out_proj.bias" in shapes))
+    offset = OFFSET if "out_proj.bias" in shapes else 0.0
+    return dropping(subject.cls, subject.plain(which), offset)
 
 
 def _which(subject: Subject, case: Case) -> Case:
@@ -151,8 +152,7 @@ def dropping_of_step(cls: Any, number: int) -> Finding | None:
         return say("dropout_on_scores")
     if number > 7:
         return None
-    scores = play(case)["scores"]["scores"] / case.head_dim**0.5
-    return _weights_dropped(first, second, still, scores, SHARE)
+    return _weights_dropped(first, second, still, SHARE)
 
 
 def _four_outputs(cls: Any, case: Case, x: torch.Tensor | None = None, weights: Any = None) -> Four:
@@ -174,10 +174,10 @@ def _one_hot(case: Case) -> torch.Tensor:
 
 
 @functools.cache
-def _right_steps(case: Case) -> dict[str, torch.Tensor]:
-    """What the right class records in eval mode where weights are read, by its name."""
-    steps = trace(play(case).module, _one_hot(case))
-    return {name: tensor for step in steps for name, tensor in step.tensors.items()}
+def _right_weights(case: Case) -> torch.Tensor:
+    """The weights of the right class in eval mode where weights are read."""
+    steps = {step.name: step.tensors for step in trace(play(case).module, _one_hot(case))}
+    return steps["softmax"]["weights"]
 
 
 def _acting(outs: Four) -> Finding | None:
@@ -192,15 +192,13 @@ def _acting(outs: Four) -> Finding | None:
 
 def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     still, _, first, second = read
-    steps = _right_steps(case)
-    right = steps["weights"]
+    right = _right_weights(case)
     both = right[:, :, :, None].expand_as(still)
     if (still[both.abs() < 1e-9].abs() > 1e-5).any():
         return say("future_with_dropout")
     if not close(still, both):
         return say("dropout_changes_eval")
-    scores = steps["scores"] / case.head_dim**0.5
-    finding = _weights_dropped(first[..., 0, :], second[..., 0, :], right, scores, rate_of(case))
+    finding = _weights_dropped(first[..., 0, :], second[..., 0, :], right, rate_of(case))
     alike = close(*first.unbind(3))  # both features of each weight: weights were dropped
     if alike or finding and finding.name == "dropout_on_scores":
         return finding
@@ -214,10 +212,12 @@ def _placed(read: Four, case: Case, offset: float) -> Finding | None:
     return say("dropout_on_values" if by_key.all() else "dropout_on_context")
 
 
-def _weights_dropped(weights, again, right, scores, rate: float) -> Finding | None:
+def _weights_dropped(
+    weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor, rate: float
+) -> Finding | None:
     """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside the right, in eval.
 
-    All are tensors of that shape; again has other draws; scores are the scaled ones, unmasked.
+    again are those of other draws.
     """
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):
@@ -225,8 +225,7 @@ def _weights_dropped(weights, again, right, scores, rate: float) -> Finding | No
     if weights.isnan().any():  # a dropped -inf is NaN
         return say("dropout_on_scores")
     if close(rows, torch.ones_like(rows)):
-        on_scores = _of_scores(weights, scores, rate)
-        return say("dropout_on_scores" if on_scores else "dropout_too_early")
+        return say("dropout_too_early")
     dropped = (weights.abs() <= 1e-6) & allowed
     factors = (weights / right)[allowed & ~dropped]
     if not len(factors) or factors.max() - factors.min() > 1e-2:
@@ -243,22 +242,6 @@ def _weights_dropped(weights, again, right, scores, rate: float) -> Finding | No
         values = {"rate": rate, "share": share, "factor": factor, "right": wanted}
         return say("dropout_rate", **values)
     return say("dropout_repeated") if close(weights, again) else None
-
-
-def _of_scores(weights: torch.Tensor, scores: torch.Tensor, rate: float) -> bool:
-    """Whether weights are the softmax of scores, of which single ones are 0."""
-    logs, told = weights.clamp(min=1e-12).log(), weights > 1e-5
-    for factor in (1.0, 1 / (1 - rate)):
-        fits, mixed = torch.zeros_like(told).any(-1), False
-        for first in (torch.zeros_like(scores), factor * scores):
-            left = logs - logs[..., :1] + first[..., :1]  # as the first score was dropped, or not
-            gone, kept = left.abs() < 1e-3, (left - factor * scores).abs() < 1e-3
-            here = (gone | kept | ~told).all(-1)
-            fits |= here
-            mixed |= bool((here & (gone & told).any(-1) & (kept & ~gone & told).any(-1)).any())
-        if mixed and fits.all():
-            return True
-    return False
 
 
 def _renormed(weights: torch.Tensor, right: torch.Tensor) -> bool:

@@ -11,8 +11,8 @@ import torch
 
 from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, together
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.kinds import Choose, Explain, Order
-from eleven_steps.checks.know.exercises.paper import Built, Paper, Part, Words, plain_words
+from eleven_steps.checks.know.exercises.paper import Construct, Paper, Part, Words, plain_words
+from eleven_steps.checks.know.exercises.tasks import Choose, Explain, Order
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.isolate import attempt, type_name
 from eleven_steps.helpers.attention import MultiHeadAttention
@@ -25,7 +25,7 @@ NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
 def judge_written(task: Part | Choose | Order | Paper, answer: Any) -> Finding:
     """Judge an answer as `plain` hands it over; a number is no text, and a text no number."""
     judges = {Paper: _judge_paper, Explain: judge_value, Choose: _judge_choice}
-    judges |= {Order: _judge_order, Words: _judge_words, Built: _judge_built}
+    judges |= {Order: _judge_order, Words: _judge_words, Construct: _judge_construct}
     return judges[type(task)](task, answer)
 
 
@@ -204,7 +204,7 @@ def _judge_paper(paper: Paper, answer: Any) -> Finding:
     return say("right")
 
 
-def _judge_built(part: Built, answer: Any) -> Finding:
+def _judge_construct(part: Construct, answer: Any) -> Finding:
     if type(answer) is not MultiHeadAttention:
         class_alone = wording("a_class_alone") if type_name(answer) == "type" else ""
         return say("other_type", wanted=wording("a_module"), came=class_alone or came(answer))

@@ -15,8 +15,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.know.exercises.kinds import Explain
-from eleven_steps.checks.know.exercises.tasks import TASKS, question
+from eleven_steps.checks.know.exercises.tasks import TASKS, Explain, question
 from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.helpers.examples import load_example
 
@@ -33,13 +32,13 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Built:
+class Construct:
     """Ask for a MultiHeadAttention, built with these arguments."""
 
     arguments: Mapping[str, float]
 
 
-Part = Explain | Words | Built
+Part = Explain | Words | Construct
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ def papers() -> dict[str, Paper]:
     head = {name: single[name] for name in ("X", "W_q", "W_k", "W_v", "W_o")}
     heads = {name: multi[name] for name in ("Q", "K", "V", "H0", "H1", "W_o")}
     wide = {"A": load_example("intuition")["Q"], "B": multi["V"]}
-    smallest_gpt2 = {"mha": Built(GPT2_SIZES), "head_dim": TASKS["shape.2"]}
+    smallest_gpt2 = {"mha": Construct(GPT2_SIZES), "head_dim": TASKS["shape.2"]}
     smallest_gpt2["parameters"] = TASKS["out_proj.2"]
     every = [
         Paper(SHEET[0], _wanted("shapes")),

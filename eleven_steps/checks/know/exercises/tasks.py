@@ -1,12 +1,16 @@
-"""The exercises by name: TASKS of the steps, speed, trained heads, changes since, many machines.
+"""The exercises by name, and their kinds.
 
-They are those of functions.toml, and those of QUESTIONS, of questions.toml, that belong to one of
-these; QUIZZES are those that belong to no step. Both are in the order of the course.
+A kind is a function to write or repair, a number to explain, a class that grows, a line to choose,
+lines to put in order, or a test to write. TASKS are those of the steps, speed, trained heads,
+changes since, many machines: those of functions.toml, and those of QUESTIONS, of questions.toml,
+that belong to one of these; QUIZZES are those that belong to no step. Both are in the order of the
+course. What is right, and what a mistake of the catalogue gives instead, is read off recorded
+forward passes; nothing is computed twice.
 """
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,31 +18,163 @@ import torch
 
 from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.catalogue import edited_source, mistake_named
-from eleven_steps.checks.know.exercises import kinds
-from eleven_steps.checks.know.right import Scene
+from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.checks.run.cases import TASK_CASES, Case, known
 from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes_besides
+from eleven_steps.checks.run.isolate import attempt, clock_paused
 from eleven_steps.helpers.attention import future_mask
-from eleven_steps.helpers.trace import STEPS
+from eleven_steps.helpers.trace import SHAPES, STEPS
+
+Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
+Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A usual wrong answer: its sentence, what a function then returns, its name in the catalogue.
+
+    Without a function of its own, the catalogued mistake is planted and played.
+    """
+
+    sentence: str
+    returns: Callable[[Scene], Any] | None = None
+    mistake: str | None = None
+
+
+def as_parts(returned: Any) -> Parts:
+    """What a function returned, in a tuple of its own if it is one thing."""
+    return returned if type(returned) is tuple else (returned,)
+
+
+@dataclass(frozen=True)
+class Write:
+    """Ask for a function: to write, or, where a slip is planted, to repair."""
+
+    identifier: str  # "scores.1" for the first exercise of step 5
+    gets: Callable[[Scene], Parts]  # its arguments; they are copied before it is called
+    names: tuple[str, ...]  # of what it returns, as the trace calls it
+    slips: tuple[Slip, ...]  # the usual wrong answers
+    planted: bool = False  # whether it ships with the first of them
+    right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
+    step: str = ""  # the name of the step that it belongs to
+    shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
+    cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
+    counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
+    without: dict[str, str] = field(default_factory=dict)  # names it may not call: what is said
+    heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
+
+    @property
+    def variant(self) -> str:
+        """The change since the lecture that it is about."""
+        return self.cases[0].variant
+
+    @property
+    def number(self) -> int:
+        """The step that it belongs to, 1 to 11."""
+        return STEPS.index(self.step) + 1
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The shape of each tensor it returns, in letters."""
+        if type(self.shape) is tuple:
+            return self.shape
+        return (self.shape or SHAPES[self.step],) * len(self.names)
+
+    def answer(self, scene: Scene) -> Parts:
+        """Return what is right for the scene of the right class, or came out of a wrong one."""
+        if self.right:
+            return self.counted(as_parts(self.right(scene)))
+        return self.counted(tuple(scene[self.step][name] for name in self.names))
+
+    def counted(self, parts: Parts) -> Parts:
+        """Return of each tensor what counts; what is no matrix stays as it is."""
+        tables = (type(part) is torch.Tensor and part.dim() > 1 for part in parts)
+        if not self.counts:
+            return parts
+        return tuple(self.counts(p) if t else p for p, t in zip(parts, tables, strict=True))
+
+    def slipped(self, slip: Slip, scene: Scene) -> Parts:
+        """Return what a function with this slip returns or raises; scene is the right class's."""
+        if slip.returns:
+            with clock_paused():
+                returned = attempt(slip.returns, scene)
+            return self.counted(as_parts(returned))
+        wrong = play(scene.case, slip.mistake)
+        return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Ask for a number, a row of numbers or a matrix, to be found by thinking."""
+
+    identifier: str
+    answer: Numbers
+    slips: dict[Numbers, Saying]
+    also: tuple[Numbers, ...] = ()  # right in place of the answer, rounded numbers for example
+    apart: float = 1e-4  # how far a right answer may be from these
+    whole: bool = False  # must it be one of these as it stands, or each number of any of them
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Ask for a whole class, which may be filled in as far as any step."""
+
+    identifier: str
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Ask for one of a few lines, by its letter."""
+
+    identifier: str
+    answer: str
+    slips: dict[str, Saying]  # by each of the other letters
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that may be chosen."""
+
+    code: str
+    step: int  # that it takes, 1 to 11
+    mistake: str = ""  # of the catalogue, where it takes the step wrongly
+
+
+@dataclass(frozen=True)
+class Order:
+    """Ask for eleven of these lines in an order in which they run and are right."""
+
+    identifier: str
+    lines: dict[str, Line]
+
+
+@dataclass(frozen=True)
+class Catch:
+    """Ask for a function test(cls) that catches wrong classes and lets right ones pass."""
+
+    identifier: str
+
+
+Task = Write | Explain | Grow
+Quiz = Choose | Order | Catch
+
 
 # With a number, a row, a matrix, a letter or an order of lines
 
 
 def question(
     identifier: str, slips: list[list] = (), lines: dict[str, list] | None = None, **rest: Any
-) -> kinds.Explain | kinds.Choose | kinds.Order:
+) -> Explain | Choose | Order:
     """Make an exercise of what a TOML file says of it."""
     if lines:
-        return kinds.Order(
-            identifier, {letter: kinds.Line(*line) for letter, line in lines.items()}
-        )
+        return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
     told = {}
     for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
         said = tuple(text for text in rest_of if type(text) is str)
         for wrong in (first, *rest_of[: -len(said)]):
             told[tuples(wrong)] = said[0] if len(said) == 1 else said
-    kind = kinds.Choose if type(rest["answer"]) is str else kinds.Explain
+    kind = Choose if type(rest["answer"]) is str else Explain
     return kind(identifier, slips=told, **{name: tuples(value) for name, value in rest.items()})
 
 
@@ -98,14 +234,8 @@ RIGHT = {
 }
 
 
-REDRAWN = "the course's own class, its weights drawn from another random stream"
-
-
 def source_of(name: str) -> list[str]:
-    """Return the lines of a class, by a key of RIGHT, REDRAWN, or an identifier of a mistake."""
-    if name == REDRAWN:
-        before = "super().__init__()\n        torch.rand(1)"
-        return edited_source().replace("super().__init__()", before, 1).strip().splitlines()
+    """Return the lines of a class, by a key of RIGHT or an identifier of a mistake."""
     source = RIGHT[name] if name in RIGHT else edited_source(name)
     return (source or edited_source()).strip().splitlines()
 
@@ -218,32 +348,28 @@ class Code:
             return eval(_code_of(self.line), seen)
 
 
-def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[kinds.Slip]:
+def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Iterator[Slip]:
     for entry in entries:
         *lines, name = [entry] if type(entry) is str else entry
         sentence = said.get(name.removeprefix("$"), name)
         known = " " not in name and not name.startswith("$")
         told = lines.pop() if lines and lines[-1].endswith(".") else ""
-        slip = (
-            kinds.Slip(told or mistake_named(name).told, None, name)
-            if known
-            else kinds.Slip(sentence)
-        )
+        slip = Slip(told or mistake_named(name).told, None, name) if known else Slip(sentence)
         yield from (replace(slip, returns=Code(line, let)) for line in lines)
         if not lines:
             yield slip
 
 
-def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> kinds.Write:
+def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> Write:
     """Make an exercise of what functions.toml says of it, and of all that it stands with."""
     entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
     slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
     planted = [entry["planted"]] if "planted" in entry else []
     gets, names = Code(entry["gets"], let), entry["gets"].split(", ")
     shape = entry.get("shape", "")
-    return kinds.Write(
+    return Write(
         identifier,
-        lambda scene: kinds.as_parts(gets(scene)),
+        lambda scene: as_parts(gets(scene)),
         tuple(entry["names"].split(", ")),
         (*_slips_of(planted, let, said), *_slips_of(slips, let, said)),
         planted=bool(planted),
@@ -257,7 +383,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
     )
 
 
-def _in_order() -> Iterator[kinds.Task]:
+def _in_order() -> Iterator[Task]:
     """Every task, group by group: what is before the dot; within a group by number."""
     groups = read_toml("exercises/functions.toml")
     said = groups.pop("said")
@@ -267,15 +393,15 @@ def _in_order() -> Iterator[kinds.Task]:
         for number, entry in group.items()
         if number.isdigit()
     ]
-    every += [kinds.Grow("your_class.1"), *QUESTIONS.values()]
+    every += [Grow("your_class.1"), *QUESTIONS.values()]
     for group in (*STEPS, "your_class", "fast", "learn", "since", "many"):
         own = [task for task in every if task.identifier.partition(".")[0] == group]
         yield from sorted(own, key=lambda task: int(task.identifier.partition(".")[2]))
 
 
-TASKS: dict[str, kinds.Task] = {task.identifier: task for task in _in_order()}
-_OTHERS: list[kinds.Quiz | kinds.Explain] = [*QUESTIONS.values(), kinds.Catch("the_test.1")]
-QUIZZES: dict[str, kinds.Quiz | kinds.Explain] = {
+TASKS: dict[str, Task] = {task.identifier: task for task in _in_order()}
+_OTHERS: list[Quiz | Explain] = [*QUESTIONS.values(), Catch("the_test.1")]
+QUIZZES: dict[str, Quiz | Explain] = {
     other.identifier: other
     for topic in ("tensors", "why", "find", "foresee", "the_order", "the_test")
     for other in _OTHERS
