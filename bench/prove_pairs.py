@@ -17,13 +17,13 @@ LAYERS = "W_query W_key W_value"
 
 
 def by_name(ours: nn.Module, theirs: nn.Module, names: str, offset: float = 0) -> Pairs:
-    """Pair what ours has of names with its like; what ours has not is passed over."""
+    """Pair what both have of names, ours=theirs; what one of them has not is passed over."""
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())
-    for pair in names.split():
-        mine, other = pair.split("=")
+    for mine, other in (pair.split("=") for pair in names.split()):
         for name, weight in weights.items():
-            if name == mine or name.startswith(f"{mine}."):
-                yield weight, others[other + name.removeprefix(mine)].view_as(weight), offset
+            like = other + name.removeprefix(mine)
+            if (name == mine or name.startswith(f"{mine}.")) and like in others:
+                yield weight, others[like].view_as(weight), offset
 
 
 def three(ours: nn.Module, weights, biases=None) -> Pairs:
@@ -34,13 +34,14 @@ def three(ours: nn.Module, weights, biases=None) -> Pairs:
         yield getattr(ours, name).bias, bias, 0
 
 
-def head_by_head(ours: nn.Module, layer: nn.Linear, layers: str) -> Pairs:
-    """Pair several layers of ours with one that holds them head by head."""
-    names, by_head = layers.split(), (ours.num_heads, -1)
-    widths = [getattr(ours, name).out_features // ours.num_heads for name in names]
-    for kind, whole in layer.named_parameters():
-        for name, part in zip(names, whole.unflatten(0, by_head).split(widths, 1), strict=True):
-            yield getattr(getattr(ours, name), kind).unflatten(0, by_head), part, 0
+def in_rows(ours: nn.Module, theirs: nn.Module, names: str, heads: int) -> Pairs:
+    """Pair a layer of theirs with those of ours that lie in its rows, head by head: theirs=ours."""
+    layer, layers = names.split("=")
+    mine = [getattr(ours, name) for name in layers.split()]
+    widths = [each.weight.shape[0] // heads for each in mine]
+    for kind, whole in getattr(theirs, layer).named_parameters():
+        for each, part in zip(mine, whole.unflatten(0, (heads, -1)).split(widths, 1), strict=True):
+            yield getattr(each, kind).unflatten(0, (heads, -1)), part, 0
 
 
 def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
@@ -54,20 +55,21 @@ class Paired:
     """How the weights of a module are paired with ours, which are called with both.
 
     names: layers and weights, ours=theirs. plus_one: norms that multiply by 1 + weight. by_head: a
-    layer of theirs with several of ours head by head, theirs=ours. more: what pairs all else.
+    layer of theirs with several of ours head by head, theirs=ours; below: one that has them below
+    each other. more: what pairs all else.
     """
 
     names: str = ""
     plus_one: str = ""
     by_head: str = ""
+    below: str = ""
     more: str = ""
 
     def __call__(self, ours: nn.Module, theirs: nn.Module) -> Pairs:
         yield from by_name(ours, theirs, self.names)
         yield from by_name(ours, theirs, self.plus_one, 1)
-        if self.by_head:
-            layer, layers = self.by_head.split("=")
-            yield from head_by_head(ours, getattr(theirs, layer), layers)
+        for names, heads in (self.by_head, ours.num_heads), (self.below, 1):
+            yield from in_rows(ours, theirs, names, heads) if names else ()
         yield from MORE[self.more](ours, theirs) if self.more else ()
 
 
@@ -84,30 +86,6 @@ def shares(ours: nn.Module, theirs: nn.Module) -> Pairs:
         yield ours.shares[place], getattr(theirs, name), 0
 
 
-def mixes(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair Kimi Linear's one convolution for queries, keys and values."""
-    parts = theirs.conv1d.weight.chunk(3)
-    for name, mix in zip(("query_mix", "key_mix", "value_mix"), parts, strict=True):
-        yield getattr(ours, name).weight, mix, 0
-
-
-def falcon(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair all queries, then the one key and the one value."""
-    sizes = [ours.d_out, ours.head_dim, ours.head_dim]
-    return three(ours, theirs.query_key_value.weight.split(sizes))
-
-
-def mpt(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair three weights below each other."""
-    return three(ours, theirs.Wqkv.weight.chunk(3))
-
-
-def latent_queries(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair what makes DeepSeek's queries, of a latent or not."""
-    latent = "W_query=q_a_proj query_latent_norm=q_a_layernorm W_query_up=q_b_proj"
-    return by_name(ours, theirs, latent if hasattr(ours, "W_query_up") else "W_query=q_proj")
-
-
-MORE = {pair.__name__: pair for pair in (gpt2, shares, mixes, falcon, mpt, latent_queries)}
+MORE = {pair.__name__: pair for pair in (gpt2, shares)}
 TABLE = tomllib.loads(Path(__file__).with_name("pairs.toml").read_text("utf-8"))["pairs"]
 PAIRS = {model: Paired(**how) for models, how in TABLE.items() for model in models.split()}

@@ -164,12 +164,8 @@ def store(seed: int, path: Path = MOMENTS) -> None:
     last = reports[STEPS]
     layer, head = last.best
     facts = [
-        {
-            "step": step,
-            "loss": round(report.loss, 4),
-            "prefix": round(report.prefix[layer][head], 4),
-        }
-        for step, report in reports.items()
+        {"step": step, "loss": round(r.loss, 4), "prefix": round(r.prefix[layer][head], 4)}
+        for step, r in reports.items()
     ]
     stored = save(
         tensors,
