@@ -60,6 +60,8 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
         module, sized = _module_and_sizes(asked)
     except TimeUp:
         return say("too_slow", seconds=READ_WITHIN).outcome("")
+    if turned := _flag_turned(asked, sized):
+        return outcome_of([say("some_biases_always", those=", ".join(turned))])
     some = list(choices(sized))
     ways = [replace(asked, choice=choice) for choice in some]
     turning = _turning(ways[0])
@@ -83,6 +85,15 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
     if instead is not None:
         return instead
     return verdict if verdict.kind in ("unread", "failed") else _beyond(ways[0], verdict)
+
+
+def _flag_turned(asked: Asked, sized: set[str]) -> list[str]:
+    """The biases that are there without qkv_bias and not with it, * for any number."""
+    told = ({"qkv_bias": bias} for bias in (False, True) if "qkv_bias" in sized)
+    made = [attempt(built, asked.build, sizes_given(asked.main) | more) for more in told]
+    names = [{n for n, _ in e[0].named_parameters()} for e in made if not isinstance(e, Failure)]
+    odd = sorted(names[0] - names[1]) if len(names) == 2 else ()
+    return [*dict.fromkeys(re.sub(r"\.\d+\.", ".*.", n) for n in odd if n.endswith("bias"))]
 
 
 def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
