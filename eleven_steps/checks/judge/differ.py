@@ -7,6 +7,7 @@ in one case, and asked for again in another, of other sizes and numbers.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,6 +42,7 @@ from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
+USUAL = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
 BEFORE_BLOCKS = "hidden", "scale", "skipped", "tokens"  # wrong in a block, whatever comes of it
 
 
@@ -189,12 +191,14 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
     op = trace.ops[maker]
     if dropped := next(filter(dropped_call, (op.place, *op.calls)), None):
         return Difference(step, "idle", maker, dropped, None, best)
-    for number in sorted(n for n in full if n > maker and walked.steps[n] >= step):
-        op = trace.ops[number]
+    for number in sorted(n for n in full if n > maker):
+        op, written = trace.ops[number], op_name(trace.ops[number]) == "setitem"
+        if walked.steps[number] < step and not written:
+            continue
         real = [i for i in op.given if walked.readings[i].family in FAMILIES[1:]]
         came = min(real, key=lambda i: walked.readings[i].who == "values", default=None)
         if came is not None:
-            others = [i for i in op.given if i not in real]
+            others = [i for i in op.given if walked.readings[i].family == "const"]
             if op_name(op) in MEET and others and walked.readings[came].who == "values":
                 came = others[0]  # what they meet is nothing of x
                 while made := [n for n in walked.makers.get(came, ()) if maker < n < number]:
@@ -202,7 +206,8 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
                     came = next(iter(op.given), came)
             # The step that the line is for, were it given what is right.
             given = [walked.readings[best if i == came else i] for i in op.given]
-            step = step_for(op, given, walked.phases[number], step > 6)
+            for_step = step_for(op, given, walked.phases[number], step > 6)
+            step = step + 1 if written else for_step  # what is to be written is made of it
             return walked.differs(number, step, "idle", came, best)
     return Difference(step, "idle", maker, None, None, best)  # the last line names something else
 
@@ -238,9 +243,9 @@ def _nameless(walked: Walk) -> Difference | None:
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     """The step of a place in the source where no torch call was reached."""
     stop, trace = walked.stop, walked.trace
-    last = [*walked.ops[-1].calls, walked.ops[-1].place] if walked.ops else []
-    if "to unpack" in stop.failure.text and place.line in (e.line for e in last if e):
-        return walked.steps[-1]
+    here = [n for n, op in enumerate(trace.ops) if _in_line(op, place)]
+    if here and "to unpack" in stop.failure.text:
+        return min(walked.steps[n] for n in here)
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     for name, several in stop.several.items():  # a tuple where a tensor belongs
@@ -253,6 +258,8 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
     phase = max([1, *walked.phases[-1:], *phases])
+    if of_own := _call_of_own(walked, path[0], readings, here):
+        return of_own
     nodes = [*path, *ast.walk(path[-1])]
     for node in sorted(nodes, key=lambda call: call_name(call) == "getitem"):  # which tells least
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
@@ -260,13 +267,36 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     return _used_later(walked, path, place, depth)
 
 
+def _in_line(op: Op, place: Place) -> bool:
+    """Whether a call stands in the line of a place, or in a helper that is called there."""
+    return place.line in (e.line for e in (op.place, *op.calls) if e)
+
+
+def _call_of_own(walked: Walk, node: ast.AST, readings: dict, here: list[int]) -> int:
+    """The step after those of what a function of the learner's own is given, and not as it takes.
+
+    0 where it is no such call, or what it is given tells nothing.
+    """
+    wrong = re.match(r"TypeError: [\w.]+\(\) (takes|missing|got) ", walked.stop.failure.text)
+    kind = walked.trace.parts.get(of_self(getattr(node, "func", None)), "")
+    if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind):
+        return 0
+    if not kind and call_name(node) in USUAL:
+        return 0
+    inside = {ast.unparse(e) for e in ast.walk(node)}
+    given = [reading for name, reading in readings.items() if name in inside]
+    ops = (walked.ops[n] for n in here)
+    made = [op.gave for op in ops if op.place and op.place.expression in inside]
+    given += [walked.readings[i] for gave in made for i in gave]
+    return min(max((stage_of(e, walked) for e in given), default=-1) + 1, 11)
+
+
 def _node_step(walked, node, path, readings, phase) -> int | None:
     """The step that a node of the source is for, if it tells."""
     trace = walked.trace
     name = _call_named(node, trace)
-    usual = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
-    if not name or name not in usual | arithmetic | {"linear"}:
+    if not name or name not in USUAL | arithmetic | {"linear"}:
         return None
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[part] for part in inside if part in readings]
@@ -275,7 +305,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
-    if name in arithmetic and not given:
+    if name in arithmetic | {"getitem"} and not given:  # of sizes alone
         return None
     place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
     return step_for(Op(name, (), (), place), given, phase, phase > 3)
