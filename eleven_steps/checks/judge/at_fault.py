@@ -107,6 +107,11 @@ def left_the_way(walked: Walk, number: int, op: Op, step: int) -> Difference | N
     """Scores that a call scales, hides or grows otherwise than on their way to weights."""
     index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
     before = None if index is None else walked.readings[index].state
+    if index is None and _scales(walked, number):  # queries or keys, before they meet
+        states = [reading.state for reading in walked.readings if reading.state]
+        grown = next((state for state in states if state.grown), None)
+        if grown and abs(grown.scale / walked.case.head_dim**-0.5 - 1) > 1e-3:
+            return walked.differs(number, 7, "scale", op.gave[0], factor=grown.scale, before=False)
     if before is None or op.failed or not op.gave or step == 8 and op_name(op) in MEET:
         return None
     after, hides = walked.readings[op.gave[0]], bool(walked.right.hidden.any())

@@ -147,10 +147,18 @@ class Walk:
         return reading.family in ("const", "layer") or part or self.on_the_way(index)
 
     def across(self, index: int) -> bool:
-        """Whether an axis holds features of several heads, and not whole heads."""
+        """Whether an axis holds features of several heads, or a part of one: no whole heads."""
         axes = zip(self.readings[index].axes or (), self.tensors[index].shape, strict=False)
-        one = self.case.head_dim
-        return any(axis == "hd" and (size == one or size % one) for axis, size in axes)
+        one, maker = self.case.head_dim, self.ops[self.makers.get(index, [-1])[0]]
+        before = self.readings[maker.given[0]] if maker.given else Reading("const")
+        cuts = index in self.makers and op_name(maker) in CUT - {"setitem"}
+        cut = cuts and "hd" in (before.axes or ())
+        if cut and "d" in dict(self.readings[index].fixed):
+            return one > 1
+        return any(
+            axis == "hd" and (size == one or size % one) or axis == "d" and cut and size != one
+            for axis, size in axes
+        )
 
 
 def same_numbers(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
@@ -269,6 +277,8 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     right, first = walked.right, given[0] if given else Reading("const")
     if walked.tensors[index].device.type != "cpu":
         return None
+    if name == "setitem" and (filling := _filling(right, walked.tensors[index])):
+        return filling
     if name in OVER_KEYS and first.state and on_the_way(first, right) and "j" in first.axes:
         along = first.axes.index("j")
         over = getattr(walked.tensors[op.given[0]], OVER_KEYS[name])(along, True)
@@ -290,6 +300,19 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
         return right.find(walked.tensors[index]) or Reading(family, family, part=True)
     if name == "expand" and "g" in "".join(first.axes or ()) and on_the_way(first, right):
         return replace(first, stage=None, part=True)
+    return None
+
+
+def _filling(right: Right, tensor: torch.Tensor) -> Reading | None:
+    """What is being filled with right numbers, each in its place, and is 0 elsewhere so far."""
+    if not tensor.any() or (tensor != 0).all():
+        return None
+    for step in right.scene.steps.values():
+        for whole in step.values():
+            alike = whole.shape == tensor.shape and whole.dtype == tensor.dtype
+            if alike and same_numbers(tensor, whole.where(tensor != 0, 0), 1e-7):
+                found = right.find(whole)
+                return found and replace(found, stage=None, part=True)
     return None
 
 
