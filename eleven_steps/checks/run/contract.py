@@ -112,13 +112,13 @@ def signature(variant: str) -> str:
 
 def sizes_besides(case: Case) -> dict[str, Any]:
     """What a constructor gets besides, by name."""
-    heads = case.num_heads
+    heads, asked = case.num_heads, asked_besides(case.variant)
     most = 1 if numbers_of(case.variant, "gqa") else heads // 2
     every = {"limit": 2 / heads, "window": 3, "latent_dim": 11, "rope_dim": 4}
     every |= {"top_keys": 3, "index_heads": 16, "index_dim": 8}
-    every |= dict.fromkeys(("slopes", "decays"), alibi_slopes(heads))  # (num_heads,)
+    every |= {name: alibi_slopes(heads) for name in {"slopes", "decays"} & {*asked}}
     every["num_kv_heads"] = max((n for n in range(1, most + 1) if heads % n == 0), default=1)
-    return {name: every[name] for name in asked_besides(case.variant)}
+    return {name: every[name] for name in asked}
 
 
 def beside_x(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
