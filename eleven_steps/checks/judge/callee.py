@@ -15,7 +15,7 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
-from eleven_steps.checks.run.cases import Case, cases_of, close
+from eleven_steps.checks.run.cases import Case, altered, cases_of, close
 from eleven_steps.checks.run.contract import called, combined
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -149,8 +149,7 @@ def mixes(reading: type[Adapted], case: Case) -> bool:
 
 def joins(reading: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
-    own = (change for change in reading.variant.split(",") if change != "full")
-    variant = attempt(combined, ",".join((*own, "other")))
+    variant = attempt(combined, f"{altered(reading.variant, full='')},other")
     if isinstance(variant, Failure) or len(reading.call.names) < 2:
         return False
     x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more

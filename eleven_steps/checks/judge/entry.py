@@ -19,7 +19,7 @@ from eleven_steps.checks.judge.right_as import in_turn
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote, kind_of
-from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
+from eleven_steps.checks.run.cases import LAYERS, Case, altered, cases_of, split
 from eleven_steps.checks.run.contract import changes_of, combined, sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
@@ -127,7 +127,7 @@ def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called in its own way whether it is right."""
     cached = "cache" in changes_of(asked.variant)
     # In pieces, of which the lecture's class knows only positions
-    whole = asked.variant.replace("cache", "" if ":" in asked.variant else "rope")
+    whole = altered(asked.variant, cache="" if "rope" in split(asked.variant) else "rope")
     asked = replace(asked, variant=combined(whole))
     try:
         with isolated(foreign.READ_WITHIN):

@@ -22,7 +22,7 @@ from eleven_steps.checks.judge.say import Outcome, listed, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, ask, once
-from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.cases import LAYERS, Case, altered, cases_of, close, split
 from eleven_steps.checks.run.contract import changes_of, sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 
@@ -246,8 +246,7 @@ def _reached(reading: type[Adapted], main: Case) -> int:
 
 def as_options(variant: str) -> str:
     """A variant as it is asked for, in code."""
-    changes = variant.split(",")
-    named = ",".join(change for change in changes if change != "full")
+    named = altered(variant, full="")
     options = [OPTIONS["variant"].format(named) if named else ""]
-    options += [OPTIONS["full"]] if "full" in changes else []
+    options += [OPTIONS["full"]] if "full" in split(variant) else []
     return f"`{OPTIONS['between'].join(filter(None, options))}`"

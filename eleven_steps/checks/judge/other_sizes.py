@@ -18,7 +18,15 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import Case, cases_of, close, numbers_of, split, turning_of
+from eleven_steps.checks.run.cases import (
+    Case,
+    altered,
+    cases_of,
+    close,
+    numbers_of,
+    split,
+    turning_of,
+)
 from eleven_steps.checks.run.contract import called, changes_of
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -124,9 +132,8 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
     if first and measured(other) == first:
         yield Finding(5, wording("another_base", first=first[0], **told))
     turned = f"rope:{OTHER_BASE:.0f}:{turning_of(variant)[1]}"
-    changes = (turned if split(change) == ("rope",) else change for change in variant.split(","))
     if not isinstance(one, Failure):
-        right = play(replace(callee.case, variant=",".join(changes))).out
+        right = play(replace(callee.case, variant=altered(variant, rope=turned))).out
         yield unlike(one, right, "base_in_part", 5, **told)
 
 

@@ -29,8 +29,16 @@ from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import ADDED, close, known, numbers_of, split, turning_of
-from eleven_steps.checks.run.contract import called, changes_of, combined
+from eleven_steps.checks.run.cases import (
+    ADDED,
+    altered,
+    close,
+    known,
+    numbers_of,
+    split,
+    turning_of,
+)
+from eleven_steps.checks.run.contract import called, combined
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
 
@@ -245,7 +253,7 @@ def _turning(asked: Asked) -> str:
         return ""
     base, share = found
     rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
-    return ",".join(rope if change == "rope" else change for change in changes_of(asked.variant))
+    return altered(asked.variant, rope=rope)
 
 
 def _changes(variant: str, own: str = "") -> str:

@@ -14,7 +14,7 @@ from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
-from eleven_steps.checks.run.cases import Case, close, singled
+from eleven_steps.checks.run.cases import Case, close, singled, split
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import ByBias, Shapes, build
 from eleven_steps.checks.run.places import numbers_in
@@ -28,7 +28,7 @@ class Subject:
 
     def __init__(self, cls: Any, built: ByBias, variant: str = ""):
         self.cls, self.built, self.variant = cls, built, variant
-        self.changes = variant.split(",")
+        self.changes = split(variant)
         self.shapes: Shapes = built[True].shapes
         self.cases = cases_for(cls, variant)
         self.found: set[str] = set()  # names of probes, or outputs

@@ -32,7 +32,7 @@ OFFSET = 3.0  # out_proj's bias while weights are read: dropout on the output hi
 DROPPING = Case(32, 6, 6, 2 * 2 * 6, 2, 6), Case(40, 5, 5, 3 * 2 * 5, 3, 7)
 DROPPING += (Case(2, 32, 32, 12 * 2 * 32, 12, 32),)
 # Changes that leave values and the context as they are, so that weights can be read off.
-READABLE = {"", "norm", "norm:1", "rope", "alibi", "cap", "full", "window", "sinks", "unscaled"}
+READABLE = {"norm", "rope", "alibi", "cap", "full", "window", "sinks", "unscaled"}
 AXES = "sequences of the batch", "heads", "rows", "columns"
 
 Four = tuple[torch.Tensor, ...]  # outputs: twice in eval mode, twice in training
@@ -124,7 +124,7 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     The case is one of DROPPING, with a variant, or any other where that is none of READABLE;
     offset is what out_proj's bias adds to each output, 0 where it has none.
     """
-    if not {*case.variant.split(",")} <= READABLE:
+    if not {*case.changes} <= READABLE:
         return _acting(_four_outputs(cls, case))
     tokens, heads = case.num_tokens, case.num_heads
     weights = {

@@ -1,7 +1,7 @@
 """The cases that answers are tried in: sizes, weights, x.
 
-The sizes of a case that a message reasons from all differ, from each other and from the
-whiteboard's 1, 2, 3 and 6, so that no letter can be taken for another.
+The sizes of a case that a message reasons from differ from each other, so that no letter can be
+taken for another.
 """
 
 import copy
@@ -43,6 +43,12 @@ def numbers_of(variant: str, change: str) -> tuple[float, ...]:
     """The numbers that a variant gives a change: of rope, the base and the share that turns."""
     told = next((name for name in variant.split(",") if split(name) == (change,)), "")
     return tuple(map(float, told.split(":")[1:]))
+
+
+def altered(variant: str, **other: str) -> str:
+    """A variant with other changes in place of some, or with none where that is empty."""
+    told = filter(None, map(str.strip, variant.split(",")))
+    return ",".join(filter(None, (other.get(split(each)[0], each) for each in told)))
 
 
 def turning_of(variant: str) -> tuple[float, float]:
@@ -231,7 +237,7 @@ def cases_of(variant: str) -> Cases:
 
 # Where exercises are tried: first the two examples of the notebooks, as they are made there. The
 # others leave nothing to be gained by writing numbers down: each size that an answer could have
-# typed is another one in another case, and of any two sizes neither is the larger everywhere.
+# typed is another one in another case.
 BOARD = "the whiteboard"
 OF_ITS_SIZES = f"with other numbers of {BOARD}'s sizes"
 TASK_CASES = (

@@ -280,7 +280,7 @@ _CASES = {
     "cache": (
         Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2"),
         Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6"),
-        Case(1, 7, 19, 16, 4, 12, called="with past = 5 and num_tokens = 7"),
+        Case(1, 7, 19, 24, 4, 12, called="with past = 5 and num_tokens = 7"),
         Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1"),
     ),
 }
