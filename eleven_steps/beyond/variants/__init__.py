@@ -1,7 +1,7 @@
 """What models since the lecture changed: MultiHeadAttention with one step, or a few, made new.
 
-A part enters once a released model has it, with a row in bench/prove.py. A whole model never does,
-nor what lies around attention.
+A part enters once a released model has it, with a row in bench/changes.toml. A whole
+model never does, nor what lies around attention.
 """
 
 from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys
