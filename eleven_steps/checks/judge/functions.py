@@ -32,7 +32,7 @@ from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import FIRST, SIZED, drawn
+from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 
@@ -185,7 +185,8 @@ def _why(
     elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
     else:
-        likes = {i: back[i] or _like(task, returned, scenes, i) for i in back}
+        one = _unused(task, answer, scenes[FIRST], returned[FIRST])
+        likes = {i: back[i] or one or _like(task, returned, scenes, i) for i in back}
         at = _spoken_of(faults, likes, [naming.error_of(parts and parts[0]) for parts in returned])
         text = together(faults[at].text, likes[at])
         raised = faults[at].kind == "error"
@@ -196,6 +197,11 @@ def _why(
             text = said if raised else together(text, said)
         elif look and not raised:
             text = together(text, _like(task, returned, scenes, at, last=True))
+        if raised and "positional argument" in text and not returned[at][0].line:  # its own call
+            gets = task.gets(scenes[at])
+            names = [name for name, _, _ in given_of(gets, scenes[at])]
+            handed = wording("is_handed", names=", ".join(names))
+            text = together(text, handed if len(names) == len(gets) else "")
         if faults[FIRST] is None:
             text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
         elif faults[at].kind != faults[FIRST].kind == "value":
@@ -317,6 +323,27 @@ def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
         return None
     given = given_of(task.gets(scene), scene)
     return Pair(task.step, part.detach(), right, scene, given, letters)
+
+
+def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
+    given, own = task.gets(scene), [part for part in parts if is_tensor(part)]
+    whole = not any(map(is_tensor, task.answer(scene)))  # of sizes alone
+    if whole or len(given) == 1 or len(own) < len(parts) or any(e.isnan().all() for e in own):
+        return ""  # where all is NaN, nothing can change it
+    names = {id(tensor): name for step in scene.steps.values() for name, tensor in step.items()}
+    names |= {id(getattr(scene.module, name)): name for name in LAYERS}
+    for index, argument in enumerate(given):
+        if id(argument) not in names:
+            continue
+        others = [*given]
+        others[index] = other_numbers(argument)
+        replies = ask(answer, "call", [others])
+        changed = _parts(task, replies[0]) if type(replies) is list and replies else ()
+        pairs = [pair for pair in zip(own, changed, strict=False) if is_tensor(pair[1])]
+        same = [torch.equal(*(tensor.nan_to_num() for tensor in pair)) for pair in pairs]
+        if len(same) == len(own) and all(same):
+            return say("unused", name=names[id(argument)]).text
+    return ""
 
 
 def _given_back(task: Write, parts: Parts, scene: Scene) -> str:

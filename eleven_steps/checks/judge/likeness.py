@@ -194,6 +194,15 @@ def _divided_otherwise(pair: Pair) -> str:
     return say("as_if_scaled", **values).text
 
 
+def _turned(pair: Pair) -> str:
+    """The right numbers with their axes in another order."""
+    if pair.part.dim() != pair.right.dim():
+        return ""
+    orders = list(itertools.permutations(range(pair.right.dim())))[1:]
+    alike = (order for order in orders if agree(pair.part.permute(order), pair.right))
+    return next((say("axes_in_order", order=order).text for order in alike), "")
+
+
 def _product(pair: Pair) -> str:
     """A product of two that were given, either of them summed or turned, or not."""
     sides = [(name, argument) for name, argument, _ in pair.given]
@@ -263,7 +272,7 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _multiplied, _divided_otherwise, _one_axis_less, _product),
+    *(_only_reshaped, _multiplied, _divided_otherwise, _turned, _one_axis_less, _product),
     *(_hidden_finite, _by_places, _rows_summed),
 )
 
@@ -287,13 +296,17 @@ def given_of(arguments: Sequence[object], scene: Scene) -> Given:
 def nan_cause(part: torch.Tensor, scene: Scene) -> str:
     """Say what made NaN, by where it stands beside the hidden scores; else all that may."""
     masked = scene["mask"]["masked"]
-    hidden = masked == -torch.inf
-    if masked.shape == part.shape and torch.equal(part.isnan(), hidden):
+    if masked.shape != part.shape:
+        return wording("nan_comes_of")
+    hidden, nan = masked == -torch.inf, part.isnan()
+    if torch.equal(nan, hidden):
         for dim in (0, 1):
             sums = part.nan_to_num().sum(dim)
             if close(sums, (~hidden).any(dim).float()):
                 return wording("nan_of_other_axis", dim=dim)
-    return wording("nan_comes_of")
+        return wording("nan_where_hidden")
+    rows = hidden.any(-1, keepdim=True).expand_as(nan)
+    return wording("nan_in_hidden_rows" if torch.equal(nan, rows) else "nan_comes_of")
 
 
 def hidden_by(scores: Iterable[torch.Tensor]) -> str:

@@ -1,5 +1,6 @@
 """Judge what is written down: a number, a row, a matrix, a letter, words, lines in an order."""
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -105,10 +106,20 @@ def _off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
 def _like_one(number: float, right: float) -> str:
     if right == round(right) and abs(number - right) == 1:
         return wording("off_by_one")
+    if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
+        return wording("not_exact")
     return wording("too_large" if number > right else "too_small")
 
 
 def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
+    if right.dim() == 2 and _off(numbers.T, right) <= apart:
+        return wording("rows_are_columns")
+    if any(_off(numbers, right.round(decimals=n)) < 1e-9 for n in range(1, 4)):
+        return wording("not_exact")
+    rows = itertools.permutations(range(len(right)) if len(right) < 5 else ())
+    sorted_rows = numbers.dim() == 1 and _off(numbers.sort().values, right.sort().values) <= apart
+    if sorted_rows or any(_off(numbers[[*order]], right) <= apart for order in rows):
+        return wording("in_another_order")
     wrong = (numbers - right).abs() > apart
     if wrong.all():
         return ""

@@ -261,6 +261,17 @@ def _drawn(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+def other_numbers(argument: torch.Tensor | nn.Linear) -> torch.Tensor | nn.Linear:
+    """A tensor of other numbers, or a layer of other weights, of the same shapes."""
+    if isinstance(argument, torch.Tensor):
+        return known("other numbers", argument.shape)
+    other = nn.Linear(argument.in_features, argument.out_features, argument.bias is not None)
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            parameter.copy_(known(f"other {name}", parameter.shape))
+    return other
+
+
 @functools.cache
 def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """The weights of a case with an example, and its x (b, num_tokens, d_in), as a cell makes them.
