@@ -120,7 +120,8 @@ class Pair:
 def related(pair: Pair, last: bool = False) -> str:
     """Say how a wrong tensor is related, the first of RELATIONS, or nothing.
 
-    At last, where no line tells more, right numbers at other places along any axis are said.
+    At last, where no line tells more, right numbers at other places along any axis are said, and
+    right rows times numbers of their own.
     """
     part, right = pair.part, pair.right
     if part.dtype == right.dtype == torch.bool:
@@ -131,7 +132,7 @@ def related(pair: Pair, last: bool = False) -> str:
         return ""
     with clock_paused():
         if last:
-            return _by_places(pair, last)
+            return _by_places(pair, last) or _rows_multiplied(pair)
         return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
 
 
@@ -192,6 +193,16 @@ def _divided_otherwise(pair: Pair) -> str:
         return ""
     values = {"divisor": divisor, "head_dim": head_dim, "root": head_dim**0.5}
     return say("as_if_scaled", **values).text
+
+
+def _off_alike(pair: Pair) -> str:
+    for one in (pair, *pair.others):
+        if not one.shaped or not one.part.dim() or not one.right.isfinite().all():
+            return ""
+        rows = (one.part - one.right).reshape(-1, one.right.shape[-1])
+        if len(rows) < 2 or not close(rows, rows[:1].expand_as(rows)):
+            return ""
+    return say("rows_off_alike").text
 
 
 def _turned(pair: Pair) -> str:
@@ -258,8 +269,28 @@ def _by_places(pair: Pair, last: bool = False) -> str:
     return ""
 
 
+def _left_at_zero(pair: Pair) -> str:
+    if not pair.shaped or pair.part.dtype == torch.bool:
+        return ""
+    empty = (pair.part == 0) & (pair.right != 0)
+    over = (pair.right[empty] > 0).any()  # which no relu takes away
+    if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
+        return ""
+    return say("left_at_zero", count=int(empty.sum()), all=empty.numel()).text
+
+
 def _hidden_finite(pair: Pair) -> str:
     return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
+
+
+def _rows_multiplied(pair: Pair) -> str:
+    """The right rows, each times a number of its own."""
+    mine, right = pair.part, pair.right
+    if not pair.shaped or right.dim() < 2 or right.shape[-1] < 3 or not right.isfinite().all():
+        return ""
+    factors = (mine * right).sum(-1, keepdim=True) / right.square().sum(-1, keepdim=True)
+    alike = factors.isfinite().all() and factors.all() and close(mine, factors * right, 1e-5)
+    return say("rows_multiplied").text if alike else ""
 
 
 def _rows_summed(pair: Pair) -> str:
@@ -272,8 +303,8 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _multiplied, _divided_otherwise, _turned, _one_axis_less, _product),
-    *(_hidden_finite, _by_places, _rows_summed),
+    *(_only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned),
+    *(_one_axis_less, _product, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
 )
 
 
