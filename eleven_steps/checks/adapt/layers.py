@@ -33,8 +33,8 @@ _NAMED = {
 }
 # The usual ones come first; of those that fit the shape, results tell which it is.
 LAYOUTS = {
-    "qkv": ("3 h d i", "h 3 d i", "h d 3 i", "i 3 h d", "i h 3 d", "i h d 3"),
-    "kv": ("2 h d i", "h 2 d i", "h d 2 i", "i 2 h d", "i h 2 d", "i h d 2"),
+    "qkv": ("3 h d i", "h 3 d i", "h d 3 i", "i 3 h d", "i h 3 d", "i h d 3", "3 i h d"),
+    "kv": ("2 h d i", "h 2 d i", "h d 2 i", "i 2 h d", "i h 2 d", "i h d 2", "2 i h d"),
     "out_proj": ("o h d", "h d o"),
 } | dict.fromkeys(LAYERS[:3], ("h d i", "i h d", "h i d"))
 
@@ -117,14 +117,25 @@ def role_of(name: str) -> str:
     return ""
 
 
-def bias_of(name: str, names: Iterable[str]) -> str:
-    """The name, perhaps with *, of the bias that belongs to a weight; "" if there is none."""
+def bias_of(name: str, theirs: dict[str, nn.Parameter]) -> str:
+    """The name, perhaps with *, of the bias that belongs to a weight; "" if there is none.
+
+    Where none is named so, it is the one beside the weight that has one axis of it less.
+    """
     owner, _, last = name.rpartition(".")
     for old, new in ("weight", "bias"), ("W_", "b_"), ("w_", "b_"):
         other = f"{owner}.{last.replace(old, new)}".lstrip(".")
-        if old in last and each_of(other, names):
+        if old in last and each_of(other, theirs):
             return other
-    return ""
+    beside = [n for n in theirs if n != name and n.rpartition(".")[0] == owner]
+    return beside[0] if name in theirs and beside and _lacks_axis(theirs, name, beside) else ""
+
+
+def _lacks_axis(theirs: dict[str, nn.Parameter], name: str, beside: list[str]) -> bool:
+    """Whether the only parameter beside a weight of more than two axes has its axes but inputs."""
+    whole, some = theirs[name].shape, theirs[beside[0]].shape
+    inputs_out = [whole[:at] + whole[at + 1 :] for at in range(len(whole))]
+    return len(beside) == 1 and len(whole) > 2 and some in (*inputs_out, whole[-1:])
 
 
 def weights_found(module: nn.Module) -> dict[str, list[str]]:
@@ -132,11 +143,12 @@ def weights_found(module: nn.Module) -> dict[str, list[str]]:
 
     Where one role is left and one weight, they belong together, whatever its name.
     """
+    theirs = dict(module.named_parameters())
     shapes = {
-        n: parameter.shape
-        for n, parameter in module.named_parameters()
-        if parameter.squeeze().dim() > 1
+        n: parameter.shape for n, parameter in theirs.items() if parameter.squeeze().dim() > 1
     }
+    biases = {bias_of(n, theirs) for n in shapes}
+    shapes = {n: shape for n, shape in shapes.items() if n not in biases}
     weights = [*shapes]
     patterns = {re.sub(r"\d+", "*", name) for name in weights}
     if len(weights) == 4 and len(patterns) == 1 and "*" in patterns.pop():

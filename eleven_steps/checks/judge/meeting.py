@@ -1,5 +1,7 @@
 """Where two tensors meet: whether each is the one, and as far along, that the call takes."""
 
+from dataclasses import replace
+
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
 from eleven_steps.checks.run.recording import Op
@@ -59,7 +61,9 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         wrong = [i for i in op.given if walked.readings[i].family == "projected"][:1] or wrong
         taken = [walked.readings[left if i == wrong[0] else i] for i in op.given]
         step = step_for(op, taken, walked.phases[at], step > 6)
-    return walked.differs(at, step, "other", wrong[0], left, who=lost)
+    found = walked.differs(at, step, "other", wrong[0], left, who=lost)
+    inside = found.place in walked.ops[number].calls  # of one call, where they meet as well
+    return replace(found, step=walked.steps[number]) if inside else found
 
 
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
