@@ -361,8 +361,8 @@ def set_at(walked: Walk, text: str) -> Place | None:
 
 
 # The first that finds something is told. Few calls answer two: a tensor that is another one than
-# its step takes is told before how far it has come, and a cap that comes late before the scale that
-# it leaves.
+# its step takes is told before how far it has come, the axes that an einsum makes before what they
+# lead to, and a cap that comes late before the scale that it leaves.
 QUESTIONS = (
     of_another,
     *MEETINGS,

@@ -1,6 +1,9 @@
 """Where two tensors meet: whether each is the one, and as far along, that the call takes."""
 
+import contextlib
 from dataclasses import replace
+
+import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
@@ -103,6 +106,29 @@ def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     return None
 
 
+def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """An einsum that gives the context's axes in another order than what comes behind it takes.
+
+    Only where the values come to it with tokens before heads: others are swapped back in a line
+    of their own.
+    """
+    index, maker = next(iter(op.gave if op_name(op) == "einsum" else op.given), None), number + 1
+    while earlier := [n for n in walked.makers.get(index, ()) if n < maker]:
+        maker = earlier[-1]
+        made = walked.ops[maker]
+        if op_name(made) not in JOINING or not made.given:
+            break
+        index = made.given[0]
+    if not earlier or op_name(made) != "einsum":
+        return None
+    values = any(one.family == "projected" and one.stage == 3 for one in walked.of(made))
+    reading, usual = walked.readings[index], [*"bnhd"]
+    axes = [*(reading.axes or ())] if values and reading.family == "context" else usual
+    if axes == usual or sorted(axes) != sorted(usual):
+        return None
+    return walked.differs(maker, 8, "ordered", index)
+
+
 def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
     while numbers := walked.makers.get(index):
@@ -136,6 +162,9 @@ def _lost(walked, op, name, step, families, index, own) -> int:
         return 4  # tokens last, where the product sums over features
     if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4
+    laid = axes[-3:] == [*"hnd"]
+    if projected and name == "einsum" and not (flat or laid) and _replayed(walked, op, step):
+        return 4
     if context and step == 10 and stage == 8 and name in JOINING:
         return 9
     if context and step == 11 and name == "linear" and "h" in dict(reading.fixed):
@@ -155,4 +184,17 @@ def _heads_alone(walked: Walk, op: Op, name: str, step: int, index: int, own: in
     return any(other.axes and other.axes[0] != walked.readings[index].axes[0] for other in others)
 
 
-MEETINGS = turned_early, skipped
+def _replayed(walked: Walk, op: Op, step: int) -> bool:
+    """Whether this einsum would be right, were its operands right: heads before tokens."""
+    steps = walked.right.scene.steps
+    grouped, words = steps["transpose"], [e for e in op.numbers if type(e) is str]
+    pair = grouped["queries"], grouped["keys"]
+    if step != 5:
+        pair = steps["softmax"]["weights"], grouped["values"]
+    with contextlib.suppress(Exception):
+        found = walked.right.find(torch.einsum(words[0], *pair))
+        return bool(found and found.right)
+    return False
+
+
+MEETINGS = ordered, turned_early, skipped

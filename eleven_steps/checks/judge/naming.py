@@ -30,7 +30,7 @@ from eleven_steps.checks.run.making import ATTRIBUTES, Facts
 from eleven_steps.helpers.trace import STEPS
 
 # Differences that are of their own step, whatever mistake ends in the same numbers.
-OWN_PLACE = "other", "early", "size", "exchanged"
+OWN_PLACE = "other", "early", "size", "exchanged", "ordered"
 
 
 @dataclass(frozen=True)
