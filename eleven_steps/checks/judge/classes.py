@@ -15,6 +15,7 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import is_adapted, lacking, takes
 from eleven_steps.checks.judge import constructor, naming
+from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
 from eleven_steps.checks.judge.likeness import (
     hidden_by,
@@ -22,6 +23,7 @@ from eleven_steps.checks.judge.likeness import (
     same_everywhere,
     same_parts,
 )
+from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import (
     Finding,
@@ -149,7 +151,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     """Name the mistake that the outputs come to, or two, or the first difference on the way."""
     main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
-    blame = blamed(subject.cls, case, out)
+    blame = _missized(subject, blamed(subject.cls, case, out), case)
     where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
     if not raised and (finding := naming.drawn_anew(subject.cls, case, blame)):
         yield finding
@@ -174,6 +176,21 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
             naming.result_dropped(blame), more or _here_alone(subject, blame, case, wrong)
         )
         yield naming.unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
+
+
+def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
+    """The same, or a size of the class's own name that is wrong: with another one all is right."""
+    trace, cases = blame and blame.walked.trace, (case, subject.cases.main)
+    for name, size in trace.sizes.items() if trace else ():
+        if trace.source.count(f"self.{name}") < 3:  # where it is set, and two where it is used
+            continue
+        for letter in ("head_dim", "num_heads", "d_out"):
+            passes = ((each, Pass(stored={name: each.letters[letter]})) for each in cases)
+            if all(close(subject.outs(*asked)[0], subject.right(asked[0])) for asked in passes):
+                values = {"name": f"self.{name}", "size": size, "needs": letter}
+                place = set_at(blame.walked, values["name"])
+                return replace(blame, found=Difference(1, "size", None, place, values=values))
+    return blame
 
 
 def _within(blame: Blame | None) -> bool:
@@ -223,10 +240,9 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
         subject.plain(failing) for failing in wrong if failing.b > 1 and failing.num_tokens > 2
     )
     other = next((elsewhere for elsewhere in others if elsewhere.d_out != case.d_out), None)
-    again = blamed(subject.cls, other, subject.out(other)) if other else None
-    if blame is None or again is None or again.found is None:
-        return ""
-    if blame.found and blame.found.step == again.found.step:
+    again = other and blamed(subject.cls, other, subject.out(other))
+    again = _missized(subject, again, other) if blame and again else None
+    if not again or not again.found or blame.found and blame.found.step == again.found.step:
         return ""
     return say("so_here", where=letters_of(case)).text
 
