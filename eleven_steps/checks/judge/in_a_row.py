@@ -231,10 +231,14 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             return say("path_switched", name=name)
         if not (begins(cls) or _learns_of_first(module, run, case.x)):
             return say("gradients_of_second")
-        for assigned, name in (False, "state_elsewhere"), (True, "parameter_replaced"):
+        lengths = {*range(1, case.context_length + 1)} - {case.num_tokens}
+        fresh_ones = (False, (), "state_elsewhere"), (True, (), "parameter_replaced")
+        for assigned, read, name in (*fresh_ones, (False, lengths, "lengths_read")):
             torch.default_generator.manual_seed(1)  # what it draws besides is another
             _, fresh, run = _made(cls, case)
             fresh.eval().load_state_dict(_state(module), assign=assigned)
+            for length in read:
+                run(longer[:, :length])
             if not close(run(case.x), first):
                 return say(name)
         name = _hooked(made, module)
